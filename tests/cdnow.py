@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from threadline.surfaces.cli.demo.history import message, orders
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 from threadline.wire import segment
 
 CALL = 500
@@ -27,4 +27,4 @@ def tell(shop: Threadline, told: list[dict[str, Any]]) -> None:
             received_at=shop.engine.clock(), fresh_key=lambda: pytest.fail("an order without a key"),
         )  # fmt: skip
         receipts = shop.record(decoded.results)  # type: ignore[arg-type]
-        assert {receipt["status"] for receipt in receipts} == {"accepted"}
+        assert {receipt.status for receipt in receipts} == {"accepted"}

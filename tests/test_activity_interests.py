@@ -91,7 +91,7 @@ def rankings(engine: Engine, instant: str, **params: Any) -> dict[tuple[str, str
     for person in engine.reader.all_people("default"):
         (identifier,) = person.identifiers.values()
         for topic in asked(
-            engine, "interests", identifier.value, as_of=instant, known="now", limit=10_000, **params
+            engine, "interests_of", identifier.value, as_of=instant, known="now", limit=10_000, **params
         ).topics:
             assert not topic.capped
             weights = [value.weight for value in topic.values]
@@ -132,7 +132,7 @@ def test_every_summary_is_what_the_raw_file_says(raw: duckdb.DuckDBPyConnection,
     found = {}
     for person in replayed.reader.all_people("default"):
         (identifier,) = person.identifiers.values()
-        told = asked(replayed, "interest_summary", identifier.value, limit=100_000)
+        told = asked(replayed, "interests_summary", identifier.value, limit=100_000)
         assert not told.more
         for row in told.rows:
             assert (row.topic, row.scope, row.application) == ("commit", "folder" if row.value else "", "")

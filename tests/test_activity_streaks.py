@@ -97,12 +97,12 @@ def test_every_recorded_day_is_what_the_raw_file_says(raw: duckdb.DuckDBPyConnec
     [operation] = [each for each in replayed.catalogue.operations if each.name == "streaks_days"]
     days = 0
     for who, person in everybody(replayed):
-        newest = max(day for each, day in expected if each == who)
-        since = format_time(parse_time(f"{newest}T00:00:00Z") - 383 * DAY)[:10]
-        params = operation.params(id=person.id, since=since, until=newest)
+        stop = parse_time(f"{max(day for each, day in expected if each == who)}T00:00:00Z") + DAY
+        start = format_time(stop - 384 * DAY)[:10]
+        params = operation.params(id=person.id, start=start, stop=format_time(stop)[:10])
         answer = operation.run(Context(replayed, "default", parse_time(LAST)), params)
         found = {(who, each.date): (each.events, parse_time(each.first_at)) for each in answer.days}
-        assert found == {key: value for key, value in expected.items() if key[0] == who and key[1] >= since}
+        assert found == {key: value for key, value in expected.items() if key[0] == who and key[1] >= start}
         days += len(found)
     assert days > 1_500
 

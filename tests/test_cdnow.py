@@ -15,7 +15,7 @@ import pytest
 import threadline
 from tests.cdnow import messages, tell
 from threadline.kernel.time import DAY, parse_time
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 
 HERE = Path(__file__).parent
 RAW = HERE.parent / "src/threadline/surfaces/cli/demo/CDNOW_sample.txt"
@@ -67,7 +67,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Threadline]:
 
 def vector(shop: Threadline, customer: int, as_of: str | None = None) -> dict[str, Any]:
     answer = shop.features.of(f"user_id:cdnow-{customer:04}", as_of=as_of)
-    return {name: each["value"] for name, each in answer["features"].items()}
+    return {name: each.value for name, each in answer.features.items()}
 
 
 def summary(name: str) -> dict[int, dict[str, str]]:
@@ -121,17 +121,17 @@ def test_every_thread_is_the_lines_of_its_customer(shop: Threadline, raw: dict[i
         page = shop.events.of(f"user_id:cdnow-{customer:04}", order="asc", limit=100)
         told = [
             Line(
-                customer, each["occurred_at"][:10].replace("-", ""), each["properties"]["cds"],
-                Decimal(str(each["properties"]["total"])),
+                customer, each.occurred_at[:10].replace("-", ""), each.properties["cds"],
+                Decimal(str(each.properties["total"])),
             )
-            for each in page["events"]
+            for each in page.events
         ]  # fmt: skip
         assert sorted(told) == sorted(lines)
         assert [each.day for each in told] == [line.day for line in lines]
-        assert page["position"] == len(lines)
+        assert page.position == len(lines)
         people += 1
     assert people == 2_357
-    assert shop.features.top("monetary_total", limit=1)["people_read"] == people
+    assert shop.features.top("monetary_total", limit=1).people_read == people
 
 
 @pytest.mark.parametrize("day", ["1997-03-31", "1997-10-01", "1998-02-14", "1998-07-01"])

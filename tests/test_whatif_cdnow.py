@@ -11,7 +11,7 @@ import pytest
 
 import threadline
 from tests.cdnow import messages, tell
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 
 RAW = Path(__file__).parents[1] / "src/threadline/surfaces/cli/demo/CDNOW_sample.txt"
 
@@ -68,26 +68,26 @@ def test_the_people_are_those_of_an_independent_query(
     }
     question = {"rule": "good-customer", "content": rule} if form == "content" else {"definitions": lower}
     answer = shop.what_if.run(**question, samples=1_000, wait=True)
-    assert (answer["state"], answer["failed"], answer["errors"]) == ("done", 0, 0)
+    assert (answer.state, answer.failed, answer.errors) == ("done", 0, 0)
     assert len(touched) > 100
     people = {shop.engine.reader.person("default", f"user_id:cdnow-{customer:04}").id: customer for customer in touched}
-    found = {people[sample["person"]]: sample for sample in answer["samples"]}
+    found = {people[sample.person]: sample for sample in answer.samples}
     assert found.keys() == touched.keys()
-    assert answer["people_changed"] == len(touched)
-    assert answer["changed"] == sum(number for number, _ in touched.values())
+    assert answer.people_changed == len(touched)
+    assert answer.changed == sum(number for number, _ in touched.values())
     for customer, (number, _) in touched.items():
         sample = found[customer]
-        assert (sample["changed"], sample["old"]["status"], sample["new"]["status"]) == (number, "NoMatch", "Approved")
-        step = sample["step"]
+        assert (sample.changed, sample.old["status"], sample.new["status"]) == (number, "NoMatch", "Approved")
+        step = sample.step
         assert (step["old"]["expected"], step["new"]["expected"]) == (80, 70)
         assert 70 < step["new"]["actual"] <= 80
-    first = {customer: Decimal(str(sample["step"]["new"]["actual"])) for customer, sample in found.items()}
+    first = {customer: Decimal(str(sample.step["new"]["actual"])) for customer, sample in found.items()}
     # Nobody's orders are negative, so the first sum in between is the smallest.
     assert first == {customer: total for customer, (_, total) in touched.items()}
-    assert any(line.startswith("-") and "greater_than: 80" in line for line in answer["diff"])
+    assert any(line.startswith("-") and "greater_than: 80" in line for line in answer.diff)
 
 
 def test_what_was_recorded_is_what_is_reckoned(shop: Threadline) -> None:
     before = shop.what_if.run(definitions=DEFINITIONS, baseline="recorded", wait=True)
-    assert (before["changed"], before["failed"]) == (0, 0)
-    assert before["rules"][0]["old"]["Approved"] > 1_000
+    assert (before.changed, before.failed) == (0, 0)
+    assert before.rules[0].old["Approved"] > 1_000

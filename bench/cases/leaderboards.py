@@ -110,12 +110,12 @@ def _ask(engine: Any, source: random.Random, seconds: float) -> dict[str, Any]:
 
     def standing(around: int) -> Any:
         who = f"user_id:user-{source.randrange(LIVING)}"
-        return run("leaderboard_standing", id=who, name="points", period="week", around=around)
+        return run("leaderboards_standing", id=who, name="points", period="week", around=around)
 
     questions: dict[str, Callable[[], Any]] = {
         RANK: lambda: standing(0),
         "rank and ten neighbours": lambda: standing(5),
-        "first hundred": lambda: run("leaderboard", name="points", period="week", limit=100),
+        "first hundred": lambda: run("leaderboards_top", name="points", period="week", limit=100),
     }
     before = psutil.Process().memory_info().rss
     started_at = time.perf_counter()

@@ -33,9 +33,13 @@ if TYPE_CHECKING:
     from threadline.kernel.policy import Policy as Policy
     from threadline.kernel.projection import Projection as Projection
     from threadline.settings import Settings as Settings
-    from threadline.surfaces.python import Threadline as Threadline
+    from threadline.surfaces.python.client import AsyncClient as AsyncClient
+    from threadline.surfaces.python.client import Client as Client
+    from threadline.surfaces.python.embedded import Threadline as Threadline
 
 _HOMES = {
+    "AsyncClient": "threadline.surfaces.python.client",
+    "Client": "threadline.surfaces.python.client",
     "Conflict": "threadline.kernel.errors",
     "Engine": "threadline.engine.engine",
     "Event": "threadline.kernel.event",
@@ -58,7 +62,7 @@ _HOMES = {
     "StoreBusy": "threadline.kernel.errors",
     "StoreDamaged": "threadline.kernel.errors",
     "StoreFull": "threadline.kernel.errors",
-    "Threadline": "threadline.surfaces.python",
+    "Threadline": "threadline.surfaces.python.embedded",
     "ThreadlineError": "threadline.kernel.errors",
     "TooManyRequests": "threadline.kernel.errors",
     "Unauthorized": "threadline.kernel.errors",
@@ -69,6 +73,8 @@ _HOMES = {
 """Where each public name lives. They are imported on first use, so that the kernel can be imported alone."""
 
 __all__ = [
+    "AsyncClient",
+    "Client",
     "Conflict",
     "Engine",
     "Event",

@@ -19,7 +19,7 @@ from threadline.engine.maintenance.move import refuse_unfinished
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Operation
-from threadline.kernel.sender import SenderPorts
+from threadline.kernel.sender import Sender, SenderPorts
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock, system_clock
 from threadline.settings import (
@@ -34,7 +34,7 @@ from threadline.settings import (
 )
 from threadline.surfaces.composition import Composition, Copied, OnProgress, SharedLimits
 from threadline.surfaces.definition_checks import settings_in_force
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 from threadline.surfaces.rereading import readers
 
 MEMORY = "memory:"
@@ -89,7 +89,25 @@ def open_engine(
     opened = _open_store(chosen, readonly)
     if not readonly:
         _refuse_half_moved(opened)
-    engine = Engine(_with_cache(opened, chosen, readonly), made, clock)
+    return _engine_on(_with_cache(opened, chosen, readonly), made, chosen, clock, readonly=readonly)
+
+
+def reopen(engine: Engine, settings: Settings) -> Engine:
+    """An engine on the store of another, by the definitions as they are now, that takes its place.
+
+    The other may still record what it was asked for before. Raises `InvalidDefinition` before anything has changed.
+    """
+    made = _catalogue(settings)
+    _senders(made, settings, engine.clock)  # a secret that is not there must be told before anything is written
+    fresh = _engine_on(engine.store, made, settings, engine.clock, readonly=False)
+    fresh.recorder.recorded_until = engine.recorder.recorded_until
+    engine.recorder.watchers.append(fresh.ranks.committed)
+    fresh.simulations.take_over(engine.simulations)
+    return fresh
+
+
+def _engine_on(store: Store, made: Catalogue, chosen: Settings, clock: Clock, *, readonly: bool) -> Engine:
+    engine = Engine(store, made, clock)
     engine.rejected.readers.update(readers(made.rules.kinds))
     engine.credentials.cache_seconds = chosen.credential_cache_seconds
     shared_store = readonly or "://" in chosen.store
@@ -128,6 +146,7 @@ def composition() -> Composition:
     return Composition(
         _open_for_program,
         _open_store,
+        reopen,
         _catalogue,
         open_dispatcher,
         operations,
@@ -141,11 +160,15 @@ def composition() -> Composition:
 
 def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
     """What makes timers fire and effects leave. Raises `InvalidSetting` for a secret that is not there."""
-    ports = SenderPorts(settings, engine.catalogue.queues, engine.clock, from_environment)
-    senders = {factory.name: factory.make(ports) for factory in engine.catalogue.senders}
+    senders = _senders(engine.catalogue, settings, engine.clock)
     # Two containers may share a host name and a process id, and neither may take the other's leases for its own.
     owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
     return Dispatcher(engine, senders, owner)
+
+
+def _senders(made: Catalogue, settings: Settings, clock: Clock) -> dict[str, Sender]:
+    ports = SenderPorts(settings, made.queues, clock, from_environment)
+    return {factory.name: factory.make(ports) for factory in made.senders}
 
 
 def _open_for_program(settings: Settings, readonly: bool) -> Engine:

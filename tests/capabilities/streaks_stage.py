@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 import threadline
 from threadline.kernel.time import SECOND, format_time, parse_time
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 
 MILESTONE, HOPPING = "streak_milestone_reached", "zone_hopping_detected"
 
@@ -32,7 +34,8 @@ class Stage:
             fields["context"] = {"timezone": fields.pop("zone")}
         event = {"type": type, "occurred_at": format_time(instant), "identifiers": {"user_id": who}}
         (receipt,) = self.app.record([{"key": f"key-{self._keys}", **event, **fields}])
-        return receipt
+        plain: dict[str, Any] = msgspec.to_builtins(receipt)
+        return plain
 
     def days(self, *days: int, who: str = "ada", hour: int = 12, **fields: Any) -> None:
         """Active on these days of March at an hour, UTC."""
@@ -43,10 +46,10 @@ class Stage:
         """One streak as callers read it, at the clock's instant or at another not before it."""
         if at:
             self.now = max(self.now, parse_time(at))
-        answer: dict[str, Any] = self.app.streaks.of(f"user_id:{who}", **({"as_of": at} if at else {}))["streaks"][name]
-        return answer
+        plain: dict[str, Any] = msgspec.to_builtins(self.app.streaks.of(who, as_of=at or None).streaks[name])
+        return plain
 
     def told(self, type: str, who: str = "ada") -> list[dict[str, Any]]:
         """The properties of all events of a type, in the order in which they occurred."""
         page = self.app.events.of(f"user_id:{who}", order="asc", type=type, limit=1_000)
-        return [each["properties"] for each in page["events"]]
+        return [each.properties for each in page.events]

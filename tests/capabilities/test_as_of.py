@@ -94,7 +94,9 @@ def test_what_is_known_now_may_be_asked_of_every_view(asked: Asked) -> None:
     assert topics == {"then": [], "now": ["trails"]}
 
 
-@pytest.mark.parametrize("operation", ["person", "points", "features", "memory", "streaks", "segments", "interests"])
+@pytest.mark.parametrize(
+    "operation", ["person", "points_of", "features_of", "memory_of", "streaks_of", "segments_of", "interests_of"]
+)
 def test_the_future_cannot_be_asked(asked: Asked, operation: str) -> None:
     with pytest.raises(InvalidValue, match="in the future"):
         asked.ask(operation, id="user_id:ada", as_of="2099-01-01T00:00:00Z")

@@ -18,10 +18,10 @@ from threadline.kernel.time import DAY, HOUR, format_time
 from threadline.testing import scenarios
 
 REFS = ("user_id:user-0", "user_id:user-1", "anonymous_id:anonymous-0-0", "anonymous_id:anonymous-1-1")
-READS = ("person", "features", "memory", "points", "segments", "streaks", "interests")
+READS = ("person", "features_of", "memory_of", "points_of", "segments_of", "streaks_of", "interests_of")
 
 
-READS_OF_PARTS = {"memory_fact": "memory", "segment": "segments"}
+READS_OF_PARTS = {"memory_fact": "memory_of", "segments_why": "segments_of"}
 """Reads that show a part of another's answer."""
 
 
@@ -313,7 +313,7 @@ def test_what_was_served_is_what_is_told_of_it_later(history: list[Any], random:
         told = seen(asked, operation, ref, as_of=format_time(at))
         if answer is not None:
             assert told == answer
-        elif told is not None and operation == "features":
+        elif told is not None and operation == "features_of":
             # Whoever could not be found then has come since, and nothing was known of them.
             assert {each["status"] for each in told["features"].values()} == {"NOT_FOUND"}
         elif told is not None and operation == "person":

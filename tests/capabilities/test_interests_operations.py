@@ -88,9 +88,9 @@ def test_a_summary_goes_back_to_the_first_action(asked: Asked) -> None:
     }  # fmt: skip
     short = asked.ask("interests_summary", id="user_id:42", limit=2)
     assert (short["rows"], short["more"]) == (rows[:2], True)
-    since = asked.ask("interests_summary", id="user_id:42", since=format_time(STARTS_AT + 990 * DAY))["rows"]
+    since = asked.ask("interests_summary", id="user_id:42", start=format_time(STARTS_AT + 990 * DAY))["rows"]
     assert [row["total"] for row in since] == [1]
-    until = asked.ask("interests_summary", id="user_id:42", until=format_time(STARTS_AT + 15 * DAY))["rows"]
+    until = asked.ask("interests_summary", id="user_id:42", stop=format_time(STARTS_AT + 15 * DAY))["rows"]
     assert [row["total"] for row in until] == [2]
     assert asked.ask("interests_summary", id="user_id:42", application="app")["rows"] == []
     assert asked.ask("interests_summary", id="user_id:42", topic="Course")["rows"] == []

@@ -210,10 +210,10 @@ def test_events_of_other_workspaces_are_not_there() -> None:
     asked = Asked()
     receipt = asked.tell("page", user_id="ada", workspace="theirs")
     for operation, params in [
-        ("event", {"id": receipt["id"]}),
-        ("events", {"id": receipt["person"]}),
+        ("events_show", {"id": receipt["id"]}),
+        ("events_of", {"id": receipt["person"]}),
         ("person", {"id": "user_id:ada"}),
-        ("message", {"message_id": "key-1"}),
+        ("messages_show", {"message_id": "key-1"}),
     ]:
         with pytest.raises(NotFound):
             asked.ask(operation, **params)

@@ -50,7 +50,7 @@ def test_points_that_are_switched_off_are_told_as_such() -> None:
     asked = Asked(definitions="points: false")
     asked.tell("tool_used", user_id="42")
     for operation, params in (
-        ("points", {}), ("points_spend", {"points": 1, "request": "a"}),
+        ("points_of", {}), ("points_spend", {"points": 1, "request": "a"}),
         ("points_adjust", {"points": 1, "request": "a", "reason": "b"}),
     ):  # fmt: skip
         with pytest.raises(NotFound, match="switched off"):

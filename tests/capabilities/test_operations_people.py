@@ -13,7 +13,9 @@ from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound
-from threadline.kernel.time import DAY, HOUR
+from threadline.kernel.operation import Operation
+from threadline.kernel.time import DAY, HOUR, format_time
+from threadline.surfaces.operation_calls import path_names
 
 
 def known(person: dict[str, Any]) -> dict[str, Any]:
@@ -57,6 +59,54 @@ def test_a_person_is_found_by_id_and_by_identifier_and_otherwise_not() -> None:
     for ref in ("user_id:bob", "user_id:null", "f" * 32, ":", "user_id:", "nobody"):
         with pytest.raises(NotFound):
             asked.ask("person", id=ref)
+
+
+NAMES_A_PERSON = [
+    each
+    for each in Asked().engine.catalogue.operations
+    if each.method == "GET" and each.path.startswith("/v1/people/{id}") and path_names(each) == ("id",)
+]
+
+
+@pytest.mark.parametrize("operation", NAMES_A_PERSON, ids=lambda operation: operation.name)
+def test_a_bare_value_is_a_user_id_for_every_operation(operation: Operation) -> None:
+    """Law: of a person named by a bare value, every operation answers what it answers under ``user_id:value``."""
+    asked = Asked()
+    asked.tell("page", user_id="ada", email="ada@example.com", properties={"url": "/"})
+    asked.tell("page", email="x", user_id=32 * "a")
+    asked.tell("page", user_id="bob")
+    more = {"people_merge_preview": {"other": "bob"}, "memory_variables": {"names": "a.b.c"}}.get(operation.name, {})
+    instant = {"as_of": format_time(asked.now)} if "as_of" in operation.params.__struct_fields__ else {}
+    for name in ("ada", 32 * "a"):
+        answers = []
+        for id in (name, f"user_id:{name}", asked.ask("person", id=name)["id"]):
+            asked.now = STARTS_AT + HOUR
+            answers.append(asked.ask(operation.name, id=id, **more, **instant))
+        assert answers[0] == answers[1] == answers[2]
+
+
+def test_a_bare_value_that_is_the_id_of_a_person_is_that_person() -> None:
+    asked = Asked()
+    id = asked.tell("page", user_id="ada")["person"]
+    other = asked.tell("page", user_id=id)["person"]
+    assert asked.ask("person", id=id)["id"] == id
+    assert asked.ask("person", id=f"user_id:{id}")["id"] == other
+    with pytest.raises(NotFound):
+        asked.ask("person", id=id, workspace="theirs")
+
+
+def test_bare_identifiers_split_list_and_spend_as_user_ids() -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada", email="ada@example.com")
+    asked.tell("page", user_id="eve", email="eve@example.com")
+    asked.ask("people_merge", id="ada", other="eve", force=True)
+    assert asked.ask("people_split", id="ada", identifiers=["eve"])["new"]["identifiers"] == ["user_id:eve"]
+    assert asked.ask("people_list", identifier="eve") == asked.ask("people_list", identifier="user_id:eve")
+    asked.ask("points_adjust", id="ada", points=10, request="gift", reason="a gift")
+    first, again = (
+        asked.ask("points_spend", id=id, points=3, request="order")["event"] for id in ("ada", "user_id:ada")
+    )
+    assert first == again
 
 
 def test_a_shared_kind_gives_one_lead_id_in_every_workspace() -> None:
@@ -118,8 +168,6 @@ def test_people_are_found_by_identifier_and_by_group() -> None:
     assert listed(asked, group="acme") == ["user_id:ada"]
     assert listed(asked, identifier="user_id:bob") == ["user_id:bob"]
     assert listed(asked, identifier="user_id:eve") == []
-    with pytest.raises(InvalidValue, match="kind:value"):
-        asked.ask("people_list", identifier="bob")
     with pytest.raises(InvalidValue, match="one of"):
         asked.ask("people_list", tag="a", group="b")
 
@@ -213,7 +261,7 @@ def test_a_preview_tells_what_a_merge_does_and_changes_nothing() -> None:
     asked = Asked()
     ada, mail = two_people(asked)
     before = asked.engine.store.feed()
-    for operation, more in (("people_merge_preview", {}), ("merge", {"dry_run": True})):
+    for operation, more in (("people_merge_preview", {}), ("people_merge", {"dry_run": True})):
         preview = asked.ask(operation, id=mail, other=ada, **more)
         assert (preview["done"], preview["survivor"], preview["merged"], preview["objection"]) == (False, ada, mail, "")
         assert preview["person"]["events"] == 4

@@ -64,20 +64,20 @@ def test_what_another_process_earned_is_ranked_within_the_time_that_is_promised(
     ahead = 0
     reader = threadline.open(store, definitions=definitions, readonly=True, clock=lambda: system_clock() + ahead)
 
-    def bob() -> tuple[int, int, list[str]]:
+    def bob() -> tuple[int | None, int | None, list[str]]:
         mine = reader.leaderboards.standing("user_id:bob", "points")
-        first = reader.leaderboards.top("points")["places"]
-        return mine["rank"], mine["total"], [each["identifiers"][0] for each in first]
+        first = reader.leaderboards.top("points").places
+        return mine.rank, mine.total, [each.identifiers[0] for each in first]
 
     assert bob() == (2, 2, ["user_id:ada", "user_id:bob"])
     done(begin(store, definitions, "earn", "eve", "eve", "eve", "bob", "bob"))
     began = reader.leaderboards.standing("user_id:bob", "points")
     # The own score and the first places are those of this moment; how many have more is as old as it says.
-    assert (began["score"], began["rank"], began["total"]) == (45, 1, 2)
+    assert (began.score, began.rank, began.total) == (45, 1, 2)
     assert bob()[2][2:] == ["user_id:ada"]
     ahead = 61 * SECOND
     assert bob()[:2] == (1, 3)
-    assert reader.leaderboards.standing("user_id:bob", "points")["as_of"] > began["as_of"]
+    assert reader.leaderboards.standing("user_id:bob", "points").as_of > began.as_of
     reader.close()
 
 
@@ -88,7 +88,7 @@ def test_on_one_database_everybody_sees_their_own_at_once(tmp_path: Path, defini
         for app, who in ((one, "ada"), (other, "bob")):
             app.track(who, "result_shared")
             mine = app.leaderboards.standing(f"user_id:{who}", "points", around=2)
-            assert (mine["score"], mine["rank"]) == (15 * turn, 1)
+            assert (mine.score, mine.rank) == (15 * turn, 1)
     one.close()
     other.close()
 
@@ -103,5 +103,5 @@ def test_processes_that_spend_at_once_never_overdraw(tmp_path: Path, definitions
     assert all(told[::2] == told[1::2] for told in answers)
     assert Counter(status for told in answers for status in told[::2]) == {"spent": 27, "refused": 3 * 25 - 27}
     view = app.points.of("user_id:ada")
-    assert (view["balance"], view["spent"]) == (1_000 - 27 * 37, 27 * 37)
+    assert (view.balance, view.spent) == (1_000 - 27 * 37, 27 * 37)
     app.close()

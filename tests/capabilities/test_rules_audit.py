@@ -56,7 +56,7 @@ def test_decisions_are_found_by_person_rule_version_status_and_time() -> None:
         if not cursor:
             break
     assert found == [format_time(at) for at in expected["spender"]]
-    with pytest.raises(InvalidValue, match="this cursor did not come"):
+    with pytest.raises(InvalidValue, match="is not a cursor"):
         asked.ask("decisions_list", rule="score", cursor="bogus")
 
 
@@ -173,7 +173,7 @@ def test_a_message_shows_what_a_policy_of_ones_own_emits_and_sends_because_of_it
         return [
             Emit(type="noticed", key="n", occurred_at=recorded.event.occurred_at),
             Effect(kind="webhook", key="now", data={"score": recorded.event.properties["score"]}),
-            Effect(kind="webhook", key="later", due_at=later, lane="crm"),
+            Effect(kind="webhook", key="later", due_at=later, queue="crm"),
         ]
 
     def echo(recorded: Recorded, person: PolicyView) -> list[Wish]:

@@ -11,7 +11,7 @@ from tests.capabilities.asked import Asked
 from threadline.capabilities.conditions.operators import OPERATORS
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.rules.actions import KINDS, SYNONYMS
-from threadline.capabilities.rules.document_import import ROOTS
+from threadline.capabilities.rules.document_import import ROOTS, snake
 from threadline.capabilities.rules.file_import import Imported, rules_of_files
 from threadline.engine.folding.catalogue import discover
 from threadline.kernel.errors import InvalidDefinition
@@ -129,6 +129,8 @@ def test_of_several_versions_the_newest_active_one_is_taken_and_of_drafts_the_ne
         ({"Conditions": []}, "rules.json.conditions.all: `all` takes a list of at least one condition"),
         ({"Actions": [{"Type": "Explode"}]}, "unknown action 'Explode'"),
         ({"Actions": [{"Parameters": {}}]}, "rules.json: Actions: an action has `Type`"),
+        ({"Actions": [{"Type": "Tag", "Order": "1"}]}, "rules.json: Actions: `Order` is a whole number"),
+        ({"Conditions": {"All": [], "Any": []}}, "rules.json: Conditions: a condition has `Field`"),
         ({"Version": "4"}, "rules.json.version"),
     ],
 )
@@ -136,6 +138,12 @@ def test_a_mistake_in_a_document_names_its_place(changes: dict[str, Any], proble
     with pytest.raises(InvalidDefinition) as error:
         imported({**RISK, **changes})
     assert problem in str(error.value)
+
+
+def test_keys_in_snake_case_are_the_same_document() -> None:
+    named = {snake(name): each for name, each in RISK.items()}
+    [one], [other] = imported(named).rules, imported(RISK).rules
+    assert one.canonical == other.canonical
 
 
 def test_two_rules_of_one_version_are_refused() -> None:

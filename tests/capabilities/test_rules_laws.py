@@ -221,6 +221,8 @@ def test_what_matches_is_what_a_slow_reading_says(
             break
 
     class Known:
+        at = NOW
+
         def view(self, name: str) -> Any:
             return views.get(name)
 

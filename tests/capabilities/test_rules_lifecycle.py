@@ -197,7 +197,7 @@ def test_who_asks_for_all_rules_is_not_answered_by_those_that_do_not_count() -> 
         asked.now = until
 
 
-@pytest.mark.parametrize("operation", ["rule", "rule_log", "rules_versions", "rules_shadow_report"])
+@pytest.mark.parametrize("operation", ["rules_show", "rules_log", "rules_versions", "rules_shadow_report"])
 def test_what_was_never_a_rule_is_not_found(operation: str) -> None:
     asked = asked_with_set()
     with pytest.raises(NotFound, match="'score'"):
@@ -296,7 +296,7 @@ def test_two_who_change_a_rule_at_once_both_get_a_turn(monkeypatch: pytest.Monke
     other = Asked()
     other.engine = Engine(asked.engine.store, asked.engine.catalogue, lambda: asked.now)
     once = [True]
-    held = repository.held
+    held = repository.stored_head
 
     def overtaken(context: Any, id: str) -> Any:
         found = held(context, id)
@@ -305,7 +305,7 @@ def test_two_who_change_a_rule_at_once_both_get_a_turn(monkeypatch: pytest.Monke
             other.ask("rules_activate", id="score", version=1, untested=True)
         return found
 
-    monkeypatch.setattr(repository, "held", overtaken)
+    monkeypatch.setattr(repository, "stored_head", overtaken)
     asked.ask("rules_activate", id="score", version=2, untested=True)
     assert log(asked)[2:] == [(1, "active"), (1, "retired"), (2, "active")]
     assert decided(asked, 86) == [("Rejected", 2)]

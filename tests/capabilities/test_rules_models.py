@@ -307,17 +307,17 @@ def test_a_model_decides_live_and_its_decisions_can_be_verified() -> None:
     bank.rule_sets.write(name="applications", events=["applied"], rules=["risk"])
     for key, score in (("1", 91), ("2", 10)):
         bank.track("ada", "applied", {"score": score}, key=key)
-    decisions = bank.decisions.list(person="user_id:ada")["decisions"]
-    assert sorted((each["status"], each["output"]["half"]) for each in decisions) == [
+    decisions = bank.decisions.list(person="user_id:ada").decisions
+    assert sorted((each.status, each.output["half"]) for each in decisions) == [
         ("Approved", 5),
         ("Rejected", 45.5),
     ]
-    assert sorted(bank.person("user_id:ada")["tags"]) == ["risk-45.5", "risk-5"]
-    assert bank.decisions.verify()["breaches"] == []
+    assert sorted(bank.person("user_id:ada").tags) == ["risk-45.5", "risk-5"]
+    assert bank.decisions.verify().breaches == []
     bank.track("ada", "applied", {"score": "high"}, key="3")
-    failed = bank.decisions.list(person="user_id:ada", status="Error")["decisions"]
+    failed = bank.decisions.list(person="user_id:ada", status="Error").decisions
     assert len(failed) == 1
-    assert failed[0]["output"]["error"].startswith("the decision model: ")
+    assert failed[0].output["error"].startswith("the decision model: ")
 
 
 # --- imported -------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ def test_the_command_writes_drafts(tmp_path: Path) -> None:
     done = run(tmp_path, str(FOLDER / "loan-approval.json"), "--draft", "--file", str(tmp_path / "bank.db"))
     assert (done.stdout, done.stderr) == ("loan-approval: version 1 is draft\n", "")
     bank = threadline.open(tmp_path / "bank.db")
-    assert bank.rules.show(id="loan-approval", version=1)["state"] == "draft"
+    assert bank.rules.show(id="loan-approval", version=1).state == "draft"
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_fifteen_sends_that_are_three_events(stage: Callable[..., Stage]) -> Non
     assert statuses.count("accepted") == 3
     assert statuses.count("duplicate") == 12
     assert on.streak()["current"] == 3
-    assert [day["events"] for day in on.app.streaks.days("user_id:ada")["days"]] == [1, 1, 1]
+    assert [day.events for day in on.app.streaks.days("user_id:ada").days] == [1, 1, 1]
 
 
 def test_thirteen_hours_ahead(stage: Callable[..., Stage]) -> None:
@@ -76,10 +76,10 @@ def test_a_burst_of_unknown_types(stage: Callable[..., Stage]) -> None:
         at = parse_time("2026-03-01T09:00:00Z") + number * MINUTE // 2
         on.tell(f"never heard of {number}", format_time(at))
     assert on.streak()["current"] == 1
-    (day,) = on.app.streaks.days("user_id:ada")["days"]
-    first = on.app.events.of("user_id:ada", order="asc", limit=1)["events"][0]
-    assert (day["date"], day["events"], day["first_event"]) == ("2026-03-01", 105, first["id"])
-    assert day["first_at"] == "2026-03-01T09:00:00.000000Z"
+    (day,) = on.app.streaks.days("user_id:ada").days
+    first = on.app.events.of("user_id:ada", order="asc", limit=1).events[0]
+    assert (day.date, day.events, day.first_event) == ("2026-03-01", 105, first.id)
+    assert day.first_at == "2026-03-01T09:00:00.000000Z"
 
 
 # --- a late event -----------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def test_every_streak_has_its_own(stage: Callable[..., Stage]) -> None:
     assert [(each["streak"], each["length"]) for each in on.told(MILESTONE)] == [
         ("lessons", 2), ("weeks", 2), ("twice", 1),
     ]  # fmt: skip
-    answer = on.app.streaks.of("user_id:ada")["streaks"]
+    answer = on.app.streaks.of("user_id:ada").streaks
     assert sorted(answer) == ["lessons", "twice", "weeks"]
 
 
@@ -282,15 +282,15 @@ def test_days_with_what_was_earned_on_them(stage: Callable[..., Stage]) -> None:
     on.tell("tool_used", "2026-03-01T14:30:00Z", zone="Asia/Tokyo", late=True)
     on.tell("tool_used", "2026-03-03T14:30:00Z", zone="Asia/Tokyo")
     answer = on.app.streaks.days("user_id:ada")
-    assert (answer["zone"], answer["today"]) == ("Asia/Tokyo", "2026-03-03")
-    assert [(day["date"], day["events"], day["points"]) for day in answer["days"]] == [
+    assert (answer.zone, answer.today) == ("Asia/Tokyo", "2026-03-03")
+    assert [(day.date, day.events, day.points) for day in answer.days] == [
         ("2026-03-01", 1, 5), ("2026-03-02", 1, 10), ("2026-03-03", 1, 5),
     ]  # fmt: skip
-    chosen = on.app.streaks.days("user_id:ada", since="2026-03-02", until="2026-03-02")["days"]
-    assert [day["date"] for day in chosen] == ["2026-03-02"]
-    for since, until in (("2026-03-03", "2026-03-02"), ("2020-01-01", "2026-03-01"), ("yesterday", "")):
+    chosen = on.app.streaks.days("user_id:ada", start="2026-03-02", stop="2026-03-03").days
+    assert [day.date for day in chosen] == ["2026-03-02"]
+    for start, stop in (("2026-03-02", "2026-03-02"), ("2020-01-01", "2026-03-01"), ("yesterday", "")):
         with pytest.raises(InvalidValue):
-            on.app.streaks.days("user_id:ada", since=since, until=until)
+            on.app.streaks.days("user_id:ada", start=start, stop=stop)
 
 
 def test_points_go_with_the_day_of_what_earned_them(stage: Callable[..., Stage]) -> None:
@@ -299,13 +299,13 @@ def test_points_go_with_the_day_of_what_earned_them(stage: Callable[..., Stage])
     for minutes, zone in enumerate(zones):
         on.tell("conversation_started", f"2026-03-10T10:{minutes}0:00Z", zone=zone)
     # In Kiritimati it is the eleventh, a third day, so what is done there still counts for the tenth.
-    days = on.app.streaks.days("user_id:ada")["days"]
-    assert [(day["date"], day["events"]) for day in days] == [("2026-03-09", 1), ("2026-03-10", 2)]
-    assert [day["points"] for day in days] == [10, 20]
+    days = on.app.streaks.days("user_id:ada").days
+    assert [(day.date, day.events) for day in days] == [("2026-03-09", 1), ("2026-03-10", 2)]
+    assert [day.points for day in days] == [10, 20]
     on.tell("conversation_started", "2026-03-11T11:00:00Z")
-    days = on.app.streaks.days("user_id:ada")["days"]
-    assert [day["points"] for day in days] == [10, 20, 10]
-    assert days[2]["date"] == "2026-03-12"
+    days = on.app.streaks.days("user_id:ada").days
+    assert [day.points for day in days] == [10, 20, 10]
+    assert days[2].date == "2026-03-12"
 
 
 def test_days_of_more_than_a_year_ago_are_sets_only(stage: Callable[..., Stage]) -> None:
@@ -315,10 +315,10 @@ def test_days_of_more_than_a_year_ago_are_sets_only(stage: Callable[..., Stage])
         on.tell("lesson", format_time(begin + day * DAY))
     on.now = begin + 799 * DAY + SECOND
     assert len(on.streak()["history"]) == 20
-    long_ago = on.app.streaks.days("user_id:ada", since="2024-01-01", until="2024-03-01")
-    assert long_ago["days"] == []
-    lately = on.app.streaks.days("user_id:ada", since="2025-02-10")
-    assert len(lately["days"]) == 197
+    long_ago = on.app.streaks.days("user_id:ada", start="2024-01-01", stop="2024-03-02")
+    assert long_ago.days == []
+    lately = on.app.streaks.days("user_id:ada", start="2025-02-10")
+    assert len(lately.days) == 197
     # The sets know all of it: one missing day after the other is filled in, and the whole is one streak.
     for day in range(1, 800, 2):
         on.tell("lesson", format_time(begin + day * DAY), late=True)
@@ -339,7 +339,7 @@ def test_merge_makes_one_streak_of_two_and_unmerge_two_again(stage: Callable[...
     survivor, _ = engine.identity.merge("default", "user_id:ada", "user_id:bob", request="m", force=True)
     joined = on.streak()
     assert (joined["longest"], joined["last_active_on"]) == (6, "2026-03-06")
-    merge = on.app.events.of(survivor, type="threadline.person_merged")["events"][0]["id"]
+    merge = on.app.events.of(survivor, type="threadline.person_merged").events[0].id
     engine.identity.unmerge("default", merge, request="u")
     assert [on.streak(who) for who in ("ada", "bob")] == before
 

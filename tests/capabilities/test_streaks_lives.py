@@ -140,7 +140,7 @@ def _check(lived: Lived, name: str, calendar: dict[str, Any], random: Random) ->
     asked, who = lived.asked, f"anonymous_id:{name}"
     log = told(lived.log(lived.person(name)))
     asked.now += random.choice(PAUSES) + DAY  # so that nothing lies ahead
-    answer = asked.ask("streaks_days", id=who, since=format_time(asked.now - 300 * DAY)[:10])
+    answer = asked.ask("streaks_days", id=who, start=format_time(asked.now - 300 * DAY)[:10])
     expected = {
         day: events
         for day, events in audited.days(log, asked.now, **calendar).items()

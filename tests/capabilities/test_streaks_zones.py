@@ -24,7 +24,7 @@ def test_hopping_is_flagged_once_a_day_and_refused_never(stage: Callable[..., St
         assert on.tell("lesson", f"2026-03-02T{hour + 8:02}:00:00Z", zone=zone)["status"] == "accepted"
     (flag,) = on.told(HOPPING)
     assert flag == {"changes": 3, "zones": ["Asia/Tokyo", "America/New_York", "Europe/Rome"]}
-    assert on.app.streaks.days("user_id:ada")["zone"] == "UTC"
+    assert on.app.streaks.days("user_id:ada").zone == "UTC"
 
 
 @pytest.mark.parametrize("together", [1, 2, 3, 5])
@@ -54,11 +54,11 @@ def test_what_does_not_count_brings_nothing_about_whatever_shares_its_call(
     ]
     for first in range(0, len(events), together):
         receipts = days.app.record(events[first : first + together])
-        assert {receipt["status"] for receipt in receipts} == {"accepted"}
+        assert {receipt.status for receipt in receipts} == {"accepted"}
     # By the third lesson it is hopping; the tag adds nothing to that.
-    (flag,) = days.app.events.of("user_id:ada", type=HOPPING)["events"]
-    assert flag["cause"] == days.app.events.of("user_id:ada", type="lesson", order="desc")["events"][2]["id"]
-    assert flag["properties"]["zones"] == ["Asia/Kathmandu", "Europe/Rome", "UTC"]
+    (flag,) = days.app.events.of("user_id:ada", type=HOPPING).events
+    assert flag.cause == days.app.events.of("user_id:ada", type="lesson", order="desc").events[2].id
+    assert flag.properties["zones"] == ["Asia/Kathmandu", "Europe/Rome", "UTC"]
 
 
 HOPS = {"A": (10, "Europe/Rome"), "B": (11, "Asia/Tokyo"), "C": (12, "America/New_York"), "D": (13, "UTC")}
@@ -71,9 +71,9 @@ def test_hopping_is_flagged_in_whatever_order_it_becomes_known(stage: Callable[.
     for name in order:
         hour, zone = HOPS[name]
         on.tell("lesson", f"2026-03-02T{hour}:00:00Z", zone=zone, late=True)
-    (flag,) = on.app.events.of("user_id:ada", type=HOPPING)["events"]
-    assert flag["occurred_at"] == "2026-03-02T13:00:00.000000Z"
-    assert flag["properties"] == {"changes": 3, "zones": ["Asia/Tokyo", "America/New_York", "UTC"]}
+    (flag,) = on.app.events.of("user_id:ada", type=HOPPING).events
+    assert flag.occurred_at == "2026-03-02T13:00:00.000000Z"
+    assert flag.properties == {"changes": 3, "zones": ["Asia/Tokyo", "America/New_York", "UTC"]}
 
 
 @pytest.mark.parametrize("names", [("Asia/Kolkata", "Asia/Calcutta"), ("UTC", "Etc/UTC", "GMT", "+00:00")])
@@ -82,7 +82,7 @@ def test_another_name_of_the_same_zone_is_no_change(stage: Callable[..., Stage],
     for hour in range(6):
         on.tell("lesson", f"2026-03-02T{hour + 8:02}:00:00Z", zone=names[hour % len(names)])
     assert on.told(HOPPING) == []
-    assert on.app.streaks.days("user_id:ada")["zone"] == names[0]
+    assert on.app.streaks.days("user_id:ada").zone == names[0]
 
 
 def test_travelling_is_not_hopping(stage: Callable[..., Stage]) -> None:

@@ -22,17 +22,19 @@ pytestmark = pytest.mark.browser
 
 HERE = Path(__file__).parent
 LIBRARY = HERE / "node_modules" / "@segment" / "analytics-next" / "dist" / "umd"
+RUDDER = HERE / "node_modules" / "@rudderstack" / "analytics-js" / "dist" / "npm" / "modern" / "bundled" / "umd"
+FOLDERS = {"/analytics": LIBRARY, "/rudder": RUDDER, "/page": HERE / "page"}
 BATCHING = {"strategy": "batching", "config": {"size": 3, "timeout": 300}}
 NEVER = {"strategy": "batching", "config": {"size": 1_000, "timeout": 600_000}}
 """Sends nothing by itself: what arrives was sent because the page went away."""
 
 
 class Pages(SimpleHTTPRequestHandler):
-    """Serves the shop's page, and the library as it is published."""
+    """Serves the shop's pages, and the libraries as they are published."""
 
     def translate_path(self, path: str) -> str:
         folder, _, name = unquote(path.partition("?")[0]).rpartition("/")
-        return str({"/analytics": LIBRARY, "/page": HERE / "page"}[folder] / Path(name).name)
+        return str(FOLDERS[folder] / Path(name).name)
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
@@ -49,8 +51,8 @@ def origin() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    if not LIBRARY.is_dir():
-        pytest.skip("analytics.js is missing; `make setup` installs it with the node clients")
+    if not all(folder.is_dir() for folder in FOLDERS.values()):
+        pytest.skip("the browser clients are missing; `make setup` installs them with the node clients")
     # A library that asked any other host for anything would not be told "no", but would find nobody.
     with launched("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1") as made:
         yield made

@@ -150,7 +150,7 @@ def test_an_event_is_recorded_after_all_as_it_would_have_been(told: Event) -> No
     on = staging.engine()
     assert on.recorder.record([told])[0].code == "no_identifier"
     [(_, entry)] = on.rejected.page("default")
-    again = asked(on, "resubmit", id=entry.id, payload={**entry.payload, "identifiers": [["user_id", "u"]]})
+    again = asked(on, "rejected_resubmit", id=entry.id, payload={**entry.payload, "identifiers": [["user_id", "u"]]})
     assert again.receipt.status == "accepted"
     assert on.log.unpack(on.log.feed()[0].entry) == straight.log.unpack(straight.log.feed()[0].entry)
     # A retry of the producer's, put right there as well, is known.
@@ -162,7 +162,7 @@ def test_a_retry_of_what_was_resubmitted_as_it_is_is_a_duplicate() -> None:
     late = event("page", WHO, "k", sent_time=None)
     assert staging.statuses(on.recorder.record([late], expected=5)) == ["position_conflict"]
     [(_, entry)] = on.rejected.page("default")
-    assert asked(on, "resubmit", id=entry.id).receipt.status == "accepted"
+    assert asked(on, "rejected_resubmit", id=entry.id).receipt.status == "accepted"
     assert staging.statuses(on.recorder.record([late])) == ["duplicate"]
 
 
@@ -172,9 +172,9 @@ def test_an_event_of_threadlines_own_keeps_its_name_and_lends_it_to_no_other() -
     on.recorder.record([own])
     [(_, entry)] = on.rejected.page("default")
     fit = {**entry.payload, "identifiers": [["user_id", "u"]]}
-    made_up = asked(on, "resubmit", id=entry.id, payload={**fit, "type": "threadline.merged"})
+    made_up = asked(on, "rejected_resubmit", id=entry.id, payload={**fit, "type": "threadline.merged"})
     assert made_up.receipt.code == "reserved_type"
-    assert asked(on, "resubmit", id=entry.id, payload=fit).receipt.status == "accepted"
+    assert asked(on, "rejected_resubmit", id=entry.id, payload=fit).receipt.status == "accepted"
 
 
 def test_the_same_event_again_is_the_same_entry_whenever_it_comes() -> None:
@@ -202,7 +202,7 @@ def test_what_no_entry_can_hold_is_kept_in_part_and_stops_no_neighbour(unfit: Ev
     [(_, entry)] = on.rejected.page("default")
     assert (entry.code, entry.form) == (said[0], "text")
     with pytest.raises(InvalidValue, match="give the correction as `event`"):
-        asked(on, "resubmit", id=entry.id)
+        asked(on, "rejected_resubmit", id=entry.id)
 
 
 @given(steps=st.lists(st.sampled_from(["again", "dismiss", "resubmit"]), max_size=8), conflict=st.booleans())

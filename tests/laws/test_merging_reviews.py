@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import msgspec
 import pytest
 
 from tests.laws import staging
 from tests.laws.staging import Engine, event
 from threadline.kernel.errors import Conflict, MergeRefused, NotFound
+from threadline.kernel.event import Event
 from threadline.kernel.identity import MERGED
 
 
@@ -147,3 +149,35 @@ def test_a_review_goes_through_although_the_engine_died_half_way() -> None:
     with pytest.raises(Conflict):
         on.identity.review("default", id, join=True)
     assert len(list(on.reader.all_people("default"))) == 1
+
+
+def alias(user: str, previous: str, key: str) -> Event:
+    """As Segment's call is read."""
+    told = event("alias", {"user_id": user, "anonymous_id": previous}, key)
+    return msgspec.structs.replace(told, object_ref=previous)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_an_alias_of_two_known_user_ids_waits_for_review(together: bool) -> None:
+    on = staging.engine()
+    known = [event("page", {"user_id": "41"}, "1"), event("page", {"user_id": "42"}, "2")]
+    told = [*known, alias("42", "41", "3")]
+    receipts = on.recorder.record(told) if together else [on.recorder.record([each])[0] for each in told]
+    assert staging.statuses(receipts) == ["accepted"] * 3
+    [entry] = on.identity.quarantined("default")
+    assert (entry["status"], sorted(entry["identifiers"])) == ("open", ["user_id:41", "user_id:42"])
+    assert entry["reason"] == "an alias says that two user ids are one person"
+    on.recorder.record([alias("42", "41", "4"), alias("41", "42", "5")])
+    on.identity.review("default", entry["id"], join=True)
+    assert on.reader.person("default", "user_id:41").id == on.reader.person("default", "user_id:42").id
+    on.recorder.record([alias("42", "41", "6")])
+    assert [each["status"] for each in on.identity.quarantined("default")] == ["joined"]
+    staging.assert_refold_changes_nothing(on)
+
+
+@pytest.mark.parametrize("previous", ["a-1", "42", "null"])
+def test_an_alias_of_a_name_that_is_nobody_elses_user_id_waits_for_nobody(previous: str) -> None:
+    on = staging.engine()
+    on.recorder.record([event("page", {"user_id": "42"}, "1"), event("page", {"anonymous_id": "a-1"}, "2")])
+    on.recorder.record([alias("42", previous, "3")])
+    assert on.identity.quarantined("default") == []

@@ -19,7 +19,7 @@ from threadline.capabilities.features.campaigns import CAMPAIGNS_MAX
 from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, CURRENCIES_MAX
 from threadline.capabilities.interests.state import BLOCKS_MAX, CUTOFF, SLOTS_MAX, TOPICS, TOPICS_MAX
 from threadline.capabilities.points.ledger import CAPS_MAX, COOLS_MAX, DAYS_MAX, LOTS_MAX
-from threadline.capabilities.rules.projection import RULES_KEPT
+from threadline.capabilities.rules.projection import RULES_PER_PERSON
 from threadline.capabilities.streaks.grants import GRANTS_MAX
 from threadline.capabilities.streaks.state import RECORDED_PARTS_MAX
 from threadline.engine.folding.catalogue import Catalogue, discover
@@ -309,7 +309,7 @@ CROWDS: dict[str, tuple[Callable[[Random, int], Event], int, Callable[[Any], boo
         memberships, 4_000,
         lambda s: (len(s), max(len(kept[1]) for kept in s.values())) == (2 * limits.SEGMENTS_MAX, 4),
     ),
-    "decisions": (decisions, 300, lambda s: len(s) == RULES_KEPT),
+    "decisions": (decisions, 300, lambda s: len(s) == RULES_PER_PERSON),
     "interests": (interests, 4_000, full_interests),
     "points": (ledger, 9_000, full_points),
     "leaderboards": (ledger, 3_000, lambda s: all(map(len, s["sums"].values()))),

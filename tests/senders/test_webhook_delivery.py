@@ -22,7 +22,7 @@ from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.kernel.errors import InvalidDefinition, InvalidSetting, InvalidValue, NotFound
 from threadline.kernel.time import DAY, HOUR, SECOND
 from threadline.settings import Settings
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 
 ROOT = Path(__file__).parents[2]
 SECRET = "whsec_" + base64.b64encode(b"a" * 32).decode()
@@ -66,9 +66,9 @@ class Shop:
 
     def told(self, number: int) -> list[tuple[str, Any]]:
         """What came of the calls, oldest first."""
-        events = sorted(self.asked.events.of(f"user_id:ada{number}")["events"], key=lambda each: each["sequence"])
+        events = sorted(self.asked.events.of(f"user_id:ada{number}").events, key=lambda each: each.sequence)
         known = (DONE, RETRIED, PARKED, "threadline.effect_redriven")
-        return [(each["type"], each["properties"]) for each in events if each["type"] in known]
+        return [(each.type, each.properties) for each in events if each.type in known]
 
     def work(self, until: int = 0, step: int = 10 * SECOND) -> None:
         while self.dispatcher.run_once() or self.clock.now < until:
@@ -111,13 +111,13 @@ def test_a_rule_calls_and_what_came_of_it_is_in_the_thread(shop: Shop, receiver:
 def test_the_audit_of_the_decision_shows_the_call(shop: Shop, receiver: Receiver, answers: list[Answer]) -> None:
     answers.append((500, {}, b"later"))
     shop.order(7)
-    [decision] = shop.asked.decisions.list(person="user_id:ada7")["decisions"]
-    audited = [shop.asked.decisions.audit(decision=decision["decision_id"])["consequences"][0]]
+    [decision] = shop.asked.decisions.list(person="user_id:ada7").decisions
+    audited = [shop.asked.decisions.audit(decision=decision.decision_id).consequences[0]]
     shop.dispatcher.run_once()
-    audited.append(shop.asked.decisions.audit(decision=decision["decision_id"])["consequences"][0])
+    audited.append(shop.asked.decisions.audit(decision=decision.decision_id).consequences[0])
     shop.work(NOW + HOUR)
-    audited.append(shop.asked.decisions.audit(decision=decision["decision_id"])["consequences"][0])
-    assert [each["status"] for each in audited] == ["waiting", "retrying", "done"]
+    audited.append(shop.asked.decisions.audit(decision=decision.decision_id).consequences[0])
+    assert [each.status for each in audited] == ["waiting", "retrying", "done"]
 
 
 def test_what_fails_is_tried_again_with_the_same_body_and_a_new_signature(
@@ -152,15 +152,15 @@ def test_gone_stops_the_destination_until_somebody_starts_it(
     shop.work()
     assert len(receiver.calls) == 1
     assert [shop.told(n)[0][0] for n in (1, 2)] == [PARKED, PARKED]
-    [line] = shop.asked.webhooks.destinations()["destinations"]
-    assert (line["name"], line["state"], line["why"]) == ("crm", "stopped", "it answered 410, gone")
-    parked = shop.asked.webhooks.parked(destination="crm")["calls"]
-    assert [each["attempts"] for each in parked] == [1, 1]
+    [line] = shop.asked.webhooks.destinations().destinations
+    assert (line.name, line.state, line.why) == ("crm", "stopped", "it answered 410, gone")
+    parked = shop.asked.webhooks.parked(destination="crm").calls
+    assert [each.attempts for each in parked] == [1, 1]
     assert shop.asked.webhooks.start(name="crm") == {"changed": True}
-    assert shop.asked.webhooks.redrive(destination="crm", ids=[parked[0]["id"]])["redriven"] == 1
+    assert shop.asked.webhooks.redrive(destination="crm", ids=[parked[0].id]).redriven == 1
     shop.work()
-    assert [call.headers["webhook-id"] for call in receiver.calls] == [parked[0]["id"]] * 2
-    assert shop.asked.webhooks.redrive()["redriven"] == 1
+    assert [call.headers["webhook-id"] for call in receiver.calls] == [parked[0].id] * 2
+    assert shop.asked.webhooks.redrive().redriven == 1
     shop.work()
     assert len(receiver.calls) == 3
     assert shop.asked.webhooks.parked() == {"calls": [], "next": ""}
@@ -175,14 +175,14 @@ def test_pages_of_what_is_parked_are_whole(shop: Shop) -> None:
     seen, cursor = [], ""
     while True:
         page = shop.asked.webhooks.parked(cursor=cursor, limit=3)
-        seen += [each["id"] for each in page["calls"]]
-        if not (cursor := page["next"]):
+        seen += [each.id for each in page.calls]
+        if not (cursor := page.next):
             break
     assert len(set(seen)) == len(seen) == 7
     other = Threadline(shop.engine, workspace="other", source="shop")
-    assert other.webhooks.parked()["calls"] == []
-    assert other.webhooks.redrive()["redriven"] == 0
-    assert [shop.asked.webhooks.redrive(limit=4)["redriven"] for _ in range(3)] == [4, 3, 0]
+    assert other.webhooks.parked().calls == []
+    assert other.webhooks.redrive().redriven == 0
+    assert [shop.asked.webhooks.redrive(limit=4).redriven for _ in range(3)] == [4, 3, 0]
 
 
 def test_pages_are_asked_for_by_what_pages_gave(shop: Shop) -> None:
@@ -201,11 +201,11 @@ def test_a_destination_that_fails_rests_and_its_state_is_shown(
         shop.order(number)
     shop.dispatcher.run_once()
     assert len(receiver.calls) == 8, "the fifth failure is one of the second four that are sent at the same time"
-    [line] = shop.asked.webhooks.destinations()["destinations"]
-    assert line["state"] == "resting"
+    [line] = shop.asked.webhooks.destinations().destinations
+    assert line.state == "resting"
     shop.work(NOW + HOUR)
-    [line] = shop.asked.webhooks.destinations()["destinations"]
-    assert (line["state"], line["waiting"]) == ("open", 0)
+    [line] = shop.asked.webhooks.destinations().destinations
+    assert (line.state, line.waiting) == ("open", 0)
     assert {shop.told(n)[-1][0] for n in range(20)} == {DONE}
 
 
@@ -219,7 +219,7 @@ def test_a_call_that_must_not_be_made_is_parked(tmp_path: Path, receiver: Receiv
     assert (type, told["why"].startswith("10.0.0.1 is not public")) == (PARKED, True)
     assert shop.told(2)[0][0] == PARKED
     assert [call.path for call in receiver.calls] == ["/own"]
-    assert len(shop.asked.webhooks.parked()["calls"]) == 2
+    assert len(shop.asked.webhooks.parked().calls) == 2
 
 
 def test_a_slow_destination_holds_up_no_other(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_a_process_that_dies_after_the_call_makes_it_again_under_the_same_id(
     assert len({call.body for call in receiver.calls}) == 1
     engine = open_engine(store)
     shop = Threadline(engine, workspace="default", source="shop")
-    events = [each["type"] for each in shop.events.of("user_id:ada")["events"]]
+    events = [each.type for each in shop.events.of("user_id:ada").events]
     assert events.count(DONE) == 1
     assert [each for each in events if each in (RETRIED, PARKED)] == []
     engine.close()

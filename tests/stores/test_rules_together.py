@@ -93,7 +93,7 @@ def test_changes_under_load_decide_every_event_once(tmp_path: Path) -> None:
     assert len(causes) == EVENTS + 1  # and the one before the first
     assert sorted(each.event.properties["event_id"] for each in made) == sorted(causes)
     assert sorted(each.cause for each in events if each.event.type == "approved") == sorted(causes)
-    turns = [turn for turn in ask(operator, "rule_log", id="all", limit=500).log if turn.to == "active"]
+    turns = [turn for turn in ask(operator, "rules_log", id="all", limit=500).log if turn.to == "active"]
     begun = {turn.version: turn.at for turn in turns}
     for each in made:
         version, number = each.event.properties["version"], each.event.properties["output"]["by"]

@@ -167,7 +167,7 @@ def test_errors_are_a_message_with_a_hint(store: Path, call, tmp_path: Path) -> 
     assert "none.db" in told.err
     assert "whatever records first makes it" in told.err
     told = call("person", "ada")
-    assert "Hint: Name a person by an identifier, such as user_id:ada, or by their id." in told.err
+    assert "Hint: This is a user id; name others with their kind, such as email:ada@example.com." in told.err
     told = call("memory", "remember", "user_id:42", "--type", "preference", "--key", "colour", "--value", "blue")
     assert """text stands in double quotes, such as '"blue"'""" in told.err
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 import threadline
@@ -58,10 +57,25 @@ def test_apply_brings_everybody_up_to_changed_definitions_and_a_second_one_does_
     }
     assert call("verify").code == 0
     with threadline.open(clicked, readonly=True) as tl:
-        assert len(msgspec.to_builtins(tl.segment_members("clickers"))["members"]) == 2
-        assert [entry["score"] for entry in msgspec.to_builtins(tl.leaderboard("clickers"))["places"]] == [3, 2, 1]
+        assert len(tl.segments.members("clickers").members) == 2
+        assert [entry.score for entry in tl.leaderboards.top("clickers").places] == [3, 2, 1]
     again = json.loads(call("apply", "--json").out)
     assert (again["changes"], again["stale"], again["people"]) == ([], [], {})
+
+
+def test_answers_say_what_is_older_than_the_definitions_until_they_are_applied(call, clicked: Path) -> None:  # type: ignore[no-untyped-def]
+    assert "Older than the definitions: people;" in call("features", "top", "clicks").err
+    assert "Older than the definitions: people, segments;" in call("segments", "members", "clickers").err
+    assert "run `threadline apply`" in " ".join(call("doctor").out.split())
+    assert call("apply").code == 0
+    for command in (
+        ("features", "top", "clicks"),
+        ("segments", "members", "clickers"),
+        ("leaderboards", "top", "clickers"),
+    ):
+        told = call(*command)
+        assert (told.code, told.err) == (0, "")
+    assert "older than" not in " ".join(call("doctor").out.split())
 
 
 def test_apply_names_what_changed_and_what_was_removed(call, clicked: Path) -> None:  # type: ignore[no-untyped-def]
@@ -72,7 +86,7 @@ def test_apply_names_what_changed_and_what_was_removed(call, clicked: Path) -> N
     assert "changed  segments.clickers" in told.out
     assert "removed  leaderboards.clickers" in told.out
     with threadline.open(clicked, readonly=True) as tl:
-        assert len(msgspec.to_builtins(tl.segment_members("clickers"))["members"]) == 1
+        assert len(tl.segments.members("clickers").members) == 1
 
 
 def test_apply_refuses_mistakes_and_a_store_that_is_not_there_and_says_what_to_do_beside_a_server(  # type: ignore[no-untyped-def]

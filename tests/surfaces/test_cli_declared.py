@@ -16,7 +16,7 @@ from threadline.app import composition
 from threadline.kernel.operation import Operation
 from threadline.surfaces.cli.program import command_name, run
 from threadline.surfaces.operation_calls import path_names, shown
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 
 DEFINITIONS = """
 timezone: Europe/Rome
@@ -133,5 +133,5 @@ def test_what_has_to_be_given_is_named(store: Path, capfd: pytest.CaptureFixture
     for command, lacks in ((("people", "split"), "identifiers"), (("quarantine", "review"), "join")):
         assert run(composition(), [*command, "user_id:42"]) == 2
         assert f"`{lacks}` is missing" in capfd.readouterr().err
-    with threadline.open("memory:") as tl, pytest.raises(threadline.InvalidValue, match=r"^`points` is missing"):
-        tl.points.spend("user_id:42")
+    with threadline.open("memory:") as tl, pytest.raises(TypeError, match="'points'"):
+        tl.points.spend("user_id:42")  # type: ignore[call-arg]

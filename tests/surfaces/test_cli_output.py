@@ -120,7 +120,8 @@ def test_what_producers_send_does_not_steer_the_terminal(  # type: ignore[no-unt
     imported = ("import", str(tmp_path / "rows.jsonl"), "--map", str(tmp_path / "map.yaml"))
     said = [
         call(*imported),
-        *(call(name, f"user_id:{HOSTILE}") for name in ("person", "events", "features", "memory")),
+        call("person", f"user_id:{HOSTILE}"),
+        *(call(group, "of", f"user_id:{HOSTILE}") for group in ("events", "features", "memory")),
         call("rejected", "list"), call("verify"), call("people", "list"), call("events", "feed"),
         call("person", f"user_id:{HOSTILE}x"),
         call(*imported, "--dry-run"), call("person", f"user_id:{HOSTILE}", "--json"),

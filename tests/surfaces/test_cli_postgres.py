@@ -149,10 +149,10 @@ def test_servers_and_workers_share_a_store(
             message = {"userId": "42", "event": "Order Completed", "messageId": f"m{number}", "properties": {}}
             answer = httpx.post(f"{server.ready['url']}/v1/track", json=message, auth=(WRITE_KEY, ""))
             assert answer.status_code == 200
-        until(lambda: tl.events.of("user_id:42", type="campaign_ignored")["events"] != [])
+        until(lambda: tl.events.of("user_id:42", type="campaign_ignored").events != [])
         time.sleep(1.5)  # time enough for the others to do it once more
-        events = tl.events.of("user_id:42")["events"]
-    assert [event["type"] for event in events].count("campaign_ignored") == 1
+        events = tl.events.of("user_id:42").events
+    assert [event.type for event in events].count("campaign_ignored") == 1
     assert [program.stop() for program in (*servers, worker)] == [0, 0, 0]
     engine = open_engine(url)
     leases = [unpack(item.value) for item in scan_pages(engine.store, LEASE)]

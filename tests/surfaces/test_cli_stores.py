@@ -44,7 +44,7 @@ def call(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
 
 def spent(path: Path) -> object:
     with threadline.open(path, readonly=True) as tl:
-        return tl.person("user_id:42")["features"]["monetary_total"]["value"]
+        return tl.person("user_id:42").features["monetary_total"].value
 
 
 def test_a_store_is_backed_up_and_restored(store: Path, capfd: pytest.CaptureFixture[str]) -> None:

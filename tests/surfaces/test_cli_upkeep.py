@@ -25,7 +25,9 @@ def test_refold_brings_people_up_to_changed_definitions(store: Path, call) -> No
     told = call("verify")
     assert told.code == 1
     assert "1 person who differs" in told.out
+    assert "older than the definitions: people" in call("doctor").out
     told = call("refold")
+    assert "older than the definitions" not in call("doctor").out
     assert told.code == 0
     assert "1 person refolded from 1 event" in told.out
     assert "1 had changed" in told.out
@@ -215,5 +217,6 @@ def test_the_doctor_writes_nothing_and_leaves_a_draft_a_draft(store: Path, call)
     with threadline.open(store):
         pass
     definitions.write_text(DRAFT.format(version=1, total=30))
-    told = call("doctor")
-    assert (told.code, "raise its number" in _flat(told)) == (1, True)
+    for command in ("doctor", "check"):
+        told = call(command)
+        assert (told.code, "raise its number" in _flat(told)) == (1, True)

@@ -22,7 +22,7 @@ from threadline.kernel.event import Event, Identifier
 from threadline.settings import Settings
 from threadline.surfaces.http.operations import read_object
 from threadline.surfaces.operation_calls import call as call_operation
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 
 pytest_plugins = ["tests.surfaces.cli_stage"]
 
@@ -96,19 +96,21 @@ def test_a_bad_event_over_http_has_its_own_outcome(client: TestClient, keys: Key
 def test_a_bad_event_from_python_has_its_own_outcome(engine: Engine) -> None:
     threadline = Threadline(engine)
     mistakes = MISTAKES | IN_PYTHON
-    found = {name: outcomes(threadline.record([GOOD, bad, GOOD])) for name, (bad, _) in mistakes.items()}
+    found = {
+        name: outcomes(msgspec.to_builtins(threadline.record([GOOD, bad, GOOD]))) for name, (bad, _) in mistakes.items()
+    }
     assert found == {name: [ACCEPTED, ("rejected", code), ACCEPTED] for name, (_, code) in mistakes.items()}
-    entries = threadline.rejected()["entries"]
-    assert sorted(entry["code"] for entry in entries) == sorted(code for _, code in mistakes.values())
+    entries = threadline.rejected.list().entries
+    assert sorted(entry.code for entry in entries) == sorted(code for _, code in mistakes.values())
 
 
 def test_a_number_that_is_none_is_kept_as_it_was(engine: Engine) -> None:
     threadline = Threadline(engine)
     for name in ("NaN", "NaN of another source", "infinity in an event"):
         threadline.record([IN_PYTHON[name][0]])
-        (entry, *_) = threadline.rejected()["entries"]
-        assert entry["form"] == "text"
-        assert {"nan", "inf"} & set(re.findall(r"\w+", entry["payload"]))
+        (entry, *_) = threadline.rejected.list().entries
+        assert entry.form == "text"
+        assert {"nan", "inf"} & set(re.findall(r"\w+", entry.payload))
 
 
 def test_a_bad_event_on_the_command_line_has_its_own_outcome(store: Path, call: Any) -> None:
@@ -120,9 +122,9 @@ def test_a_bad_event_on_the_command_line_has_its_own_outcome(store: Path, call: 
 
 def test_a_mistake_names_the_event_and_the_field(engine: Engine) -> None:
     _, receipt = Threadline(engine).record([GOOD, {**GOOD, "properties": {"a": 1}, "tpye": 1}])
-    assert receipt["message"] == "events[1]: object contains unknown field `tpye`"
+    assert receipt.message == "events[1]: object contains unknown field `tpye`"
     (receipt,) = Threadline(engine).record([{**GOOD, "type": 5}])
-    assert receipt["message"] == "events[0].type: expected `str`, got `int`"
+    assert receipt.message == "events[0].type: expected `str`, got `int`"
 
 
 def test_a_corrected_payload_of_a_bad_event_is_recorded(client: TestClient, keys: Keys) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -22,14 +23,18 @@ import threadline
 class Process:
     """One `threadline serve` on a free port."""
 
-    def __init__(self, store: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(self, store: Path, environment: dict[str, str] | None = None, terminal: int | None = None) -> None:
         command = [sys.executable, "-m", "threadline", "serve", "--file", str(store), "--port", "0"]
+        if terminal is not None:
+            command = ["setsid", "--ctty", *command]  # which makes it the terminal that controls the process
         self.process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, **(environment or {})},
+            stdin=subprocess.DEVNULL if terminal is None else terminal,
+            start_new_session=terminal is None,
         )
         self.said: list[str] = []
         assert self.process.stdout is not None
@@ -86,9 +91,12 @@ def test_a_new_store_gets_keys_once(tmp_path: Path, servers: list[Process]) -> N
 
 
 def test_the_end_of_the_terminal_stops_it_in_good_order(tmp_path: Path, servers: list[Process]) -> None:
-    server = Process(tmp_path / "x.db")
+    ours, theirs = pty.openpty()
+    server = Process(tmp_path / "x.db", terminal=theirs)
     servers.append(server)
-    assert server.stop(signal.SIGHUP) == 0
+    os.close(theirs)
+    os.close(ours)
+    assert server.process.wait(60) == 0
     assert not (tmp_path / "x.db-wal").exists(), "the store was closed"
 
 
@@ -222,7 +230,7 @@ def test_what_was_answered_is_there_once(end: int, code: int, tmp_path: Path, se
         assert len(kept) == len(set(kept))
         recorded = {tl.engine.log.event("default", id).event.key for id in kept}
         assert accepted <= recorded
-        assert tl.person("user_id:42")["position"] == len(kept)
+        assert tl.person("user_id:42").position == len(kept)
 
 
 def _everything(tl: threadline.Threadline) -> Sequence[Any]:

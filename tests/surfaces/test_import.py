@@ -45,7 +45,7 @@ def test_every_form_gives_the_same_events(write: Callable[[Path], Path], tmp_pat
 def test_rows_become_history_of_people(tmp_path: Path) -> None:
     made = engine()
     import_file(made, plan(write_csv(tmp_path / "rows.csv", 7)))
-    vector = asked(made, "features", id="user_id:1", names="monetary_total", as_of="2025-04-01").features
+    vector = asked(made, "features_of", id="user_id:1", names="monetary_total", as_of="2025-04-01").features
     # History counts as known from when it occurred, though it was recorded long after.
     assert (vector["monetary_total"].value, vector["monetary_total"].currency) == (1.25, "USD")
     event = made.log.of_key("default", "import", "o0")
@@ -119,7 +119,7 @@ def test_an_import_that_was_broken_off_goes_on_where_it_was(
     else:
         # The second batch was recorded and its checkpoint was not: its keys are recognised.
         assert said == (BATCH_ROWS, 10, BATCH_ROWS, 0, 0)
-    people = asked(made, "people").people
+    people = asked(made, "people_list").people
     assert sum(person.events for person in people) == count
 
 

@@ -55,16 +55,16 @@ def test_a_bad_row_is_kept_with_its_number_and_stops_no_other(tmp_path: Path) ->
         2: "invalid_time", 3: "invalid_value", 4: "no_identifier", 5: "no_identifier", 6: "invalid_value",
         7: "invalid_value", 8: "missing_column",
     }  # fmt: skip
-    entries = asked(made, "rejected").entries
+    entries = asked(made, "rejected_list").entries
     assert len(entries) == 7
     kept = {entry.payload["row"]: entry for entry in entries}
     assert set(kept) == {2, 3, 4, 5, 6, 7, 8}
     assert kept[2].payload["cells"] == {"order": "o2", "customer": "1", "day": "soon", "dollars": "1"}
     assert (kept[2].payload["file"], kept[2].payload["key"], kept[2].source) == ("bad.csv", "o2", "import")
-    assert asked(made, "message", message_id="o3", source="import").outcome == "rejected"
+    assert asked(made, "messages_show", message_id="o3", source="import").outcome == "rejected"
     # Once more changes nothing: the same refusals are the same entries.
     assert counts(import_file(made, plan(path), again=True)) == (0, 0, 2, 0, 7)
-    assert len(asked(made, "rejected").entries) == 7
+    assert len(asked(made, "rejected_list").entries) == 7
 
 
 def test_a_rejected_row_is_corrected_as_an_event(tmp_path: Path) -> None:
@@ -72,9 +72,9 @@ def test_a_rejected_row_is_corrected_as_an_event(tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_bytes(BAD_CSV)
     import_file(made, plan(path))
-    entry = next(each for each in asked(made, "rejected").entries if each.payload.get("key") == "o2")
+    entry = next(each for each in asked(made, "rejected_list").entries if each.payload.get("key") == "o2")
     with pytest.raises(InvalidValue, match="give the correction as `event`"):
-        asked(made, "resubmit", id=entry.id)
+        asked(made, "rejected_resubmit", id=entry.id)
     native = next(each for each in made.catalogue.operations if each.name == "resubmit").example.event
     receipt = asked(
         made, "resubmit", id=entry.id, event=type(native)(type="page", identifiers={"user_id": "1"})
@@ -128,7 +128,7 @@ def test_a_quote_that_nothing_closes_spoils_its_own_row_only(
     on = engine()
     summary = import_file(on, plan(path))
     assert (summary.accepted, summary.rejected) == (recorded, len(rejected))
-    assert {e.payload["row"]: e.payload["cells"] for e in asked(on, "rejected").entries} == rejected
+    assert {e.payload["row"]: e.payload["cells"] for e in asked(on, "rejected_list").entries} == rejected
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_a_damaged_file_says_so_and_keeps_what_came_before(tmp_path: Path) -> No
     assert events_in(made) >= BATCH_ROWS
     path.write_bytes(whole)
     import_file(made, plan(path))
-    assert sum(person.events for person in asked(made, "people").people) == 4_000
+    assert sum(person.events for person in asked(made, "people_list").people) == 4_000
 
 
 @pytest.mark.parametrize("count", [BATCH_ROWS - 1, BATCH_ROWS, BATCH_ROWS + 1])
@@ -277,7 +277,7 @@ def test_what_a_json_object_lacks_is_empty_unless_it_is_needed(tmp_path: Path) -
     assert {each.row: each.code for each in summary.problems} == {
         3: "missing_column", 4: "no_identifier", 5: "missing_column",
     }  # fmt: skip
-    kept = {entry.payload["row"]: entry.payload["cells"] for entry in asked(made, "rejected").entries}
+    kept = {entry.payload["row"]: entry.payload["cells"] for entry in asked(made, "rejected_list").entries}
     assert kept == {3: rows[2], 4: rows[3], 5: rows[4]}
     assert [getattr(each, "properties", None) for each in preview(plan(path), NOW, 2)] == [
         {"total": 1.25, "currency": "USD"},
@@ -306,7 +306,7 @@ def test_a_column_that_no_row_can_have_stops_the_import_before_any_row(
         import_file(made, wrong)
     with pytest.raises(InvalidDefinition, match=said):
         preview(wrong, NOW)
-    assert asked(made, "rejected").entries == []
+    assert asked(made, "rejected_list").entries == []
 
 
 def test_a_preview_shows_the_first_rows(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from threadline.kernel.errors import NotFound, ThreadlineError
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.operation import Operation
 from threadline.surfaces.cli.importing import import_file
-from threadline.surfaces.python import Threadline
+from threadline.surfaces.python.embedded import Threadline
 
 pytest_plugins = ["tests.surfaces.cli_stage"]
 
@@ -161,7 +161,7 @@ class Doors:
     def mapping(self, event: dict[str, Any]) -> Answer:
         whole = {"type": "t", "identifiers": {"user_id": "1"}, "key": "k", **event}
         (receipt,) = Threadline(self.engine).record([whole])
-        return receipt["code"], receipt["message"]
+        return receipt.code, receipt.message
 
     def object(self, event: dict[str, Any]) -> Answer:
         identifiers = tuple(
@@ -174,7 +174,7 @@ class Doors:
             properties=event.get("properties", {}),
         )  # fmt: skip
         (receipt,) = Threadline(self.engine).record([made])
-        return receipt["code"], receipt["message"]
+        return receipt.code, receipt.message
 
     def segment(self, event: dict[str, Any]) -> Answer:
         external = [

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.surfaces.conftest import Keys, client_of
@@ -122,10 +123,10 @@ def test_decisions_that_are_not_what_they_should_be_are_a_failure_to_scripts(fol
     code, told = threadline(folder, "decisions", "verify", "--json")
     assert (code, json.loads(told)["breaches"]) == (0, [])
     with opened(folder / "threadline.db") as shop:
-        (made,) = shop.decisions.list(rule="score")["decisions"]
+        (made,) = shop.decisions.list(rule="score").decisions
         forged = Event(
             type="decision_made", identifiers=(Identifier("user_id", "ada"),), occurred_at=1, key="forged",
-            source_type="internal", properties={**made, "mode": "replay", "hash": "0" * 64},
+            source_type="internal", properties={**msgspec.to_builtins(made), "mode": "replay", "hash": "0" * 64},
         )  # fmt: skip
         assert shop.engine.recorder.record([forged])[0].status == "accepted"
     code, told = threadline(folder, "decisions", "verify", "--json")

@@ -166,7 +166,8 @@ def test_what_an_operation_records_for_a_caller_is_asked(
 ) -> None:
     with threadline.open(tmp_path / "shop.db", definitions=definitions) as shop:
         shop.track("1", "page", key="1")
-    start = ("remember", "user_id:1", "--value", '"x"') if "--type" in wrong else ("tag", "user_id:1")
+    remember = ("memory", "remember", "user_id:1", "--value", '"x"')
+    start = remember if "--type" in wrong else ("people", "tag", "user_id:1")
     refused = called(tmp_path, *start, *wrong, "--file", "shop.db")
     assert refused.exit_code == 1
     assert "schema_violation" in refused.output
@@ -192,10 +193,10 @@ def test_rows_of_an_import_are_asked(tmp_path: Path, definitions: Path) -> None:
     assert "2 accepted, 0 known already, 0 in conflict, 1 rejected" in done.output
     assert 'properties.currency: the value is not one of "EUR" or "USD"' in done.output
     with threadline.open(tmp_path / "shop.db", definitions=definitions, source="import") as shop:
-        [entry] = shop.rejected.list()["entries"]
-        corrected = entry["payload"] | {"properties": {"total": 20, "currency": "EUR"}}
-        assert shop.rejected.resubmit(entry["id"], payload=corrected)["receipt"]["status"] == "accepted"
-        assert shop.features.of("user_id:ada")["features"]["frequency_purchases_90d"]["status"] == "PRESENT"
+        [entry] = shop.rejected.list().entries
+        corrected = entry.payload | {"properties": {"total": 20, "currency": "EUR"}}
+        assert shop.rejected.resubmit(entry.id, payload=corrected).receipt.status == "accepted"
+        assert shop.features.of("user_id:ada").features["frequency_purchases_90d"].status == "PRESENT"
 
 
 def test_a_program_does_not_start_with_a_schema_that_is_none(tmp_path: Path) -> None:

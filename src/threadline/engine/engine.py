@@ -37,8 +37,8 @@ class Engine:
         self.reader = PersonReader(store, catalogue, self.recorder.recent)
         self.ranks = Ranks(store, clock, self.recorder.committing)
         self.recorder.watchers.append(self.ranks.committed)
+        remember(store, catalogue, clock)  # first: it refuses versions that have changed
         indexes.prepare(store, catalogue, put_applied(catalogue))
-        remember(store, catalogue, clock)
         self.credentials = Credentials(store, clock)
         self.log = EventLog(store, self.credentials)
         self.rejected = RejectedLog(self.recorder)

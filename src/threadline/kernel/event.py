@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ import msgspec
 from threadline.kernel.ids import short_hash
 from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, WORKSPACE_LENGTH_MAX
 
+_THREAD_ID = re.compile("[0-9a-f]{32}")
 WORKSPACE_FORM = f"1 to {WORKSPACE_LENGTH_MAX} printable characters without /"
 """What a workspace may be named, in words."""
 
@@ -132,6 +134,17 @@ def pair_key(pair: str) -> str:
         return pair
     # Without a blank, so that no hash is taken for a pair.
     return f"ce:{short_hash(pair)}"
+
+
+def identifier_named(text: str) -> Identifier:
+    """The identifier that a text names: ``kind:value``, or by a value alone a user id."""
+    kind, colon, value = text.partition(":")
+    return Identifier(kind, value) if colon else Identifier("user_id", text)
+
+
+def is_thread_id(text: str) -> bool:
+    """Whether a text has the form of a thread's id. A user id may have it too."""
+    return _THREAD_ID.fullmatch(text) is not None
 
 
 def thread_id(workspace: str, identifier: Identifier) -> str:

@@ -16,6 +16,8 @@ from threadline.kernel.normalisation import Form, normalised
 
 MERGED = "threadline.person_merged"
 SPLIT = "threadline.person_split"
+ALIAS = "alias"
+"""The type of events that say what somebody was called before, in `Event.object_ref`."""
 SYSTEM_PREFIX = "threadline."
 """Types of events that Threadline itself puts in a thread; no producer may use them."""
 

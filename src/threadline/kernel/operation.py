@@ -141,6 +141,9 @@ class Operation:
     """Whether a result says that nothing was done, or that something checked is not as it should be: the command then
     exits with 1."""
 
+    relies_on: tuple[str, ...] = ()
+    """What it reads that is written for everybody beforehand: ``people``, for their states, or names of a `Refresh`. An
+    answer says so while that is older than the definitions in force."""
     intake: Intake | None = None
     """Set where callers give it events to record."""
     guarded: Callable[[Any], str] = _nothing

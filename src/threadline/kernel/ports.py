@@ -326,9 +326,9 @@ class Simulations(Protocol):
         ...
 
     def run(
-        self, id: str, workspace: str, subject: Any, pages: Pages, finish: Callable[[Any], None], *, wait: bool
+        self, id: str, workspace: str, subject: Any, pages: Pages, finish: Callable[[], None], *, wait: bool
     ) -> SimulationJob:
-        """Run a what-if under an id, in this thread with ``wait``; ``finish`` gets the subject of the one that ran."""
+        """Run a what-if under an id and ``finish`` in the end, in this thread with ``wait``; or the one that runs."""
         ...
 
     def find(self, workspace: str, id: str) -> SimulationJob:
@@ -377,6 +377,13 @@ class Maintenance(Protocol):
 
     def changed_projections(self) -> Sequence[str]:
         """The projections whose states have to be folded again for everybody."""
+        ...
+
+    def reload(self) -> Maintenance:
+        """Read the definitions again and put them in force; answers what does the same by the new ones.
+
+        Raises `InvalidDefinition`, after which the old ones stay in force; `Conflict` where no server runs.
+        """
         ...
 
     def advance(self, cursor: str, limit: int) -> Advanced:

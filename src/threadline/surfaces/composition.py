@@ -49,6 +49,8 @@ class Composition(NamedTuple):
     """(settings, readonly) -> the engine on the store that the settings name."""
     open_store: Callable[[Settings, bool], Store]
     """(settings, readonly) -> that store alone. An engine would write what is declared into it."""
+    reopen: Callable[[Engine, Settings], Engine]
+    """An engine by the definitions as they are now, on the store of another whose place it takes."""
     catalogue: Callable[[Settings], Catalogue]
     """What ships, shaped by the definitions that the settings name."""
     open_dispatcher: Callable[[Engine, Settings], Dispatcher]

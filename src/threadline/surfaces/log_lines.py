@@ -26,7 +26,8 @@ class JsonLines(logging.Formatter):
 
 
 def log_lines() -> None:
-    """Log warnings and worse in this form from now on, our own and those of what we use."""
+    """Log warnings and worse in this form from now on, our own and those of what we use; of definitions also news."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.getLogger("threadline.definitions").setLevel(logging.INFO)

@@ -20,11 +20,6 @@ def shown(operations: Iterable[Operation], surface: Surface) -> dict[str, Operat
     return {operation.name: operation for operation in operations if surface in operation.shown_on}
 
 
-def names_in(operations: Iterable[Operation]) -> list[str]:
-    """The names at the first level: of groups, and of operations that are in none."""
-    return sorted({operation.name if operation.group is None else operation.group.name for operation in operations})
-
-
 def path_names(operation: Operation) -> tuple[str, ...]:
     """The names of the path's parameters, in the order of the path."""
     return tuple(part[1:-1] for part in operation.path.split("/") if part.startswith("{"))
@@ -72,3 +67,10 @@ def _refuse_nulls(operation: Operation, values: Mapping[str, Any], params: Any) 
 def call(operation: Operation, context: Context, values: Mapping[str, Any], *, strict: bool) -> Any:
     """Run an operation and answer its result as the operation gives it."""
     return operation.run(context, convert(operation, values, strict=strict))
+
+
+def stale_note(operation: Operation, context: Context) -> str:
+    """What an answer relies on that is older than the definitions in force, and what to do; empty: nothing is."""
+    stale = context.engine.maintenance.stale() if operation.relies_on else ()
+    older = [name for name in stale if name in operation.relies_on]
+    return f"{', '.join(older)}; run `threadline apply` or call `definitions_apply`" if older else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -30,7 +31,28 @@ def keep_working(dispatcher: Dispatcher, stopping: threading.Event) -> None:
             stopping.wait(FAILED_SECONDS)
 
 
-def stop_at_hang_up(stop: Callable[[int, FrameType | None], object]) -> None:
-    """Stop in good order when the terminal goes away, unless somebody has said that it may, as ``nohup`` does."""
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, stop)
+def at_hang_up(stop: Callable[[int, FrameType | None], object], reload: Callable[[], None] | None = None) -> None:
+    """Stop in good order when the terminal goes away, unless somebody has said that it may, as ``nohup`` does.
+
+    Where no terminal went away, SIGHUP is a request of an operator to ``reload``; without that it stops as well.
+    """
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        return
+    began_with_terminal = _has_terminal()
+
+    def hung_up(number: int, frame: FrameType | None) -> None:
+        if reload is None or (began_with_terminal and not _has_terminal()):
+            stop(number, frame)
+        else:
+            reload()
+
+    signal.signal(signal.SIGHUP, hung_up)
+
+
+def _has_terminal() -> bool:
+    """Whether a terminal controls this process, from which a signal may come because it was closed."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True

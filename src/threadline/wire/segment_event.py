@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from threadline.kernel.errors import EventRejected
@@ -32,6 +32,19 @@ BODY_FIELD = {
 
 _IDS = (("user_id", ("userId", "user_id")), ("anonymous_id", ("anonymousId", "anonymous_id")))
 """Kinds of identifiers and the fields that hold them, of which the first with a value counts."""
+
+
+def track_type(name: str) -> str:
+    """The type of the event that a track call names."""
+    # A producer's own event by the name of a call must not be taken for that call.
+    return SEMANTIC.get(name) or (f"track.{name}" if name in CALLS else name)
+
+
+def contacts(traits: Mapping[str, Any]) -> list[Identifier]:
+    """The addresses among a person's traits, which name them as well."""
+    found: list[Identifier] = []
+    _add_contacts(found, traits)
+    return found
 
 
 class Request(NamedTuple):
@@ -173,10 +186,7 @@ def _track_type(message: dict[str, Any], properties: dict[str, Any], absent: lis
         raise EventRejected("no_event_name", "a track call needs `event`, the name of what happened")
     if type(name) is not str:
         raise wrong_type("event", "text", name)
-    type_ = SEMANTIC.get(name)
-    if type_ is None:
-        # A producer's own event by the name of a call must not be taken for that call.
-        type_ = f"track.{name}" if name in CALLS else check_type(name)
+    type_ = check_type(track_type(name))
     if added := complete(name, type_, properties):
         absent += [f"properties.{each}" for each in added]
     if type_ == name:
@@ -218,13 +228,14 @@ def _identifiers(
 def _previous(value: str, found: list[Identifier]) -> list[Identifier]:
     """An alias names what somebody was called before: mostly the anonymous id, in older set-ups an e-mail address.
 
-    It is never a second user_id: a person has one, and every alias would end in quarantine.
+    It is never a second user_id: a person has one, and every alias would end in quarantine. Where somebody has that
+    user_id, the join waits for review (`threadline.engine.recording.identity.review_alias`).
     """
     identifier = Identifier("email" if "@" in value else "anonymous_id", value)
     return [] if identifier in found else [identifier]
 
 
-def _add_contacts(found: list[Identifier], traits: dict[str, Any]) -> None:
+def _add_contacts(found: list[Identifier], traits: Mapping[str, Any]) -> None:
     for kind in ("email", "phone"):
         value = traits.get(kind)
         if type(value) is int and kind == "phone":

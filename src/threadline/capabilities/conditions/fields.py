@@ -69,7 +69,7 @@ def reader(path: Path) -> Read:
     if not name:
         return _event_field(path)
     if steps and steps[-1].endswith("_at") and name != PROFILE:
-        return lambda subject: _told_time(value_at(subject.view(name), steps))
+        return lambda subject: _time_of(value_at(subject.view(name), steps))
     if len(steps) == 1:
         return _part_reader(name, steps[0])
     if name == PROFILE:
@@ -161,7 +161,7 @@ def _walk(value: Any, steps: Path) -> Any:
     return value
 
 
-def _told_time(found: tuple[Any, Any]) -> Any:
+def _time_of(found: tuple[Any, Any]) -> Any:
     # What a view tells as a value is somebody's own, whatever it is called: it stays as it is.
     value, around = found
     return _as_time(value) if around is None else value

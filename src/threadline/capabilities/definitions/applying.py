@@ -10,7 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.definitions.schema import DEFINITIONS_GROUP
 from threadline.capabilities.events.parameters import Next, Page
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.ports import WithMaintenance
+from threadline.kernel.ports import Maintenance, WithMaintenance
 
 Stale = Annotated[
     list[str],
@@ -50,8 +50,19 @@ class ApplyResult(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
+class ReloadParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Nothing to choose."""
+
+
+def _reload(context: Context[WithMaintenance], params: ReloadParams) -> ChangesResult:
+    return _result(context.engine.maintenance.reload())
+
+
 def _changes(context: Context[WithMaintenance], params: ChangesParams) -> ChangesResult:
-    maintenance = context.engine.maintenance
+    return _result(context.engine.maintenance)
+
+
+def _result(maintenance: Maintenance) -> ChangesResult:
     stale = maintenance.stale()
     return ChangesResult(
         changes=[ChangeView(change=c.change, section=c.section, name=c.name) for c in maintenance.changes()],
@@ -77,6 +88,19 @@ CHANGES = Operation(
     scope="admin",
     shown_on=frozenset({"http", "python"}),  # the command line has `apply --dry-run`
     example=ChangesParams(),
+)
+RELOAD = Operation(
+    name="definitions_reload",
+    group=DEFINITIONS_GROUP,
+    summary="Put the definition files, as they are now, in force in a running server; all of them or none.",
+    params=ReloadParams,
+    result=ChangesResult,
+    run=_reload,
+    method="POST",
+    path="/v1/definitions/reload",
+    scope="admin",
+    shown_on=frozenset({"http"}),
+    example=ReloadParams(),
 )
 APPLY = Operation(
     name="definitions_apply",

@@ -11,9 +11,7 @@ from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import WithCatalogue
 from threadline.kernel.section import Section
 
-DEFINITIONS_GROUP = Group(
-    "definitions", "Definition files: their form, what has changed in them, and bringing everybody up to it."
-)
+DEFINITIONS_GROUP = Group("definitions", "Definition files: their form, and putting changes in force.")
 
 
 def schema(sections: Iterable[Section]) -> dict[str, Any]:

@@ -22,7 +22,9 @@ Instant = Annotated[str, Meta(description="RFC 3339 in UTC, to the microsecond."
 PersonRef = Annotated[
     str,
     Meta(
-        description="A person's id, or any identifier as kind:value, e.g. user_id:42.", min_length=1, max_length=1_024
+        description="A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.",
+        min_length=1,
+        max_length=1_024,
     ),
 ]
 Identifiers = Annotated[list[str], Meta(description="kind:value, strongest first.")]

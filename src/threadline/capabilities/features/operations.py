@@ -244,6 +244,7 @@ def _top(context: Context[Needs], params: TopParams) -> TopResult:
 
 FEATURE_TOP = Operation(
     name="features_top",
+    relies_on=("people",),
     group=FEATURES_GROUP,
     summary="List the people with the highest values of a feature; reads every person.",
     params=TopParams,

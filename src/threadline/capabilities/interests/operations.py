@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Instant, PersonRef, Time, instant, past_instant, time_param
+from threadline.capabilities.events.forms import Instant, PersonRef, instant, past_instant, time_param
 from threadline.capabilities.events.instants import person_as_of
-from threadline.capabilities.events.parameters import KnownAsOf
+from threadline.capabilities.events.parameters import KnownAsOf, TimeRange
 from threadline.capabilities.interests import attribution
 from threadline.capabilities.interests.definition import HALF_LIFE_MAX, Interests, Mode
 from threadline.capabilities.interests.lengths import APPLICATION_LENGTH_MAX, SCOPE_LENGTH_MAX, TOPIC_LENGTH_MAX
@@ -145,14 +145,12 @@ def _value_view(mode: Mode, entry: Entry) -> ValueView:
 # --- summaries --------------------------------------------------------------------------------
 
 
-class SummaryParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class SummaryParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
     """Whose actions, and which, are summed up."""
 
     id: PersonRef
     topic: TopicName | None = None
     application: ApplicationId | None = None
-    since: Annotated[Time | None, Meta(description="Only actions from this instant on.")] = None
-    until: Annotated[Time | None, Meta(description="Only actions before this instant; without it the present.")] = None
     limit: Annotated[int, Meta(description="Rows, those of the newest periods.", ge=1, le=100_000)] = 1_000
 
 
@@ -180,10 +178,10 @@ class SummaryResult(msgspec.Struct, kw_only=True):
 
 def _summary(interests: Interests, context: Context[WithReader], params: SummaryParams) -> SummaryResult:
     asked = person_as_of(context, params.id, None)
-    until = past_instant(context, params.until, "until")
+    stop = past_instant(context, params.stop, "stop")
     events = _events(
-        context, asked.person, frozenset(interests.sources), time_param(params.since),
-        context.now if until is None else until,
+        context, asked.person, frozenset(interests.sources), time_param(params.start),
+        context.now if stop is None else stop,
     )  # fmt: skip
     first_days = asked.state(NAME).get(TOPICS, {})
     rows = totals(interests, events, first_days, params.topic, params.application)
@@ -192,10 +190,10 @@ def _summary(interests: Interests, context: Context[WithReader], params: Summary
 
 
 def _events(
-    context: Context[WithReader], person: Person, types: frozenset[str], since: int | None, until: int
+    context: Context[WithReader], person: Person, types: frozenset[str], start: int | None, stop: int
 ) -> Iterator[Recorded]:
     if types:  # where no event tells an interest, none is asked for: without types it would be all
-        yield from context.engine.reader.all_events(person, start=since, stop=until, types=types)
+        yield from context.engine.reader.all_events(person, start=start, stop=stop, types=types)
 
 
 def _row(interests: Interests, total: Total) -> SummaryRow:

@@ -277,6 +277,7 @@ def operations(boards: Boards) -> list[Operation]:
     return [
         Operation(
             name="leaderboards_top",
+            relies_on=("people", "leaderboards"),
             group=LEADERBOARDS_GROUP,
             summary="List the top of a leaderboard, now or for any past period.",
             params=BoardParams,
@@ -288,6 +289,7 @@ def operations(boards: Boards) -> list[Operation]:
         ),
         Operation(
             name="leaderboards_standing",
+            relies_on=("people", "leaderboards"),
             group=LEADERBOARDS_GROUP,
             summary="Show a person's rank on a leaderboard, and the people around them.",
             params=StandingParams,
@@ -298,26 +300,15 @@ def operations(boards: Boards) -> list[Operation]:
             example=StandingParams(id="user_id:42", name="points", period="week", around=2),
         ),
         Operation(
-            name="leaderboards_list",
-            group=LEADERBOARDS_GROUP,
-            summary="List the leaderboards that are declared.",
-            params=BoardsParams,
-            result=BoardsResult,
-            run=lambda context, params: listed,
-            method="GET",
-            path="/v1/leaderboards",
-            example=BoardsParams(),
+            name="leaderboards_list", group=LEADERBOARDS_GROUP, summary="List the leaderboards that are declared.",
+            params=BoardsParams, result=BoardsResult, run=lambda context, params: listed, method="GET",
+            path="/v1/leaderboards", example=BoardsParams(),
         ),
         Operation(
-            name="leaderboards_refresh",
-            group=LEADERBOARDS_GROUP,
+            name="leaderboards_refresh", group=LEADERBOARDS_GROUP,
             summary="Put everybody on the leaderboards again after these were declared or changed; reads every person.",
-            params=RefreshParams,
-            result=RefreshResult,
-            run=lambda context, params: RefreshResult(people=refresh(context.engine, boards)),
-            method="POST",
-            path="/v1/leaderboards/refresh",
-            scope="admin",
-            example=RefreshParams(),
+            params=RefreshParams, result=RefreshResult,
+            run=lambda context, params: RefreshResult(people=refresh(context.engine, boards)), method="POST",
+            path="/v1/leaderboards/refresh", scope="admin", example=RefreshParams(),
         ),
-    ]
+    ]  # fmt: skip

@@ -32,10 +32,10 @@ class Acted(NamedTuple):
 
 def acted(status: str, output: dict[str, Any], wished: list[dict[str, Any]]) -> Acted:
     """Status, output and wishes, ready to be written. Raises `InvalidValue` for what has no form in JSON."""
-    told, wishes = standard_json(output), standard_json(wished)
-    if len(told) + len(wishes) > EVENT_BYTES_MAX:
+    stored, wishes = standard_json(output), standard_json(wished)
+    if len(stored) + len(wishes) > EVENT_BYTES_MAX:
         raise InvalidValue(f"the actions would take more than {EVENT_BYTES_MAX:,} bytes")
-    before = b',"output":%b,"status":"%b","trace":' % (told, status.encode())
+    before = b',"output":%b,"status":"%b","trace":' % (stored, status.encode())
     return Acted(status, output, wished, before, b',"wished":%b}' % wishes)
 
 

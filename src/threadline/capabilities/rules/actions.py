@@ -179,8 +179,8 @@ def _by(cause: Cause) -> Params:
 def _set_value(params: Params, cause: Cause) -> Wish:
     if "trait" in params:
         return _emit(IDENTIFY, cause, {params["trait"]: params["value"]})
-    said = {"type": params["fact"], "key": params.get("key") or params["fact"], "value": params["value"]}
-    return _emit(FACT_COMPUTED, cause, said)
+    fact = {"type": params["fact"], "key": params.get("key") or params["fact"], "value": params["value"]}
+    return _emit(FACT_COMPUTED, cause, fact)
 
 
 def _emit_event(params: Params, cause: Cause) -> Wish:

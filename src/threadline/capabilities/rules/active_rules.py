@@ -112,9 +112,9 @@ def make_active_rules(declared: ActiveRules, items: Mapping[str, bytes], before:
     sources: dict[str, tuple[bytes, Rule | RuleSet]] = {}
     problems: dict[str, str] = {}
     for sort, data in items.items():
-        held = known.get(sort)
+        earlier = known.get(sort)
         try:
-            sources[sort] = held if held is not None and held[0] == data else (data, _read(sort, data))
+            sources[sort] = earlier if earlier is not None and earlier[0] == data else (data, _read(sort, data))
         except InvalidDefinition as error:
             problems[sort] = str(error)
     found = [(sort, value) for sort, (_, value) in sources.items()]

@@ -41,24 +41,26 @@ class Needs(WithLog, WithDelivery, Protocol):
 
 def consequences(context: Context[Needs], decision: Recorded) -> list[Consequence]:
     """What became of each action of a decision, in order."""
-    told = decision.event.properties
-    return [_consequence(context, told, number, each) for number, each in enumerate(told["wished"], 1)]
+    properties = decision.event.properties
+    return [_consequence(context, properties, number, each) for number, each in enumerate(properties["wished"], 1)]
 
 
-def _consequence(context: Context[Needs], told: dict[str, Any], number: int, wished: dict[str, Any]) -> Consequence:
+def _consequence(
+    context: Context[Needs], properties: dict[str, Any], number: int, wished: dict[str, Any]
+) -> Consequence:
     ((name, params),) = wished.items()
     if KINDS[name].wish is None:
         return Consequence(action=name, wished=params, status="decided")
-    if told["mode"] != LIVE:
+    if properties["mode"] != LIVE:
         return Consequence(action=name, wished=params, status="not carried out")
-    key = f"{told['rule']}/{told['version']}/{LIVE}/{number}"
-    event = context.engine.log.of_key(context.workspace, SOURCE, f"{told['event_id']}/{key}")
+    key = f"{properties['rule']}/{properties['version']}/{LIVE}/{number}"
+    event = context.engine.log.of_key(context.workspace, SOURCE, f"{properties['event_id']}/{key}")
     if event is not None:
         return Consequence(action=name, wished=params, status="recorded", event=event_view(event))
     if not KINDS[name].sends:
         return Consequence(action=name, wished=params, status="cut")
     effect = context.engine.delivery.effect(
-        context.workspace, POLICY, told["event_id"], key, parse_time(told["evaluated_at"])
+        context.workspace, POLICY, properties["event_id"], key, parse_time(properties["evaluated_at"])
     )
     return Consequence(
         action=name, wished=params, status=status_of(effect), effect=effect.id,

@@ -193,7 +193,7 @@ def decided_of(rule: Rule, rule_set: str, answer: Answer, read: Look) -> Decided
     filled: Inputs = {}
 
     def look(path: Path) -> Any:
-        value = told_output(answer.output, path[1:]) if path[0] == OUTPUT else read(path)
+        value = output_at(answer.output, path[1:]) if path[0] == OUTPUT else read(path)
         filled[field_name(".".join(path))] = value
         return value
 
@@ -207,7 +207,7 @@ def decided_of(rule: Rule, rule_set: str, answer: Answer, read: Look) -> Decided
     return decided
 
 
-def told_output(output: Mapping[str, Any], steps: Path) -> Any:
+def output_at(output: Mapping[str, Any], steps: Path) -> Any:
     """What a body computed, at the end of some steps; None if there is nothing."""
     value: Any = output
     for step in steps:

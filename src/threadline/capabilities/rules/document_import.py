@@ -33,8 +33,8 @@ class Document(NamedTuple):
 
 
 def rule_of_document(place: str, value: Mapping[str, Any]) -> Document:
-    """The rule of a document. Raises `InvalidDefinition` with every mistake and its place."""
-    given = {_snake(name): each for name, each in value.items() if _snake(name) not in DROPPED}
+    """The rule of a document. Raises `InvalidDefinition` that names the place."""
+    given = {snake(name): each for name, each in value.items() if snake(name) not in DROPPED}
     for name in given:
         if name not in KEYS:
             raise InvalidDefinition(f"{place}: unknown key {name!r} of a rule; {suggestion(name, KEYS)}")
@@ -54,34 +54,35 @@ def rule_id(name: str) -> str:
     return re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-_")[:64] or "rule"
 
 
-def _snake(name: str) -> str:
+def snake(name: str) -> str:
+    """A name such as ``RuleId`` as ``rule_id``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def _objects(value: Any, place: str) -> list[dict[str, Any]]:
     if type(value) is not list or not all(type(each) is dict for each in value):
         raise InvalidDefinition(f"{place} is a list of objects")
-    return [{_snake(name): each for name, each in found.items()} for found in value]
+    return [{snake(name): each for name, each in found.items()} for found in value]
 
 
 def _conditions(value: Any, place: str) -> dict[str, Any]:
     """A list of conditions, all of which must hold, or a group; groups may stand in each other."""
     if type(value) is not dict:
         return {"all": [_condition(each, place) for each in _objects(value, place)]}
-    return _condition({_snake(name): each for name, each in value.items()}, place)
+    return _condition({snake(name): each for name, each in value.items()}, place)
 
 
 def _condition(value: dict[str, Any], place: str) -> dict[str, Any]:
-    group = next((name for name in GROUPS if name in value), None)
+    group = next(iter(value), "") if len(value) == 1 else ""
     if group == "not":
         return {"not": _conditions(value["not"], place)}
-    if group is not None:
+    if group in GROUPS:
         return {group: [_condition(each, place) for each in _objects(value[group], place)]}
     if not {"field", "operator"} <= value.keys() <= {"field", "operator", "value"} or type(value["field"]) is not str:
         raise InvalidDefinition(
             f"{place}: a condition has `Field`, `Operator` and `Value`, or one of `All`, `Any`, `Not`"
         )
-    operator = _snake(str(value["operator"]))
+    operator = snake(str(value["operator"]))
     if operator not in OPERATORS:
         raise InvalidDefinition(f"{place}: unknown operator {value['operator']!r}; {suggestion(operator, OPERATORS)}")
     return {"field": _field(value["field"]), operator: value.get("value", True if operator == "exists" else None)}
@@ -96,8 +97,10 @@ def _field(written: str) -> str:
 
 def _actions(value: Any, place: str) -> list[dict[str, Any]]:
     """The actions by their `Order`; those without one come after, as they stand."""
-    found = sorted(_objects(value, place), key=lambda each: each.get("order", len(value)))
-    return [_action(each, place) for each in found]
+    found = _objects(value, place)
+    if any(type(each.get("order", 0)) is not int for each in found):
+        raise InvalidDefinition(f"{place}: `Order` is a whole number")
+    return [_action(each, place) for each in sorted(found, key=lambda each: each.get("order", len(found)))]
 
 
 def _action(value: dict[str, Any], place: str) -> dict[str, Any]:
@@ -106,7 +109,7 @@ def _action(value: dict[str, Any], place: str) -> dict[str, Any]:
         raise InvalidDefinition(f"{place}: an action has `Type`, `Order` and `Parameters`")
     kind = KINDS.get(SYNONYMS.get(written, written))
     known = kind.params if kind is not None else {}
-    return {written: {_snake(name) if _snake(name) in known else name: each for name, each in params.items()}}
+    return {written: {snake(name) if snake(name) in known else name: each for name, each in params.items()}}
 
 
 def _time(value: Any) -> Any:

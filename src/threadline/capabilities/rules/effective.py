@@ -13,7 +13,7 @@ from threadline.capabilities.rules.active_rules import ActiveRules
 from threadline.capabilities.rules.deciding import LIVE, SOURCE, Decided, decide, decision_key
 from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.rules.in_force import in_force
-from threadline.capabilities.rules.repository import Reads, held
+from threadline.capabilities.rules.repository import Reads, stored_head
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context
 from threadline.kernel.person_view import PersonView
@@ -71,14 +71,12 @@ class Effectiveness:
         active = self._active.rules.get(rule.id)
         if active is not None and active.version == rule.version:
             return
-        head, _ = held(self._context, rule.id)
-        written: Code = "retired"
-        if rule.version == head.shadow:
-            written = "shadow"
-        elif rule.version <= len(head.states) and head.states[rule.version - 1] != "active":
-            written = head.states[rule.version - 1]  # type: ignore[assignment]  # not "active"
-        other = "no version is" if active is None else f"version {active.version} is"
-        yield Reason(written, f"version {rule.version} is not active but {written}; {other} active")
+        head, _ = stored_head(self._context, rule.id)
+        state = head.states[rule.version - 1] if rule.version <= len(head.states) else "retired"
+        # Under an id that the definitions declare too, what is written as active is not.
+        code: Code = "shadow" if rule.version == head.shadow else "retired" if state == "active" else state
+        other = "no version" if active is None else f"version {active.version}"
+        yield Reason(code, f"version {rule.version} is {code}, and {other} is active")
 
     def _of_sets(self, rule: Rule) -> Iterator[Reason]:
         sets, recorded = self._active.sets_of(rule.id), self._recorded

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from threadline.capabilities.rules.definition import Rule
-from threadline.capabilities.rules.document_import import Document, rule_of_document
+from threadline.capabilities.rules.document_import import Document, rule_of_document, snake
 from threadline.capabilities.rules.model_import import rule_of_model
 from threadline.kernel.errors import InvalidDefinition
 
@@ -53,7 +53,7 @@ def _documents(name: str, text: bytes) -> Iterator[Document]:
         return
     for number, each in enumerate(value if type(value) is list else [value], 1):
         place = f"{name}[{number}]" if type(value) is list else name
-        if type(each) is not dict or not {"RuleId", "Conditions"} <= each.keys():
+        if type(each) is not dict or not {"rule_id", "conditions"} <= set(map(snake, each)):
             wanted = "neither a decision model with `nodes` nor a rule with `RuleId` and `Conditions`"
             raise InvalidDefinition(f"{place}: {wanted}")
         yield rule_of_document(place, each)

@@ -23,12 +23,12 @@ class InForce(NamedTuple):
 def in_force(context: Context[Reads], id: str, at: int) -> InForce | None:
     """By the log, without regard to what the version itself says of when it is effective; None: none was."""
     found = declared = None
-    for turn in all_transitions(context, id):
-        if turn.at > at:
+    for transition in all_transitions(context, id):
+        if transition.at > at:
             continue  # clocks of several processes need not agree on the order
-        if turn.to == "active":
-            found = InForce(turn.version, turn.at, False)
-        elif turn.to == "retired" and found is not None and found.version == turn.version:
+        if transition.to == "active":
+            found = InForce(transition.version, transition.at, False)
+        elif transition.to == "retired" and found is not None and found.version == transition.version:
             found = None
     # What the definitions declare stands before what was written under the same id, which counts again without it.
     for since, version in context.engine.definition_history.transitions(POLICY, id):

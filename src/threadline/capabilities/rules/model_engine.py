@@ -72,9 +72,9 @@ def _reason(error: BaseException) -> str:
     # What it says is JSON, sometimes with JSON in it; the innermost text is meant for people.
     while text.startswith("{"):
         try:
-            told = msgspec.json.decode(text)
+            reason = msgspec.json.decode(text)
         except msgspec.DecodeError:
             break
-        source = told.get("source") or told.get("type")
+        source = reason.get("source") or reason.get("type")
         text = source if type(source) is str else str(source)
     return text[:_MESSAGE_LENGTH_MAX]

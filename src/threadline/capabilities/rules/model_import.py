@@ -31,10 +31,10 @@ def _names(model: dict[str, Any]) -> list[str]:
         content = node.get("content")
         schema = content.get("schema") if node.get("type") == "inputNode" and type(content) is dict else None
         try:
-            told = msgspec.json.decode(schema) if type(schema) is str and schema else schema
+            described = msgspec.json.decode(schema) if type(schema) is str and schema else schema
         except msgspec.DecodeError:
             continue
-        properties = told.get("properties") if type(told) is dict else None
+        properties = described.get("properties") if type(described) is dict else None
         if type(properties) is dict and properties:
             return list(properties)
     cases = (case.get("input") for case in _dicts(model.get("tests")))

@@ -140,9 +140,9 @@ class _Reading:
     def _clean(self, value: Any, at: Place) -> Any:
         """The same without the machine's clock; what would ask it in another way is a mistake."""
         if type(value) is dict:
-            told = ("schema", "description", "name", "id")
+            labels = ("schema", "description", "name", "id")
             return {
-                name: each if name in told or name.startswith("_") else self._clean(each, (*at, name))
+                name: each if name in labels or name.startswith("_") else self._clean(each, (*at, name))
                 for name, each in value.items()
             }
         if type(value) is list:

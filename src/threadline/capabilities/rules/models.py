@@ -93,13 +93,13 @@ class ModelBody:
 
 
 def _step(number: int, node: Mapping[str, Any], kind: str) -> Step:
-    name, told = node["name"], node["traceData"]
+    name, trace = node["name"], node["traceData"]
     if kind == "switchNode":
-        taken = [each["id"] for each in (told or {}).get("statements", ())]
+        taken = [each["id"] for each in (trace or {}).get("statements", ())]
         return Step(step=number, field=name, operator="switch", expected=taken, matched=bool(taken))
     if kind == "decisionTableNode":
         # The rules that apply, and what they looked at.
-        rows = told if type(told) is list else [] if told is None else [told]
+        rows = trace if type(trace) is list else [] if trace is None else [trace]
         return Step(
             step=number, field=name, operator="table", expected=[row.get("rule") for row in rows],
             actual=[row.get("reference_map") for row in rows], matched=bool(rows),
@@ -134,11 +134,11 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-def _at(graph: Any, told: Any) -> Any:
+def _at(graph: Any, text: Any) -> Any:
     """The graph with the time where it asks for it."""
-    if type(told) is not str:
+    if type(text) is not str:
         raise InvalidValue("the decision model asks for the time, which is that of the event, but there is no event")
-    at = parse_time(told)
+    at = parse_time(text)
     return _filled(graph, {SECONDS: str(at // SECOND), MILLISECONDS: str(at // MILLISECOND)})
 
 

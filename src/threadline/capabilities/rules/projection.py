@@ -18,7 +18,7 @@ from threadline.kernel.time import EARLIEST, LATEST, format_time
 TABLE = "decision"
 SHARDS = "0123456789abcdef"
 """The first digits of ids. The decisions of one rule lie in so many partitions, each with the newest first."""
-RULES_KEPT = 20
+RULES_PER_PERSON = 20
 """Rules whose last decision is kept of one person: those that spoke last."""
 
 State = dict[str, list[Any]]
@@ -41,12 +41,12 @@ def _fold(state: State, recorded: Recorded) -> State | None:
     if decision is None or is_shadow(recorded):
         return None
     rule, version, status = decision
-    told = [recorded.event.occurred_at, recorded.id, version, status]
-    held = state.get(rule)
-    if held is not None and held[:2] >= told[:2]:
+    latest = [recorded.event.occurred_at, recorded.id, version, status]
+    before = state.get(rule)
+    if before is not None and before[:2] >= latest[:2]:
         return None
-    state[rule] = told
-    if len(state) > RULES_KEPT:
+    state[rule] = latest
+    if len(state) > RULES_PER_PERSON:
         # So many others have spoken later that this one can only come back with a later decision.
         del state[min(state, key=lambda name: state[name][:2])]
     return state
@@ -54,7 +54,7 @@ def _fold(state: State, recorded: Recorded) -> State | None:
 
 def _merge(one: State, other: State) -> State:
     merged = merge_entries(one, other, newest)
-    for rule in sorted(merged, key=lambda name: merged[name][:2])[:-RULES_KEPT]:
+    for rule in sorted(merged, key=lambda name: merged[name][:2])[:-RULES_PER_PERSON]:
         del merged[rule]
     return merged
 

@@ -51,7 +51,7 @@ class Head(msgspec.Struct, kw_only=True):
 
     states: list[State]
     """Of version 1, 2, 3 …"""
-    turns: int = 0
+    entries: int = msgspec.field(name="turns", default=0)
     """Entries in the log."""
     name: str = ""
     """Of the newest version, for lists."""
@@ -91,7 +91,7 @@ def _where(context: Context[object], id: str) -> str:
     return f"{context.workspace}/{id}"
 
 
-def held(context: Context[WithStore], id: str) -> StoredHead:
+def stored_head(context: Context[WithStore], id: str) -> StoredHead:
     """The head of a rule; an empty one if nothing was ever written under this id."""
     item = context.engine.store.get([Key(HEAD, context.workspace, id)])[0]
     return (
@@ -111,7 +111,7 @@ class Needs(Reads, WithRecorder, WithCatalogue, Protocol):
 
 def existing(context: Context[Reads], id: str) -> Head:
     """The head of a rule that somebody wrote or the definitions have declared; raises `NotFound`."""
-    head, _ = held(context, id)
+    head, _ = stored_head(context, id)
     if not head.states and not context.engine.definition_history.transitions(POLICY, id):
         raise NotFound(f"there is no rule {id!r}")
     return head
@@ -172,12 +172,12 @@ class _Change:
 
     def note(self, to: str, version: int, note: str) -> None:
         """Add an entry to the log."""
-        self.head.turns += 1
-        told = Transition(
+        self.head.entries += 1
+        transition = Transition(
             at=self._context.engine.recorder.clock(), by=self._context.source, to=to, version=version, note=note
         )
-        key = Key(LOG, _where(self._context, self._id), f"{self.head.turns:08d}")
-        self.writes.append(Put(key, msgspec.json.encode(told), 0))
+        key = Key(LOG, _where(self._context, self._id), f"{self.head.entries:08d}")
+        self.writes.append(Put(key, msgspec.json.encode(transition), 0))
 
     def commit(self) -> bool:
         """Whether it is durable; False: somebody else was faster."""
@@ -192,7 +192,7 @@ def _changed(context: Context[Needs], id: str, change: Callable[[_Change], T]) -
     if id in active_rules_of(context).declared:
         raise Conflict(f"rule {id!r} is declared in the definitions; change it there")
     for _ in range(ATTEMPTS_MAX):
-        head, expected = held(context, id)
+        head, expected = stored_head(context, id)
         attempt = _Change(context, id, head, expected)
         result = change(attempt)
         if not attempt.writes or attempt.commit():
@@ -323,7 +323,7 @@ def change_set(context: Context[Needs], name: str, rule_set: RuleSet | None) -> 
         raise Conflict(f"rule set {name!r} is declared in the definitions; change it there")
     for _ in range(ATTEMPTS_MAX):
         key = Key(POLICY, context.workspace, SET + name)
-        turns = _set_turns(context, name)
+        entries = _set_entries(context, name)
         item = context.engine.store.get([key])[0]
         data = None if rule_set is None else msgspec.json.encode(rule_set.content)
         if (None if item is None else item.value) == data:
@@ -331,19 +331,19 @@ def change_set(context: Context[Needs], name: str, rule_set: RuleSet | None) -> 
         if item is None and len(active.sets) >= RULE_SETS_MAX:
             raise LimitExceeded(f"there are {RULE_SETS_MAX} rule sets, which is the limit; remove some first")
         expected = 0 if item is None else item.version
-        turn = Transition(
+        transition = Transition(
             at=context.engine.recorder.clock(), by=context.source, to="removed" if rule_set is None else "written",
             content={} if rule_set is None else rule_set.content,
         )  # fmt: skip
         writes: Sequence[Put | Delete] = (
             Delete(key, expected) if data is None else Put(key, data, expected),
-            Put(Key(LOG, _where(context, SET + name), f"{turns + 1:08d}"), msgspec.json.encode(turn), 0),
+            Put(Key(LOG, _where(context, SET + name), f"{entries + 1:08d}"), msgspec.json.encode(transition), 0),
         )
         if context.engine.shared.change(context.workspace, POLICY, writes) is None:
             return True
     raise Unavailable(f"other processes keep changing the rule set {name!r}; try again")
 
 
-def _set_turns(context: Context[WithStore], name: str) -> int:
+def _set_entries(context: Context[WithStore], name: str) -> int:
     last = context.engine.store.query(LOG, _where(context, SET + name), limit=1, reverse=True)
     return int(last[0].key.sort) if last else 0

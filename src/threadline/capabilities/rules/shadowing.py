@@ -34,17 +34,17 @@ def shadow_wishes(
         if id not in active.shadows:
             continue
         beside = counts.get(id)
-        said = NO_MATCH if beside is None else beside.status
-        if decided.status == NO_MATCH == said:
+        status = NO_MATCH if beside is None else beside.status
+        if decided.status == NO_MATCH == status:
             continue
-        told = decided.properties(recorded, SHADOW, recorded.recorded_at)
-        told["beside"] = {
-            "version": active.rules[id].version if id in active.rules else 0, "status": said,
+        properties = decided.properties(recorded, SHADOW, recorded.recorded_at)
+        properties["beside"] = {
+            "version": active.rules[id].version if id in active.rules else 0, "status": status,
             "same": beside is not None and (beside.status, beside.output, beside.wished)
             == (decided.status, decided.output, decided.wished),
         }  # fmt: skip
         key = f"{id}/{decided.rule.version}/{SHADOW}"
-        wishes.append(Emit(type=DECISION_MADE, key=key, occurred_at=at, properties=told))
+        wishes.append(Emit(type=DECISION_MADE, key=key, occurred_at=at, properties=properties))
     return wishes
 
 
@@ -53,8 +53,8 @@ def is_shadow(recorded: Recorded) -> bool:
     return recorded.event.properties.get("mode") == SHADOW
 
 
-def mark_of(told: Mapping[str, Any]) -> str:
+def mark_of(properties: Mapping[str, Any]) -> str:
     """What the index row of a shadow's decision says: version, its status, that of what counted, whether alike."""
-    beside = told.get("beside") or {}
+    beside = properties.get("beside") or {}
     same = "same" if beside.get("same") is True else "changed"
-    return f"{told['version']} {told['status']} {beside.get('status', ERROR)} {same}"
+    return f"{properties['version']} {properties['status']} {beside.get('status', ERROR)} {same}"

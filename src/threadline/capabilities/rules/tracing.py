@@ -21,7 +21,7 @@ from threadline.kernel.canonical import format_number, standard_json
 
 _decoded = msgspec.json.Decoder(dict[str, int]).decode
 
-_HELD, _FAILED, _TYPE, _MISSING = range(4)
+_MATCHED, _FAILED, _TYPE, _MISSING = range(4)
 _ENDS = ((True, ""), (False, ""), (False, "type"), (False, "missing"))
 
 
@@ -30,12 +30,12 @@ def is_flat(tree: Node) -> bool:
     return isinstance(tree, Test) or (isinstance(tree, All) and all(isinstance(part, Test) for part in tree.parts))
 
 
-Held = tuple[Any, str, Any]
+ValueRead = tuple[Any, str, Any]
 """What was read under one name, the text of it that is hashed, and the value that a decision keeps."""
 
 
-def held_of(value: Any) -> Held:
-    """What is held of a value that was read."""
+def value_read(value: Any) -> ValueRead:
+    """What is remembered of a value that was read."""
     kind = type(value)
     if kind is int and -EXACT_INTEGER_MAX <= value <= EXACT_INTEGER_MAX:
         return value, str(value), value
@@ -78,14 +78,14 @@ class Tracer:
 
     def ask(self, subject: Subject) -> Traced:
         """Whether all hold, and what is needed to tell why."""
-        memo: dict[str, Held] = subject.memo
+        memo: dict[str, ValueRead] = subject.memo
         end = 0
         for name, read, check, matches_missing in self._named:
             end += 4
-            held = memo.get(name)
-            if held is None:
-                held = memo[name] = held_of(read(subject))
-            value = held[0]
+            known = memo.get(name)
+            if known is None:
+                known = memo[name] = value_read(read(subject))
+            value = known[0]
             if value is None:
                 if not matches_missing:
                     return Traced(self, memo, end + _MISSING)
@@ -95,18 +95,18 @@ class Tracer:
                     return Traced(self, memo, end + (_TYPE if matched is None else _FAILED))
         return Traced(self, memo, end)
 
-    def inputs(self, memo: Mapping[str, Held], end: int) -> dict[str, Any]:
+    def inputs(self, memo: Mapping[str, ValueRead], end: int) -> dict[str, Any]:
         """What was read, as a decision keeps it."""
         return {name: memo[name][2] for name in self._layout(end).read}
 
-    def trace(self, memo: Mapping[str, Held], end: int) -> list[dict[str, Any]]:
+    def trace(self, memo: Mapping[str, ValueRead], end: int) -> list[dict[str, Any]]:
         """The trace, as a decision keeps it."""
         found = [step.copy() for step in self._layout(end).steps]
         for step, (name, *_) in zip(found[: end // 4], self._named, strict=False):
             step["actual"] = memo[name][2]
         return found
 
-    def hashed(self, hasher: Any, memo: Mapping[str, Held], end: int, before: bytes, after: bytes) -> str:
+    def hashed(self, hasher: Any, memo: Mapping[str, ValueRead], end: int, before: bytes, after: bytes) -> str:
         """The hash of a decision, hex: ``hasher`` has met what comes before, the others stand around the trace.
 
         They must be the same whenever tests end in the same way.
@@ -131,7 +131,7 @@ class Tracer:
         return layout
 
 
-_Form = Callable[[Mapping[str, Held]], str]
+_Form = Callable[[Mapping[str, ValueRead]], str]
 
 
 def _form(parts: Sequence[str], names: Sequence[str]) -> _Form:
@@ -153,7 +153,7 @@ class Traced:
 
     output: dict[str, Any] = {}  # noqa: RUF012 — conditions compute nothing, and nobody changes what they do not compute
 
-    def __init__(self, tracer: Tracer, memo: Mapping[str, Held], end: int) -> None:
+    def __init__(self, tracer: Tracer, memo: Mapping[str, ValueRead], end: int) -> None:
         self.tracer = tracer
         self.memo = memo
         self.end = end

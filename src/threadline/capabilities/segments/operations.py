@@ -308,13 +308,13 @@ def operations(segments: Sequence[Segment]) -> list[Operation]:
             path="/v1/people/{id}/segments/{segment}", example=SegmentParams(id="user_id:42", segment="big_spenders"),
         ),
         Operation(
-            name="segments_members", group=SEGMENTS_GROUP,
+            name="segments_members", group=SEGMENTS_GROUP, relies_on=("people", "segments"),
             summary="List the members of a segment.",
             params=MembersParams, result=MembersResult, run=partial(_members, declared), method="GET",
             path="/v1/segments/{name}/members", example=MembersParams(name="big_spenders"),
         ),
         Operation(
-            name="segments_leaving", group=SEGMENTS_GROUP,
+            name="segments_leaving", group=SEGMENTS_GROUP, relies_on=("people", "segments"),
             summary="List the members who will soon leave a segment if nothing happens.",
             params=LeavingParams, result=LeavingResult, run=partial(_leaving, declared), method="GET",
             path="/v1/segments/{name}/leaving", example=LeavingParams(name="big_spenders", within="1d"),

@@ -102,8 +102,8 @@ class DaysParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Whose days, from when to when."""
 
     id: PersonRef
-    since: Annotated[str, Meta(description="The first local date; without it 30 days are shown.", max_length=10)] = ""
-    until: Annotated[str, Meta(description="The last local date; without it today.", max_length=10)] = ""
+    start: Annotated[str, Meta(description="From this local date on; without it 30 days.", max_length=10)] = ""
+    stop: Annotated[str, Meta(description="Before this local date; without it up to today.", max_length=10)] = ""
 
 
 class DayView(msgspec.Struct, kw_only=True):
@@ -131,13 +131,13 @@ def _days(plan: Plan, context: Context[WithReader], params: DaysParams) -> DaysR
     person = engine.reader.person(context.workspace, params.id)
     state: State = engine.reader.state(person, NAME, context.now)
     today = reader.today(state, context.now)
-    until = _day(params.until, "until", today)
-    since = _day(params.since, "since", until - DAYS_USUAL + 1)
-    if not 0 <= until - since < DAYS_MAX:
-        raise InvalidValue(f"ask for 1 to {DAYS_MAX} days, from `since` to `until`")
-    points = _points(plan, engine, person, state, since, until)
+    stop = _day(params.stop, "stop", today + 1)
+    start = _day(params.start, "start", stop - DAYS_USUAL)
+    if not 1 <= stop - start <= DAYS_MAX:
+        raise InvalidValue(f"ask for 1 to {DAYS_MAX} days, from `start` on and before `stop`")
+    points = _points(plan, engine, person, state, start, stop - 1)
     shown = []
-    for day, first_at, events in day_records(plan, state, since, until):
+    for day, first_at, events in day_records(plan, state, start, stop - 1):
         first, at = _first_event(plan, engine, person, first_at)
         shown.append(
             DayView(
@@ -221,6 +221,6 @@ def operations(streaks: StreakSet) -> list[Operation]:
             run=partial(_days, Plan(streaks)),
             method="GET",
             path="/v1/people/{id}/days",
-            example=DaysParams(id="user_id:42", since="2026-03-01", until="2026-03-31"),
+            example=DaysParams(id="user_id:42", start="2026-03-01", stop="2026-04-01"),
         ),
     ]

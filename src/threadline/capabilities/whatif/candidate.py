@@ -119,9 +119,9 @@ def sections_of(text: str) -> frozenset[str]:
 def variant_spec(side: Candidate, policies: frozenset[str], *, history: bool, ends: bool) -> VariantSpec:
     """The variant of a side; ``ends``: for who looks at `ending` as well."""
     also = [(read.projection, read.path) for each in side.segments for read in each.reads] if ends else []
-    judge = RulesEvaluator(side.active, history=history, also=[*also, ("points", ())] if ends else ())
+    evaluator = RulesEvaluator(side.active, history=history, also=[*also, ("points", ())] if ends else ())
     explaining = RulesEvaluator(side.active, history=history, explaining=True)
-    return VariantSpec(side.catalogue, judge, explaining, policies, {POLICY: side.active})
+    return VariantSpec(side.catalogue, evaluator, explaining, policies, {POLICY: side.active})
 
 
 def ending(side: Candidate) -> Callable[[PersonView], dict[str, Any]]:
@@ -141,8 +141,8 @@ def ending(side: Candidate) -> Callable[[PersonView], dict[str, Any]]:
 
 def fingerprint(parts: Mapping[str, Any], *sides: Candidate) -> str:
     """A hash of what is asked and of both sides: whoever goes on later goes on with the same."""
-    said = {**parts, "sides": [list(_fingerprinted(side)) for side in sides]}
-    return hashlib.sha256(canonical_json(said)).hexdigest()
+    content = {**parts, "sides": [list(_fingerprinted(side)) for side in sides]}
+    return hashlib.sha256(canonical_json(content)).hexdigest()
 
 
 def _fingerprinted(side: Candidate) -> Iterator[Any]:

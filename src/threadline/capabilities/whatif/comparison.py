@@ -177,8 +177,8 @@ class Tally:
     def _compare(self, old: Mapping[str, Any], new: Mapping[str, Any], changed: dict[str, int]) -> None:
         """Count the rules that said something on either side."""
         counts = self.counts
-        said = {**old, **new}
-        for rule in said:
+        answered = {**old, **new}
+        for rule in answered:
             was, becomes = old.get(rule), new.get(rule)
             count = self._rule(rule)
             self._count_status(0, count.old, was)
@@ -193,7 +193,7 @@ class Tally:
                 count.changed += 1
                 changed[rule] = changed.get(rule, 0) + 1
                 self._cell(status_of(was), status_of(becomes))[1] += 1
-        counts.decisions += len(said)
+        counts.decisions += len(answered)
 
     def _count_status(self, side: int, statuses: dict[str, int], verdict: Any) -> None:
         if status_of(verdict) == NO_MATCH:
@@ -207,12 +207,12 @@ class Tally:
 
     def _sample(self, person: str, changed: int) -> bool:
         """Keep those with the smallest ids, which are hashes: the same people, whatever the order and the pages."""
-        kept = self.counts.samples
-        if self._samples == 0 or (len(kept) >= self._samples and person > max(kept)):
+        samples = self.counts.samples
+        if self._samples == 0 or (len(samples) >= self._samples and person > max(samples)):
             return False
-        kept[person] = Sample(person=person, changed=changed)
-        if len(kept) > self._samples:
-            del kept[max(kept)]
+        samples[person] = Sample(person=person, changed=changed)
+        if len(samples) > self._samples:
+            del samples[max(samples)]
         return True
 
     def explain(self, person: str, pairs: Sequence[Any]) -> None:

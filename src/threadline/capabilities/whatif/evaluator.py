@@ -57,7 +57,7 @@ class RulesEvaluator:
             if tells or not UNCHANGING.issuperset(names):
                 wanted += decided.wishes(recorded)
             else:
-                wanted += [_TOLD, *(_SENT for name in names if KINDS[name].sends)]
+                wanted += [_DECISION, *(_SENT for name in names if KINDS[name].sends)]
         return wanted
 
     def decides_as(self, other: RulesEvaluator, event_type: str) -> bool:
@@ -75,7 +75,7 @@ class RulesEvaluator:
         return (wish.type, wish.occurred_at, [wish.properties[name] for name in _CAME_TO])
 
 
-_TOLD = Emit(type=DECISION_MADE, key="", occurred_at=0)
+_DECISION = Emit(type=DECISION_MADE, key="", occurred_at=0)
 _SENT = Effect(kind="", key="")
 """What a decision wishes for where nobody would notice."""
 _CAME_TO = ("rule", "status", "output", "wished")
@@ -97,9 +97,9 @@ def recorded_decision(recorded: Recorded) -> tuple[str, str, RecordedAnswer] | N
     event = recorded.event
     if event.type != DECISION_MADE or event.source_type != "internal" or event.properties.get("mode") != LIVE:
         return None
-    said = event.properties
-    decision = RecordedAnswer(said["version"], said["status"], said["output"], said["wished"], said["trace"])
-    return said["event_id"], said["rule"], decision
+    properties = event.properties
+    decision = RecordedAnswer(**{name: properties[name] for name in RecordedAnswer._fields})
+    return properties["event_id"], properties["rule"], decision
 
 
 def version_of(verdict: Decided | RecordedAnswer) -> int:

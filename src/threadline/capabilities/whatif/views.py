@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
-from threadline.capabilities.whatif.comparison import AskedRules, Counts, PointsEffect, Sample, SegmentEffect
+from threadline.capabilities.whatif.comparison import AskedRules, Counts, PointsEffect, RuleCount, Sample, SegmentEffect
 from threadline.capabilities.whatif.diff import differences
 from threadline.capabilities.whatif.saved_results import About
 from threadline.capabilities.whatif.simulation import Simulation
@@ -120,8 +120,8 @@ def view(
 
 def _asked(simulation: Simulation) -> dict[str, Any]:
     """What differs from what holds anyway."""
-    told: dict[str, Any] = msgspec.to_builtins(simulation.asked)
-    return {name: value for name, value in told.items() if value not in (None, "", [])}
+    asked: dict[str, Any] = msgspec.to_builtins(simulation.asked)
+    return {name: value for name, value in asked.items() if value not in (None, "", [])}
 
 
 def _fill(shown: WhatIfView, counts: Counts, asked: AskedRules) -> None:
@@ -144,14 +144,12 @@ def _fill(shown: WhatIfView, counts: Counts, asked: AskedRules) -> None:
 
 def totals(rule: str, counts: Counts, asked: AskedRules) -> RuleTotals:
     """What became of one rule in all."""
-    count = counts.rules.get(rule)
-    events = asked.number(counts, rule)
-    if count is None:
-        return RuleTotals(rule=rule, asked=events, changed=0, changed_share=0.0, people=0, errors=0, old={}, new={})
-    said = max(events, sum(count.old.values()), sum(count.new.values()))
+    count = counts.rules.get(rule) or RuleCount()
+    asked_of = max(asked.number(counts, rule), sum(count.old.values()), sum(count.new.values()))
     return RuleTotals(
-        rule=rule, asked=said, changed=count.changed, changed_share=round(count.changed / said, 6), people=count.people,
-        errors=count.errors, old=dict(sorted(count.old.items())), new=dict(sorted(count.new.items())),
+        rule=rule, asked=asked_of, changed=count.changed, changed_share=round(count.changed / max(asked_of, 1), 6),
+        people=count.people, errors=count.errors, old=dict(sorted(count.old.items())),
+        new=dict(sorted(count.new.items())),
     )  # fmt: skip
 
 

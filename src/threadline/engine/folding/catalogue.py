@@ -69,8 +69,8 @@ class Catalogue:
         self.operations: tuple[Operation, ...] = _unique(v for v in found if isinstance(v, Operation))
         self.sections: tuple[Section, ...] = _unique(v for v in found if isinstance(v, Section))
         self.inspections: tuple[Inspection, ...] = _unique(v for v in found if isinstance(v, Inspection))
-        self.queues = {queue.name: queue for queue in _unique(v for v in found if isinstance(v, Queue))}
         self.refreshes: tuple[Refresh, ...] = _unique(v for v in found if isinstance(v, Refresh))
+        self.queues = {queue.name: queue for queue in _unique(v for v in found if isinstance(v, Queue))}
         self.senders: tuple[SenderFactory, ...] = _unique(v for v in found if isinstance(v, SenderFactory))
         self.public_routes: tuple[PublicRoute, ...] = _unique(v for v in found if isinstance(v, PublicRoute))
         self.requirements = {each.name: each for each in _unique(v for v in found if isinstance(v, Requirement))}

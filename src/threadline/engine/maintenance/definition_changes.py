@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from threadline.engine.folding.person import own
 from threadline.engine.maintenance import applying, indexes
@@ -10,6 +10,7 @@ from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.engine.reading.ranks import Ranks
 from threadline.engine.recording.recorder import Recorder
 from threadline.kernel import ports
+from threadline.kernel.errors import Conflict
 from threadline.kernel.projection import Row
 
 
@@ -18,6 +19,8 @@ class Maintenance:
 
     def __init__(self, recorder: Recorder, ranks: Ranks, engine: ports.Ports) -> None:
         self._engine = engine
+        self.reloader: Callable[[], ports.Ports] | None = None
+        """Puts another engine in the place of this one, by the definitions as they are now; set by a server."""
         self._recorder = recorder
         self._ranks = ranks
         self._store = recorder.store
@@ -48,6 +51,12 @@ class Maintenance:
         done = refold_everybody(self._store, self._catalogue)
         self._clear()
         return done.events
+
+    def reload(self) -> ports.Maintenance:
+        """Read the definitions again and put them in force; answers what does the same by the new ones."""
+        if self.reloader is None:
+            raise Conflict("definitions are read when a store is opened; open it again")
+        return self.reloader().maintenance
 
     def stale(self) -> tuple[str, ...]:
         """What is older than the definitions in force: ``people`` or names of a `Refresh`."""

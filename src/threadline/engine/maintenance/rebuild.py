@@ -20,7 +20,7 @@ from threadline.engine.folding.refold import fold_events, person_entries, person
 from threadline.engine.folding.states import States
 from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.maintenance.index_integrity import RowCheck, RowFault, mend
-from threadline.engine.maintenance.indexes import write_changed_rows
+from threadline.engine.maintenance.indexes import PEOPLE, mark, write_changed_rows
 from threadline.kernel.errors import ThreadlineError, Unavailable
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import State
@@ -124,6 +124,7 @@ def refold_everybody(
     if write:
         mend(store, catalogue, unasked)
         write_changed_rows(store, catalogue)
+        mark(store, catalogue, PEOPLE)
     amiss += unasked
     return Refolded(people, events, tuple(differing), written, tuple(amiss))
 

@@ -21,7 +21,7 @@ from threadline.engine.reading.lookup import Lookup
 from threadline.engine.scheduled import pending_timers
 from threadline.kernel import ports
 from threadline.kernel.errors import InvalidValue, NotFound, StoreDamaged
-from threadline.kernel.event import Identifier, Recorded, thread_id
+from threadline.kernel.event import Recorded, identifier_named, is_thread_id, thread_id
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import Cursor
@@ -40,7 +40,7 @@ class PersonReader:
         self._lookup = Lookup(store, catalogue, recent)
 
     def person(self, workspace: str, ref: str, *, known_at: int | None = None) -> Person:
-        """The person meant by ``ref``: a person's id (that of a merged person leads to the survivor) or ``kind:value``.
+        """The person meant by ``ref``: a user id, ``kind:value``, or a person's id (of a merged one: the survivor).
 
         With ``known_at``, the person meant at that instant, before later joins and splits: their threads alone, for
         views of that time. Raises `NotFound`, also for people of other workspaces.
@@ -52,19 +52,19 @@ class PersonReader:
     def identity_history(self, workspace: str, ref: str) -> IdentityHistory:
         """Who the person meant by ``ref`` was at one instant and another; raises `NotFound`."""
         person, thread = self._meant(workspace, ref)
-        return IdentityHistory(self.store, self.catalogue, self._lookup, person, thread, named=":" in ref)
+        return IdentityHistory(self.store, self.catalogue, self._lookup, person, thread, named=thread != ref)
 
     def _meant(self, workspace: str, ref: str) -> tuple[Person, str]:
         """A person, and which of their threads was named."""
-        kind, colon, value = ref.partition(":")
         # A person's id is that of the thread that founded it.
-        thread = ref
-        if colon:
-            identifier = self.catalogue.rules.normalise(Identifier(kind, value))
-            thread = "" if identifier is None else thread_id(workspace, identifier)
-        person = self.by_thread(thread) if colon and thread else self.by_id(thread)
+        person = self.by_id(ref) if is_thread_id(ref) else None
+        if person is not None and person.workspace == workspace:
+            return person, ref
+        identifier = self.catalogue.rules.normalise(identifier_named(ref))
+        thread = "" if identifier is None else thread_id(workspace, identifier)
+        person = self.by_thread(thread) if thread else None
         if person is None or person.workspace != workspace:
-            hint = "" if colon else f"Name a person by an identifier, such as user_id:{ref[:64]}, or by their id."
+            hint = "" if ":" in ref else "This is a user id; others have their kind first, as in email:ada@example.com."
             raise NotFound(f"nobody is known as {ref!r} in workspace {workspace!r}", hint=hint)
         return person, thread
 

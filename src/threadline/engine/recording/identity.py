@@ -18,8 +18,9 @@ from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.conflicts import ConcurrencyConflict
 from threadline.engine.recording.identifiers import ResolvedIdentifier
 from threadline.engine.recording.reactions import react
+from threadline.engine.recording.validation import ValidatedEvent
 from threadline.kernel.errors import Conflict
-from threadline.kernel.event import Event, Identifier, Recorded, event_id
+from threadline.kernel.event import Event, Identifier, Recorded, event_id, thread_id
 from threadline.kernel.identity import MERGED, SPLIT, IdentityRules
 from threadline.kernel.limits import THREADS_PER_PERSON_MAX
 from threadline.kernel.projection import State
@@ -27,6 +28,7 @@ from threadline.kernel.store import Key, Put
 
 QUARANTINE = "quarantine"
 NEVER_MERGED = "an operator has set them apart"
+ALIAS_OF_USERS = "an alias says that two user ids are one person"
 TOO_MANY_TO_JOIN = "to join them would change more items than a batch can hold; tags and groups count one each"
 
 
@@ -125,6 +127,22 @@ def link(attempt: Attempt, person: Person, named: ResolvedIdentifier) -> None:
     attempt.changes.of(person, 2).writes[key] = Put(key, person.id.encode(), 0)
     person.add_thread(named.thread, named.identifier)
     attempt.people.claim(named.thread, person)
+
+
+def review_alias(attempt: Attempt, person: Person, one: ValidatedEvent) -> None:
+    """Let the join of two user ids wait for review where an alias names a second one that is somebody's.
+
+    Its identifiers join nobody then: the name of before counts as an anonymous id, of which nothing is known.
+    """
+    workspace = person.workspace
+    former = attempt.catalogue.rules.normalise(Identifier("user_id", one.event.object_ref))
+    if former is None:
+        return
+    other = ResolvedIdentifier(former, thread_id(workspace, former), 0, identifies=True)
+    owner = attempt.people.owner(other.thread)
+    if owner is not None and owner is not person:
+        for put in _quarantine(attempt, workspace, one.names[0], other, owner, ALIAS_OF_USERS, one.id):
+            attempt.changes.of(person, 1).writes[put.key] = put
 
 
 def _quarantine(

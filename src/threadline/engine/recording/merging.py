@@ -19,7 +19,7 @@ from threadline.engine.recording.identifiers import IdentifierResolver, Resolved
 from threadline.engine.recording.identity import QUARANTINE, Grounds, objections
 from threadline.engine.recording.recorder import Recorder
 from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound
-from threadline.kernel.event import Identifier, thread_id
+from threadline.kernel.event import Identifier, identifier_named, thread_id
 from threadline.kernel.identity import MERGED
 from threadline.kernel.store import Key, Put, beyond
 
@@ -187,8 +187,7 @@ def _parted(attempt: Attempt, person: Person, merge: Mapping[str, Any]) -> list[
 def _chosen(reader: PersonReader, person: Person, identifiers: Sequence[str]) -> list[str]:
     threads = []
     for text in identifiers:
-        kind, _, value = text.partition(":")
-        identifier = reader.catalogue.rules.normalise(Identifier(kind, value))
+        identifier = reader.catalogue.rules.normalise(identifier_named(text))
         thread = thread_id(person.workspace, identifier) if identifier is not None else ""
         if thread not in person.heads:
             raise NotFound(f"{text!r} is not an identifier of this person")

@@ -10,11 +10,12 @@ from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.cascade import cascade
 from threadline.engine.recording.conflicts import ConcurrencyConflict, UnrecordableEvents
 from threadline.engine.recording.emission import note_fired
-from threadline.engine.recording.identity import resolve
+from threadline.engine.recording.identity import resolve, review_alias
 from threadline.engine.recording.reactions import Reactions
 from threadline.engine.recording.validation import ValidatedEvent
 from threadline.kernel.errors import Conflict, ThreadlineError
 from threadline.kernel.event import Receipt, Recorded
+from threadline.kernel.identity import ALIAS
 from threadline.kernel.policy import TIMER_FIRED
 
 
@@ -45,6 +46,8 @@ def _record(attempt: Attempt, one: ValidatedEvent) -> None:
         # Void, not only rejected: finding the person may have created, linked or joined people already.
         message = f"expected position {request.expected}, the person is at {person.position}; read and decide again"
         raise UnrecordableEvents([one.position], "position_conflict", message)
+    if one.event.type == ALIAS:
+        review_alias(attempt, person, one)
     if one.event.type == TIMER_FIRED:
         note_fired(person, thread, one.event)
     plan = attempt.plans.of(person.workspace, one.event.type)

@@ -14,7 +14,7 @@ from threadline.kernel.store import Key, Store
 
 RUNNING_MAX = 1
 """At a time: a what-if takes a whole core, and there are others who want to get on."""
-KEPT_MAX = 20
+JOBS_MAX = 20
 """What-ifs that are remembered after they have ended."""
 
 
@@ -23,7 +23,7 @@ class Job:
 
     def __init__(
         self, id: str, workspace: str, subject: Any, pages: Pages,
-        finish: Callable[[Any], None], events_in_all: int | None,
+        finish: Callable[[], None], events_in_all: int | None,
     ) -> None:  # fmt: skip
         self.id = id
         self.workspace = workspace
@@ -36,12 +36,11 @@ class Job:
         """Of the whole store, where it can tell; for a bar."""
         self.problem = ""
         self._pages = pages
-        self._finishing = [finish]
-        self._finished = False
+        self._finish = finish
         self._after: Key | None = None
         self._stopping = threading.Event()
-        self._moved = threading.Condition()
-        self._turns = 0
+        self._ended = threading.Event()
+        self.pages_done = 0
 
     def work(self) -> None:
         """Go on until it is done or told to stop."""
@@ -56,59 +55,26 @@ class Job:
                     state = "done"
                 elif self._stopping.is_set():
                     break
-                self._tell()
+                self.pages_done += 1
         except Exception as error:  # noqa: BLE001 — nobody waits for this thread; what went wrong is told to who asks
             self.problem, state = f"{type(error).__name__}: {error}", "failed"
         self.state = state
-        self._tell()
-
-    def join(self, other: Job) -> None:
-        """Do in the end what somebody wants who has asked the same meanwhile."""
-        with self._moved:
-            if not self._finished:
-                self._finishing += other._finishing
-                return
-        for finish in other._finishing:
-            finish(self.subject)
-
-    def _finish(self) -> None:
-        while True:
-            with self._moved:
-                if not self._finishing:
-                    self._finished = True
-                    return
-                finish = self._finishing.pop(0)
-            finish(self.subject)
+        self._ended.set()
 
     def begin(self) -> None:
         """Work in a thread of its own."""
         self.state = "running"
         self._stopping.clear()
+        self._ended.clear()
         threading.Thread(target=self.work, name=f"threadline-what-if-{self.id}", daemon=True).start()
 
     def stop(self) -> None:
         """Have it stop after the page it is at."""
         self._stopping.set()
 
-    @property
-    def seen(self) -> int:
-        """Which page it is at; another number means that there is something new."""
-        return self._turns
-
-    def wait(self, seen: int, seconds: float) -> None:
-        """Wait until there is something new after ``seen``, but no longer than that."""
-        with self._moved:
-            self._moved.wait_for(lambda: self._turns != seen or self.state != "running", seconds)
-
     def wait_for_end(self) -> None:
         """Wait until it has stopped or is done."""
-        while self.state == "running":
-            self.wait(self.seen, 1.0)
-
-    def _tell(self) -> None:
-        with self._moved:
-            self._turns += 1
-            self._moved.notify_all()
+        self._ended.wait()
 
 
 class Simulations:
@@ -121,7 +87,11 @@ class Simulations:
         """The largest share of decisions that may change when a version of a rule is activated, 0 to 1, by a saved
         what-if; None: no what-if is required."""
         self._lock = threading.Lock()
-        self._kept: dict[str, Job] = {}
+        self._jobs: dict[str, Job] = {}
+
+    def take_over(self, other: Simulations) -> None:
+        """Share the what-ifs of an engine on the same store, those that run as well."""
+        self._lock, self._kept = other._lock, other._kept
 
     def replay(
         self, workspace: str, old: VariantSpec, new: VariantSpec, start: int, stop: int, tally: Tally, *,
@@ -133,35 +103,32 @@ class Simulations:
         return lambda after: run(self._store, self._catalogue, workspace, tried, after=after, people=people)
 
     def run(
-        self, id: str, workspace: str, subject: Any, pages: Pages, finish: Callable[[Any], None], *, wait: bool
+        self, id: str, workspace: str, subject: Any, pages: Pages, finish: Callable[[], None], *, wait: bool
     ) -> Job:
-        """Run a what-if under an id, or join the one of this id that runs; with ``wait`` come back when it has ended.
+        """Run a what-if under an id, and ``finish`` in the end; with ``wait`` come back when it has ended.
 
-        ``finish`` is called in the end with the subject of the one that ran: somebody may have asked the same before.
-        Raises `TooManyRequests` while another one runs.
+        The one of this id that runs already is answered in its place. Raises `TooManyRequests` while another one runs.
         """
         running = Job(id, workspace, subject, pages, finish, self._store.stats().get("log_entries"))
         begun = self._begun(running)
-        if begun is not running:
-            begun.join(running)
-            if wait:
-                begun.wait_for_end()
-        elif wait:
+        if begun is running and wait:
             running.work()
-        else:
+        elif begun is running:
             running.begin()
+        elif wait:
+            begun.wait_for_end()
         return begun
 
     def _begun(self, running: Job) -> Job:
         """The one of this id that runs already, or else this one, whose turn it is from now on."""
         with self._lock:
-            known = self._kept.get(running.id)
+            known = self._jobs.get(running.id)
             if known is not None and known.state == "running":
                 return known
-            self._take_turn()
-            self._kept[running.id] = running
-            while len(self._kept) > KEPT_MAX:
-                del self._kept[next(id for id in self._kept if self._kept[id].state != "running")]
+            self._refuse_second()
+            self._jobs[running.id] = running
+            while len(self._jobs) > JOBS_MAX:
+                del self._jobs[next(id for id in self._jobs if self._jobs[id].state != "running")]
         return running
 
     def resume(self, workspace: str, id: str) -> Job:
@@ -172,27 +139,27 @@ class Simulations:
                 return running
             if running.state != "cancelled":
                 raise Conflict(f"what-if {id} is {running.state}; only one that was cancelled goes on")
-            self._take_turn()
+            self._refuse_second()
             running.begin()
         return running
 
-    def _take_turn(self) -> None:
-        others = [each.id for each in self._kept.values() if each.state == "running"]
+    def _refuse_second(self) -> None:
+        others = [each.id for each in self._jobs.values() if each.state == "running"]
         if len(others) >= RUNNING_MAX:
             raise TooManyRequests(f"what-if {others[0]} is still running", hint="Wait for it, or cancel it.")
 
     def find(self, workspace: str, id: str) -> Job:
         """One of this workspace. Raises `NotFound`."""
-        found = self._kept.get(id)
+        found = self._jobs.get(id)
         if found is None or found.workspace != workspace:
             raise NotFound(f"no what-if {id[:64]!r} runs or ran in this process")
         return found
 
     def of(self, workspace: str) -> list[Job]:
         """All of a workspace, the newest first."""
-        return [each for each in reversed(list(self._kept.values())) if each.workspace == workspace]
+        return [each for each in reversed(list(self._jobs.values())) if each.workspace == workspace]
 
     def stop_all(self) -> None:
         """Have every one stop after the page it is at."""
-        for each in list(self._kept.values()):
+        for each in list(self._jobs.values()):
             each.stop()

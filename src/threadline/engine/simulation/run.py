@@ -17,6 +17,7 @@ from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.engine.simulation.sandbox import Decided, SimulatedPerson, VariantsDiverged
 from threadline.engine.simulation.variant import ProjectionNotFolded, Variant
+from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.simulation import (
     Decisions,
@@ -187,7 +188,10 @@ class _PersonSimulation:
         there = self._simulated(new, events)
         self._cuts = there.cuts
         if simulation.recorded_decision is not None:
-            return _as_far_as_asked(_paired(self._recorded_decisions(events), there.decided), events, new)
+            # What was left out of the thread then has no decisions, and the rest cannot be told from it.
+            if any(each.event.type == CASCADE_CUT and each.known_at >= simulation.start for each in events):
+                raise InvalidValue(f"{CASCADE_CUT}: not all that came of an event was recorded, so nothing is compared")
+            return _paired(self._recorded_decisions(events), there.decided)
         here = self._simulated(old, events)
         if simulation.endings is not None:
             ends = []
@@ -202,9 +206,9 @@ class _PersonSimulation:
         assert self._simulation.recorded_decision is not None
         found: dict[str, dict[str, Any]] = {}
         for recorded in events:
-            told = self._simulation.recorded_decision(recorded)
-            if told is not None:
-                event, name, verdict = told
+            found_decision = self._simulation.recorded_decision(recorded)
+            if found_decision is not None:
+                event, name, verdict = found_decision
                 found.setdefault(event, {})[name] = verdict
         return [
             Decided(each, (found[each.id],))
@@ -261,45 +265,6 @@ def _unfolded(variant: Variant) -> Iterator[None]:
         yield
     except ProjectionNotFolded as missing:
         raise _Unfolded(variant, missing) from None
-
-
-def _as_far_as_asked(pairs: list[Pair], events: Sequence[Recorded], variant: Variant) -> list[Pair]:
-    """Without what the evaluator was not asked of then, because more had come of an event than may come of one.
-
-    A cascade that is cut ends there: the event at which it was cut may be decided in part, those that came of the same
-    and waited behind it are not, and nothing that would have come of any of them is in the log.
-    """
-    cuts = [each for each in events if each.event.type == CASCADE_CUT]
-    if not cuts:
-        return pairs
-    order = [policy.name for policy in variant.catalogue.policies]
-    evaluator = variant.evaluators[0].name
-    known = {each.id: each for each in events}
-    placed = {(each.thread, each.sequence): each.id for each in events}
-    partly, silent = set[str](), set[str]()
-    for cut in cuts:
-        at, by = known[cut.cause], cut.event.properties["policy"]
-        if by not in order or order.index(by) <= order.index(evaluator):
-            partly.add(at.id)
-        # What is added stands in the thread of its cause, in the order in which policies are asked of it.
-        silent.update(placed[cut.thread, each] for each in range(at.sequence + 1, cut.sequence))
-    found = []
-    for pair in pairs:
-        id = pair.recorded.id
-        cause = pair.recorded.cause
-        if id not in known and (cause in silent or cause in partly):
-            silent.add(id)
-        if id in silent:
-            pair = pair._replace(new={})
-        found.append(_as_far_as_told(pair) if id in partly else pair)
-    return found
-
-
-def _as_far_as_told(pair: Pair) -> Pair:
-    """Without what comes after the last that was recorded: more had come of the event than may come of one, and
-    whatever the rest said, nothing of it could be recorded."""
-    told = max((place for place, name in enumerate(pair.new, 1) if name in pair.old), default=0)
-    return pair._replace(new=dict(list(pair.new.items())[:told]))
 
 
 def _paired(old: Sequence[Decided], new: Sequence[Decided]) -> list[Pair]:

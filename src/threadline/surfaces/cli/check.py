@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from threadline.capabilities.definitions import Problem
-from threadline.kernel.errors import ThreadlineError
+from threadline.capabilities.definitions.problem import problem_of
+from threadline.kernel.errors import InvalidDefinition, ThreadlineError
 from threadline.settings import Settings
 from threadline.surfaces.cli.printing import answer, counted, visible
 from threadline.surfaces.cli.session import Session, json_option, store_option
@@ -31,30 +32,32 @@ def check(session: Session, path: Path | None, as_json: bool) -> None:
     """
     session.given.update({"definitions": str(path)} if path is not None else {})
     found = checked(session.given, session.composition.catalogue)
-    warned = found_warnings(session, found)
+    problems, warned = _by_the_store(session, found)
     if as_json:
-        told = {"files": list(map(str, found.files)), "problems": found.problems, "warnings": warned}
+        told = {"files": list(map(str, found.files)), "problems": problems, "warnings": warned}
         answer(told, session.console, as_json=True)
     else:
-        show_problems(session.console, found.problems, warned)
-        files, mistakes = counted(len(found.files), "file"), counted(len(found.problems), "mistake")
+        show_problems(session.console, problems, warned)
+        files, mistakes = counted(len(found.files), "file"), counted(len(problems), "mistake")
         session.console.print(f"{files}: {mistakes}, {counted(len(warned), 'warning')}.", highlight=False)
-    if found.problems:
+    if problems:
         raise click.exceptions.Exit(1)
 
 
-def found_warnings(session: Session, found: Checked) -> list[Problem]:
-    """The warnings about definitions without a mistake, by the events of the embedded store if there is one."""
+def _by_the_store(session: Session, found: Checked) -> tuple[Sequence[Problem], Sequence[Problem]]:
+    """Problems and warnings, with what the embedded store knows, if there is one: versions seen and events sent."""
     if found.catalogue is None:
-        return []
+        return found.problems, ()
     try:
         settings = session.settings()
         if _is_embedded(settings):
             with session.engine(readonly=True) as engine:
-                return warnings(engine.catalogue, engine.log)
+                return (), warnings(engine.catalogue, engine.log)
+    except InvalidDefinition as error:  # a version that has changed since the store first saw it
+        return [problem_of(line) for line in str(error).split("\n")], warnings(found.catalogue)
     except ThreadlineError:
         pass  # what is wrong with the store is no matter of the definitions
-    return warnings(found.catalogue)
+    return (), warnings(found.catalogue)
 
 
 def _is_embedded(settings: Settings) -> bool:

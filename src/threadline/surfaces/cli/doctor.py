@@ -125,11 +125,14 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
             faults = _faults(engine, settings, stats)
             newest = engine.store.feed(str(max(0, stats.get("log_entries", 0) - 1)), 1)
             warned = warnings(found, engine.log)
+            stale = engine.maintenance.stale()
     except ThreadlineError as error:
         yield Finding("store", "fault", _message(error))
         return
     for warning in warned:
         yield Finding(DEFINITIONS, "note", str(warning))
+    if stale:
+        yield Finding("states", "note", f"older than the definitions: {', '.join(stale)}; run `threadline apply`")
     yield Finding("catalogue", "ok", f"{len(found.projections)} projections, {len(found.operations)} operations")
     size = f"{stats.get('file_bytes', 0):,} bytes, {counted(stats.get('log_entries', 0), 'event')}"
     yield Finding("store", "ok", f"{shown}: {size}")

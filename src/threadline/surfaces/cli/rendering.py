@@ -17,7 +17,7 @@ from threadline.kernel.errors import InvalidValue, MalformedBody
 from threadline.kernel.operation import Operation
 from threadline.surfaces.cli.printing import answer
 from threadline.surfaces.cli.session import Session, shared_parameters
-from threadline.surfaces.operation_calls import convert, path_names
+from threadline.surfaces.operation_calls import convert, path_names, stale_note
 from threadline.wire.message import read_array
 from threadline.wire.scan import BLANKS
 
@@ -89,7 +89,11 @@ def render(operation: Operation) -> click.Command:
             raise click.UsageError(str(error)) from None
         with session.engine(readonly=operation.method == "GET") as engine:
             # The command was made from what ships, before there were definitions: they shape some operations.
-            result = engine.catalogue.operation(operation.name).run(session.context(engine), params)
+            declared = engine.catalogue.operation(operation.name)
+            result = declared.run(session.context(engine), params)
+            stale = stale_note(declared, session.context(engine))
+        if stale:
+            click.echo(f"Older than the definitions: {stale}.", err=True)
         answer(result, session.console, as_json=as_json)
         if operation.refused(result):
             raise click.exceptions.Exit(1)

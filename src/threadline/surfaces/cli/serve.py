@@ -9,6 +9,7 @@ from typing import Any
 import click
 import msgspec
 
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.settings import Settings, without_secret
 from threadline.surfaces.cli.session import Session, store_option, workspace_option
@@ -29,7 +30,8 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
 
     On a store without credentials it makes a write key and an admin token, and prints both this once. When it listens,
     it prints one line of JSON with its address. SIGTERM, Ctrl-C and the end of its terminal let requests in flight end
-    and close the store.
+    and close the store. SIGHUP puts changed definitions in force; if they are wrong, it logs every mistake and goes on
+    with the old ones.
     """
     from threadline.surfaces.http.server import bound
     from threadline.surfaces.http.server import serve as run
@@ -46,11 +48,31 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
             line = {"ready": True, "url": address, "store": without_secret(settings.store), "pid": os.getpid()}
             click.echo(msgspec.json.encode(line))
 
-        for warning in warnings(engine.catalogue, engine.log):
-            log.warning("%s", warning)
+        def reopen(old: Engine) -> tuple[Engine, Dispatcher]:
+            log_changed_settings(settings, session.settings())
+            fresh = composition.reopen(old, settings)
+            log_warnings(fresh)
+            return fresh, composition.open_dispatcher(fresh, settings)
+
+        log_warnings(engine)
         composition = session.composition
         dispatcher, limits = composition.open_dispatcher(engine, settings), composition.open_limits(settings)
-        run(engine, settings, listening, ready, dispatcher, limits)
+        run(engine, settings, listening, ready, dispatcher, limits, reopen)
+
+
+def log_warnings(engine: Engine) -> None:
+    """Log what is in the definitions and hardly meant, and what people's states are still behind."""
+    for warning in warnings(engine.catalogue, engine.log):
+        log.warning("%s", warning)
+    if stale := engine.maintenance.stale():
+        log.warning("older than the definitions: %s; run `threadline apply`", ", ".join(stale))
+
+
+def log_changed_settings(before: Settings, after: Settings) -> None:
+    """Log the names of settings that have changed: a server goes by those that it was started with."""
+    changed = [name for name in Settings.__struct_fields__ if getattr(before, name) != getattr(after, name)]
+    if changed:
+        log.warning("settings have changed and count from the next start on: %s", ", ".join(changed))
 
 
 def first_credentials(engine: Engine, settings: Settings) -> tuple[str, str] | None:

@@ -12,7 +12,7 @@ import msgspec
 from threadline.settings import without_secret
 from threadline.surfaces.cli.session import Session, store_option
 from threadline.surfaces.log_lines import log_lines
-from threadline.surfaces.worker_process import keep_working, stop_at_hang_up
+from threadline.surfaces.worker_process import at_hang_up, keep_working
 
 
 @click.command()
@@ -29,7 +29,7 @@ def work(session: Session) -> None:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    stop_at_hang_up(lambda *_: stopping.set())
+    at_hang_up(lambda *_: stopping.set())
     with session.engine() as engine:
         dispatcher = session.composition.open_dispatcher(engine, session.settings())
         line = {"ready": True, "store": without_secret(session.settings().store), "pid": os.getpid()}

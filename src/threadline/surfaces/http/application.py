@@ -22,6 +22,7 @@ from threadline.settings import Settings
 from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.appaction import AppActions, Tokens
+from threadline.surfaces.http.browser_settings import BrowserSettings
 from threadline.surfaces.http.client_address import ClientAddress
 from threadline.surfaces.http.cloudevents import CloudEvents
 from threadline.surfaces.http.health import Health
@@ -90,6 +91,7 @@ class Application:
         ingest = Ingest(self.engine, self.writer, self.metrics, limits, self._decoding, self._decoding_large)
         yield from Segment(ingest, access).routes()
         yield from CloudEvents(ingest, access).routes()
+        yield from BrowserSettings(access).routes()
         yield from AppActions(ingest, settings, _tokens(settings, self.engine), self._threads, self._limits).routes()
         yield from Operations(self.engine, access, limits, self.metrics, self._threads).routes()
         yield from PublicRoutes(self.engine, self._threads).routes()

@@ -14,6 +14,7 @@ from threadline.surfaces.http.health import Status, Version, package_version
 from threadline.surfaces.http.ingest import Outcome
 from threadline.surfaces.http.openapi_appaction import APPACTION_PATHS, APPACTION_TYPES, allow_null
 from threadline.surfaces.http.openapi_ingest import INGEST_PATHS
+from threadline.surfaces.http.operations import STALE_HEADER
 from threadline.surfaces.http.problem import MEDIA_TYPE, Problem
 from threadline.surfaces.http.public import public_paths
 from threadline.surfaces.http.whatif import PATH as PROGRESS_PATH
@@ -108,6 +109,8 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
         "responses": {str(operation.status): _answer("What was asked for.", result)},
         "description": f"{meaning} Needs the scope `{operation.scope}`.".strip(),
     }
+    if operation.relies_on:
+        described["responses"][str(operation.status)]["headers"] = {STALE_HEADER: _STALE}
     others = {name: schema for name, schema in shape.get("properties", {}).items() if name not in names}
     required = [name for name in shape.get("required", ()) if name not in names]
     if operation.method == "POST":
@@ -211,6 +214,13 @@ _HEALTH_PATHS: dict[str, Any] = {
         }
     },
 }  # fmt: skip
+
+
+_STALE = {
+    "description": "Sent while what the answer goes by is older than the definitions in force: what, and what to do.",
+    "schema": {"type": "string"},
+    "example": "segments; run `threadline apply` or call `definitions_apply`",
+}
 
 
 def _pruned(document: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from threadline.surfaces.http.browser_settings import RUDDERSTACK, SEGMENT
 from threadline.surfaces.http.cloudevents import PATH
 from threadline.surfaces.http.segment import BATCHES, LETTERS
 
@@ -131,5 +132,30 @@ def _paths() -> dict[str, dict[str, Any]]:
     return found
 
 
-INGEST_PATHS = _paths()
+def _settings(name: str, client: str, security: list[dict[str, list[str]]], parameter: str, place: str) -> Any:
+    return {
+        "get": {
+            "operationId": name,
+            "summary": f"Settings that {client} downloads before it sends.",
+            "tags": ["segment"],
+            "security": security,
+            "parameters": [
+                {"name": parameter, "in": place, "required": place == "path", "description": "A write key.",
+                 "schema": {"type": "string", "minLength": 1}},
+            ],
+            "responses": {
+                "200": {
+                    "description": "Settings without any destination but this server.",
+                    "content": {"application/json": {"schema": {"type": "object"}}},
+                }
+            },
+            "x-without": ("409", "413", "415", "429", *(("401", "403") if place == "path" else ("404",))),
+        }
+    }  # fmt: skip
+
+
+INGEST_PATHS = _paths() | {
+    RUDDERSTACK: _settings("rudderstack_settings", "RudderStack's browser client", _SENDERS, "writeKey", "query"),
+    SEGMENT: _settings("segment_settings", "Segment's browser client", [], "key", "path"),
+}
 """Path -> method -> description."""

@@ -30,7 +30,7 @@ from threadline.surfaces.http.client_address import client_host
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import Charge, RateLimits, merged
 from threadline.surfaces.http.routing import Route
-from threadline.surfaces.operation_calls import convert, shown
+from threadline.surfaces.operation_calls import convert, field_names, shown, stale_note
 from threadline.wire.message import read_array
 from threadline.wire.scan import depth, depth_bound
 
@@ -38,6 +38,7 @@ T = TypeVar("T")
 
 QUERY_FIELDS_MAX = 2_000
 """More than the longest list that an operation takes, so that a longer one is refused for its own bound."""
+STALE_HEADER = "threadline-stale"
 _NOT_PARAMETERS = frozenset({"access_token"})
 
 
@@ -72,6 +73,9 @@ class Operations:
             values = read_object(await read_body(request, REQUEST_BYTES_MAX), member)
         else:
             values = in_query
+            key = request.headers.get("idempotency-key")
+            if key and "request" in field_names(operation):
+                values.setdefault("request", key)
         params = _params(operation, values, names, credential)
         context = Context(self._engine, credential.workspace, self._engine.now(), credential.name, over_wire=True)
         charge = await self._charge(operation.intake, context, params, credential, client_host(request))
@@ -91,6 +95,8 @@ class Operations:
                 conflicts=counts["conflict"], rejected=counts["rejected"],
             )  # fmt: skip
         headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
+        if operation.relies_on and (stale := await self._run(partial(stale_note, operation, context))):
+            headers[STALE_HEADER] = stale
         return Response(body, operation.status, headers, "application/json")
 
     async def _charge(

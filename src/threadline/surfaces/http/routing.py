@@ -13,7 +13,7 @@ from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.surfaces.http.problem import MethodNotAllowed
 
 PREFLIGHT = {
-    "access-control-allow-methods": "POST, OPTIONS",
+    "access-control-allow-methods": "GET, POST, OPTIONS",
     # Browsers do not count Authorization among what the star allows.
     "access-control-allow-headers": "*, authorization, content-type",
     "access-control-max-age": "86400",

@@ -22,7 +22,7 @@ from threadline.wire.rejection import Rejection
 
 LETTERS = {"identify": "i", "track": "t", "page": "p", "screen": "s", "group": "g", "alias": "a"}
 """Browser clients send to one letter."""
-BATCHES = ("/v1/batch", "/v1/import", "/v1/b", "/b")
+BATCHES = ("/v1/batch", "/v1/import", "/v1/b", "/b", "/beacon/v1/batch")
 
 
 class Segment:

@@ -26,8 +26,9 @@ from threadline.settings import Settings
 from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.application import Application
 from threadline.surfaces.http.problem import BodyTooSlow, HeadTooLarge, HeadTooSlow, MalformedRequest, problem
+from threadline.surfaces.http.reloading import Generation, Reloadable
 from threadline.surfaces.http.stepped_collector import SteppedCollector
-from threadline.surfaces.worker_process import keep_working, stop_at_hang_up
+from threadline.surfaces.worker_process import at_hang_up
 
 BACKLOG = 2_048
 HEAD_BYTES_MAX = 64 * 1_024
@@ -46,36 +47,44 @@ def serve(
     ready: Callable[[str], None],
     dispatcher: Dispatcher | None = None,
     limits: SharedLimits | None = None,
+    reopen: Callable[[Engine], tuple[Engine, Dispatcher]] | None = None,
 ) -> None:
-    """Serve until SIGTERM, SIGINT or SIGHUP: then requests in flight are answered, and everything taken is committed.
+    """Serve until SIGTERM, SIGINT or the terminal's end: then requests in flight are answered, and what was taken is
+    committed.
 
     ``listening`` comes from `bound` and is closed at the end. ``ready`` is told the address once the server answers;
-    what it raises ends the server and is raised here. The engine stays open.
+    what it raises ends the server and is raised here. The engine stays open. ``reopen`` gives, at SIGHUP and by the
+    operation `definitions_reload`, the engine of the definitions as they are then, on the same store.
     """
     # The writer must get the interpreter back soon after each call into SQLite, or commits crawl beside a busy loop.
     before = sys.getswitchinterval()
     sys.setswitchinterval(settings.switch_interval_seconds)
-    stopping = threading.Event()
-    working = _start(dispatcher, stopping)
     told_to_stop = _keep_signals()
+    generations: Reloadable | None = None
     try:
         with SteppedCollector() as collector:
-            application = Application(engine, settings, limits=limits, after_request=collector.step)
-            server = _Announcing(_config(application, settings), lambda: ready(_address(listening)), told_to_stop)
+
+            def generation(engine: Engine, dispatcher: Dispatcher | None) -> Generation:
+                made = Application(engine, settings, limits=limits, after_request=collector.step)
+                return Generation(made, dispatcher)
+
+            renew = None if reopen is None else lambda old: generation(*reopen(old))
+            generations = Reloadable(generation(engine, dispatcher), renew)
+            generations.start()
+            server = _Announcing(_config(generations, settings), lambda: ready(_address(listening)), told_to_stop)
             if threading.current_thread() is threading.main_thread():
-                stop_at_hang_up(server.handle_exit)
+                at_hang_up(server.handle_exit, None if reopen is None else generations.reload_at_signal)
             server.run(sockets=[listening])
         if server.failure is not None:
             raise server.failure
     finally:
-        stopping.set()
-        if working is not None:
-            working.join()
+        if generations is not None:
+            generations.stop()
         listening.close()
         sys.setswitchinterval(before)
 
 
-def _config(application: Application, settings: Settings) -> uvicorn.Config:
+def _config(application: Reloadable, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         application,
         loop="uvloop" if _has_uvloop() else "asyncio",
@@ -290,14 +299,6 @@ def _keep_signals() -> list[int]:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, _: told.append(number))
     return told
-
-
-def _start(dispatcher: Dispatcher | None, stopping: threading.Event) -> threading.Thread | None:
-    if dispatcher is None:
-        return None
-    thread = threading.Thread(target=keep_working, args=(dispatcher, stopping), name="threadline-dispatch", daemon=True)
-    thread.start()
-    return thread
 
 
 def _address(listening: socket.socket) -> str:

@@ -53,7 +53,7 @@ class Progress:
 async def _lines(running: Job) -> AsyncIterator[bytes]:
     seen, quiet = -1, 0
     while True:
-        now, state = running.seen, running.state
+        now, state = running.pages_done, running.state
         if state != "running":
             yield _event(state, running, state)
             return

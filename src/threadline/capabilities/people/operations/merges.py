@@ -142,7 +142,7 @@ class SplitParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which identifiers to take out of a person, with the events of their threads."""
 
     id: PersonRef
-    identifiers: Annotated[list[str], Meta(description="kind:value of each.", min_length=1, max_length=64)]
+    identifiers: Annotated[list[str], Meta(description="User ids, or kind:value.", min_length=1, max_length=64)]
     reason: Reason = ""
     dry_run: Annotated[bool, Meta(description="Only show what would happen.")] = False
     request: RequestKey = ""

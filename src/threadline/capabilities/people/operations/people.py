@@ -24,7 +24,9 @@ _PAGES_MAX = 50
 class PeopleParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Which people to list: all, or those of one identifier, tag or group."""
 
-    identifier: Annotated[str, Meta(description="kind:value; nobody or one person.", max_length=1_024)] = ""
+    identifier: Annotated[
+        str, Meta(description="A user id, or kind:value; nobody or one person.", max_length=1_024)
+    ] = ""
     tag: Annotated[str, Meta(max_length=IDENTIFIER_LENGTH_MAX)] = ""
     group: Annotated[str, Meta(description="A group's id.", max_length=IDENTIFIER_LENGTH_MAX)] = ""
 
@@ -63,8 +65,6 @@ def _people(context: Context[Needs], params: PeopleParams) -> PeoplePage:
 
 
 def _named(context: Context[WithReader], identifier: str) -> list[Any]:
-    if ":" not in identifier:
-        raise InvalidValue(f"{identifier!r} is not an identifier; write kind:value, e.g. user_id:42")
     try:
         return [context.engine.reader.person(context.workspace, identifier)]
     except NotFound:

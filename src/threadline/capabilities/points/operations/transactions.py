@@ -14,7 +14,7 @@ from threadline.capabilities.points.operations import POINTS_GROUP
 from threadline.capabilities.points.operations.balance import Reads, must_be_on, points_view
 from threadline.capabilities.points.policy import SOURCE
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
-from threadline.kernel.event import Identifier, Recorded
+from threadline.kernel.event import Identifier, Recorded, identifier_named, is_thread_id, thread_id
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import Person, WithCatalogue, WithLog, WithRecorder
 
@@ -86,9 +86,8 @@ def _named(context: Context[WithCatalogue], person: Person, ref: str) -> Identif
     if ref in person.identifiers:
         own: Identifier = person.identifiers[ref]
         return own
-    kind, colon, value = ref.partition(":")
-    named = context.engine.catalogue.rules.normalise(Identifier(kind, value)) if colon else None
-    if named is None:
+    named = context.engine.catalogue.rules.normalise(identifier_named(ref))
+    if named is None or (is_thread_id(ref) and thread_id(person.workspace, named) not in person.heads):
         # An id from before a merge of merges: the person's own founder stands for it.
         named = person.identifiers[person.id]
     found: Identifier = named

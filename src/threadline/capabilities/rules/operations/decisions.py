@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import heapq
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
@@ -25,7 +22,7 @@ from threadline.capabilities.events.forms import (
     time_param,
     write_cursor,
 )
-from threadline.capabilities.events.parameters import TimePage
+from threadline.capabilities.events.parameters import Next, TimePage
 from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.acting import STATUSES
 from threadline.capabilities.rules.consequences import Consequence, consequences
@@ -35,24 +32,22 @@ from threadline.capabilities.rules.effective import Effectiveness
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.in_force import in_force, rule_at, rules_at
 from threadline.capabilities.rules.operations import DECISIONS_GROUP, RULES_GROUP
+from threadline.capabilities.rules.operations.decision_rows import decision_rows
 from threadline.capabilities.rules.operations.evaluation import decisions_of
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.verification import reckoned
-from threadline.capabilities.rules.projection import SHARDS, TABLE, decision_of, partition, sort_of
+from threadline.capabilities.rules.projection import TABLE, decision_of
 from threadline.capabilities.rules.views import DecisionView, Effective, Reasons, recorded_view, tried_view
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.ports import WithLog, WithReader, WithStore
-from threadline.kernel.store import query_pages
+from threadline.kernel.ports import WithLog, WithReader
 
 LOOKED_AT_MAX = 10_000
 """Index rows or events looked at for one page, where a filter leaves few of them."""
 RULES_LISTED_MAX = 200
 """Rules whose decisions are listed together."""
 CAUSES_MAX = 64
-_PAGE_ROWS = 100
-"""Read at a time of each shard: the newest rows of all of them make a page."""
 
 
 # --- finding ----------------------------------------------------------------------------------
@@ -69,13 +64,10 @@ class DecisionsParams(TimePage, kw_only=True, forbid_unknown_fields=True):
 
 
 class DecisionsPage(msgspec.Struct, kw_only=True):
-    """Decisions, the newest first."""
+    """Decisions, the newest first. A page may be short of its limit before the end."""
 
     decisions: list[DecisionView]
-    next: Annotated[
-        str,
-        Meta(description="Where the next page begins; empty at the end. A page may be short of its limit before it."),
-    ] = ""
+    next: Next = ""
 
 
 class _Wanted:
@@ -110,9 +102,12 @@ def _decisions(context: Context[Needs], params: DecisionsParams) -> DecisionsPag
         person = context.engine.reader.person_of(recorded)
         found = [each for each in reversed(decisions_of(context, person, recorded)) if wanted.has(each)]
         return DecisionsPage(decisions=[recorded_view(each, person.id) for each in found])
-    if params.person is not None:
-        return _of_person(context, params.person, params, wanted)
-    return _of_rules(context, params, wanted, _rules(context) if params.rule is None else [params.rule])
+    of = _of_rules if params.person is None else _of_person
+    return _page(of(context, params, wanted), params.limit)
+
+
+_Found = tuple[str, DecisionView | None]
+"""The cursor behind a decision, and its view; None for one that is not wanted."""
 
 
 def _rules(context: Context[repository.Reads]) -> list[str]:
@@ -128,64 +123,31 @@ def _rules(context: Context[repository.Reads]) -> list[str]:
     return found
 
 
-def _of_person(context: Context[WithReader], ref: str, params: DecisionsParams, wanted: _Wanted) -> DecisionsPage:
-    person = context.engine.reader.person(context.workspace, ref)
+def _of_person(context: Context[WithReader], params: DecisionsParams, wanted: _Wanted) -> Iterator[_Found]:
+    person = context.engine.reader.person(context.workspace, params.person or "")
     after, types = read_cursor(params.cursor), frozenset({DECISION_MADE})
-    shown: list[DecisionView] = []
-    for looked_at, recorded in enumerate(
-        context.engine.reader.all_events(person, types=types, after=after, reverse=True), 1
-    ):
-        if wanted.has(recorded):
-            shown.append(recorded_view(recorded, person.id))
-        if len(shown) == params.limit or looked_at == LOOKED_AT_MAX:
-            return DecisionsPage(decisions=shown, next=write_cursor(recorded))
-    return DecisionsPage(decisions=shown)
+    for recorded in context.engine.reader.all_events(person, types=types, after=after, reverse=True):
+        yield write_cursor(recorded), recorded_view(recorded, person.id) if wanted.has(recorded) else None
 
 
-_SORT = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{32}")
-
-
-def _of_rules(context: Context[Needs], params: DecisionsParams, wanted: _Wanted, rules: Sequence[str]) -> DecisionsPage:
-    after = "" if wanted.stop is None else sort_of(wanted.stop - 1)
-    stop = None if wanted.start is None else sort_of(wanted.start - 1)
-    if params.cursor:
-        after = _read_sort(params.cursor)
-    shown: list[DecisionView] = []
-    last = ""
-    for looked_at, (sort, told) in enumerate(_marks(context, rules, after, stop), 1):
-        last = sort
-        version, _, status = told.partition(" ")
+def _of_rules(context: Context[Needs], params: DecisionsParams, wanted: _Wanted) -> Iterator[_Found]:
+    rules = _rules(context) if params.rule is None else [params.rule]
+    for row in decision_rows(context, TABLE, rules, wanted.start, wanted.stop, params.cursor):
+        version, _, status = row.text.partition(" ")
         if wanted.fits(int(version), status):
-            recorded = context.engine.log.event(context.workspace, sort.partition(".")[2])
-            shown.append(recorded_view(recorded, _person(context, recorded)))
-        if len(shown) == params.limit or looked_at == LOOKED_AT_MAX:
-            return DecisionsPage(decisions=shown, next=_written_sort(last))
+            recorded = context.engine.log.event(context.workspace, row.event)
+            yield row.cursor, recorded_view(recorded, _person(context, recorded))
+        else:
+            yield row.cursor, None
+
+
+def _page(found: Iterator[_Found], limit: int) -> DecisionsPage:
+    shown: list[DecisionView] = []
+    for looked_at, (cursor, decision) in enumerate(found, 1):
+        shown += [] if decision is None else [decision]
+        if len(shown) == limit or looked_at == LOOKED_AT_MAX:
+            return DecisionsPage(decisions=shown, next=cursor)
     return DecisionsPage(decisions=shown)
-
-
-def _marks(
-    context: Context[WithStore], rules: Sequence[str], after: str, stop: str | None
-) -> Iterator[tuple[str, str]]:
-    """The index rows of the decisions of some rules, the newest first."""
-    store, size = context.engine.store, max(_PAGE_ROWS // max(len(rules), 1), 10)
-    named = (partition(context.workspace, rule, each) for rule in rules for each in SHARDS)
-    shards = (query_pages(store, TABLE, where, after, stop, size) for where in named)
-    for row in heapq.merge(*shards, key=lambda row: row.key.sort):
-        yield row.key.sort, row.value.decode()
-
-
-def _written_sort(sort: str) -> str:
-    return base64.urlsafe_b64encode(sort.encode()).decode().rstrip("=")
-
-
-def _read_sort(cursor: str) -> str:
-    try:
-        sort = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-    except (binascii.Error, ValueError):
-        sort = ""
-    if not _SORT.fullmatch(sort):
-        raise InvalidValue("this cursor did not come from this list; pass `next` as it is")
-    return sort
 
 
 def _person(context: Context[WithReader], recorded: Recorded) -> str:
@@ -230,9 +192,9 @@ def _audit(context: Context[Needs], params: AuditParams) -> AuditResult:
     recorded = context.engine.log.event(context.workspace, checked_id(params.decision))
     if recorded.event.type != DECISION_MADE or decision_of(recorded) is None:
         raise NotFound(f"{params.decision} is not the id of a decision")
-    told = recorded.event.properties
-    cause: Recorded = context.engine.log.event(context.workspace, told["event_id"])
-    rule, problems = reckoned(told, rules_at(context, told["rule"], told["version"]))
+    properties = recorded.event.properties
+    cause: Recorded = context.engine.log.event(context.workspace, properties["event_id"])
+    rule, problems = reckoned(properties, rules_at(context, properties["rule"], properties["version"]))
     force = in_force(context, rule.id, recorded.recorded_at)
     person = _person(context, recorded)
     return AuditResult(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -100,54 +100,52 @@ def _evaluate(context: Context[Needs], params: EvaluateParams) -> EvaluateResult
         raise InvalidValue("`version` needs a `rule`; name the rule too")
     if params.record and params.content is not None:
         raise InvalidValue("decisions of a rule that is not written cannot be recorded: write the rule first")
+    if params.event is not None and params.record:
+        return _record(context, params, params.event)
     active = repository.active_rules_of(context)
     if params.event is not None:
-        return _given(context, params, active, params.event)
+        return context.engine.recorder.rehearse(
+            _event(context, params.event),
+            lambda recorded, known: _result(
+                context, "", "", _answers(context, params, active, recorded, known, recorded.known_at, stored=False)
+            ),
+        )
     if params.event_id is not None:
-        recorded = context.engine.log.event(context.workspace, checked_id(params.event_id))
-        return _recorded(context, params, active, recorded)
+        return _of_log(
+            context, params, active, context.engine.log.event(context.workspace, checked_id(params.event_id))
+        )
     assert params.person is not None
     person = context.engine.reader.person(context.workspace, params.person)
     if params.record:
-        return _recorded(context, params, active, _asked(context, params, person))
+        return _of_log(context, params, active, _asked(context, params, person))
     known = context.engine.reader.as_of(person, context.now)
-    subject = Subject(known.view, at=known.at)
-    found = [decide_rule(*each, subject) for each in _all(context, params, active, context.now)]
-    reasons = _reasons(params, Effectiveness(context, active, known, None, context.now, stored=False))
-    return _answer(context, person.id, "", found, reasons)
+    answers = _answers(context, params, active, None, known, context.now, stored=False)
+    return _result(context, person.id, "", answers)
 
 
-def _given(context: Context[Needs], params: EvaluateParams, active: ActiveRules, native: NativeEvent) -> EvaluateResult:
-    event = native_event(
+def _event(context: Context[WithRecorder], native: NativeEvent) -> Event:
+    return native_event(
         native, workspace=context.workspace, source=context.source, source_type=context.source_type,
         received_at=context.engine.recorder.clock(),
     )  # fmt: skip
-    if params.record:
-        if params.rule is not None or params.rule_set is not None:
-            raise InvalidValue("an event is recorded with all rules in force: leave `rule` and `rule_set` out")
-        (receipt,) = context.engine.recorder.record([event], expected=native.expected)
-        if receipt.status == "rejected":
-            raise EventRejected(receipt.code, receipt.message)
-        if receipt.status == "conflict":
-            raise Conflict("this key belongs to another event; give this one its own key")
-        recorded = context.engine.log.event(context.workspace, receipt.id)
-        person = context.engine.reader.person_of(recorded)
-        return EvaluateResult(
-            person=person.id, event=receipt.id, recorded=True,
-            decisions=[_recorded_view(each, person.id) for each in decisions_of(context, person, recorded)],
-        )  # fmt: skip
-
-    def look(recorded: Recorded, person: PersonView) -> EvaluateResult:
-        effectiveness = Effectiveness(context, active, person, recorded, recorded.known_at, stored=False)
-        found = _asked_of(context, params, active, recorded, person)
-        return _answer(context, "", "", found, _reasons(params, effectiveness))
-
-    return context.engine.recorder.rehearse(event, look)
 
 
-def _recorded(
-    context: Context[Needs], params: EvaluateParams, active: ActiveRules, recorded: Recorded
-) -> EvaluateResult:
+def _record(context: Context[Needs], params: EvaluateParams, native: NativeEvent) -> EvaluateResult:
+    if params.rule is not None or params.rule_set is not None:
+        raise InvalidValue("an event is recorded with all rules in force: leave `rule` and `rule_set` out")
+    (receipt,) = context.engine.recorder.record([_event(context, native)], expected=native.expected)
+    if receipt.status == "rejected":
+        raise EventRejected(receipt.code, receipt.message)
+    if receipt.status == "conflict":
+        raise Conflict("this key belongs to another event; give this one its own key")
+    recorded = context.engine.log.event(context.workspace, receipt.id)
+    person = context.engine.reader.person_of(recorded)
+    shown = [recorded_view(each, person.id) for each in decisions_of(context, person, recorded)]
+    decisions = [asked_view(each, [] if each.mode == LIVE else [REPLAYED]) for each in shown]
+    return EvaluateResult(person=person.id, event=receipt.id, recorded=True, decisions=decisions)
+
+
+def _of_log(context: Context[Needs], params: EvaluateParams, active: ActiveRules, recorded: Recorded) -> EvaluateResult:
     person = context.engine.reader.person_of(recorded)
     # Right after the event, with what was known then: the rest of its own commit is among it. Imported history was
     # known when it happened, and that is when its rules are asked, as in a what-if.
@@ -155,25 +153,21 @@ def _recorded(
     then = context.engine.reader.person(
         context.workspace, str(person.identifiers[recorded.thread]), known_at=recorded.known_at
     )
-    view = context.engine.reader.as_of(then, at, known_at=recorded.known_at)
-    found = [each for each in _asked_of(context, params, active, recorded, view) if each is not None]
-    effectiveness = Effectiveness(context, active, view, recorded, recorded.known_at, stored=True)
-    reasons = _reasons(params, effectiveness)
-    if params.record:
-        events = [_replayed(context, each, person, recorded) for each in found if each.status != NO_MATCH]
-        for receipt in context.engine.recorder.record(events, cause=recorded.id, known=True) if events else ():
+    known = context.engine.reader.as_of(then, at, known_at=recorded.known_at)
+    answers = _answers(context, params, active, recorded, known, recorded.known_at, stored=True)
+    result = _result(context, person.id, recorded.id, answers)
+    replayed = [each for each, _ in answers if each.status != NO_MATCH] if params.record else []
+    if replayed:
+        events = [_replayed(context, each, person, recorded) for each in replayed]
+        for receipt in context.engine.recorder.record(events, cause=recorded.id, known=True):
             if receipt.status == "rejected":
                 raise EventRejected(receipt.code, receipt.message)
-        ids = {each.rule.id: decision_id(recorded, each.rule, REPLAY) for each in found if each.status != NO_MATCH}
-        made = {rule: context.engine.log.event(context.workspace, id) for rule, id in ids.items()}
-        shown = [
-            _recorded_view(made[each.rule.id], person.id)
-            if each.rule.id in made
-            else asked_view(tried_view(each, person.id, recorded.id, context.now), reasons(each))
-            for each in found
-        ]
-        return EvaluateResult(person=person.id, event=recorded.id, recorded=True, decisions=shown)
-    return _answer(context, person.id, recorded.id, found, reasons)
+        ids = [decision_id(recorded, each.rule, REPLAY) for each in replayed]
+        made = [recorded_view(context.engine.log.event(context.workspace, id), person.id) for id in ids]
+        shown = {each.rule: asked_view(each, [REPLAYED]) for each in made}
+        result.decisions = [shown.get(each.rule, each) for each in result.decisions]
+    result.recorded = params.record
+    return result
 
 
 def _replayed(context: Context[WithRecorder], decided: Decided, person: Person, recorded: Recorded) -> Event:
@@ -201,15 +195,27 @@ def _asked(context: Context[Needs], params: EvaluateParams, person: Person) -> R
     return recorded
 
 
-def _asked_of(
-    context: Context[Needs], params: EvaluateParams, active: ActiveRules, recorded: Recorded, person: PersonView
-) -> Sequence[Decided | None]:
-    if params.rule is None and params.content is None and params.rule_set is None:
-        chosen = active.recording_all()
-        if recorded.event.type != DECISIONS_ASKED:
-            return decide(chosen, recorded, person, history=True)
-    subject = Subject(person.view, recorded, person.at)
-    return [decide_rule(*each, subject) for each in _all(context, params, active, recorded.known_at)]
+_Answers = list[tuple[Decided, list[Reason]]]
+
+
+def _answers(
+    context: Context[Needs], params: EvaluateParams, active: ActiveRules, recorded: Recorded | None, known: PersonView,
+    at: int, *, stored: bool,
+) -> _Answers:  # fmt: skip
+    """What the rules say that are asked about, each with the reasons why it does not act."""
+    effectiveness = Effectiveness(context, active, known, recorded, at, stored=stored)
+    found: Sequence[Decided | None]
+    named = any(each is not None for each in (params.rule, params.content, params.rule_set))
+    if recorded is None or recorded.event.type == DECISIONS_ASKED or named:
+        subject = Subject(known.view, recorded, known.at)
+        found = [decide_rule(*each, subject) for each in _all(context, params, active, at)]
+    else:
+        found = decide(active.recording_all(), recorded, known, history=True)
+    return [
+        (each, effectiveness.reasons(each) if params.content is None else [UNWRITTEN])
+        for each in found
+        if each is not None
+    ]
 
 
 def _all(
@@ -241,23 +247,8 @@ def _unwritten(context: Context[WithCatalogue], content: dict[str, Any]) -> Rule
     return rule
 
 
-ReasonsOf = Callable[[Decided], list[Reason]]
-
-
-def _reasons(params: EvaluateParams, effectiveness: Effectiveness) -> ReasonsOf:
-    return effectiveness.reasons if params.content is None else lambda decided: [UNWRITTEN]
-
-
-def _recorded_view(recorded: Recorded, person: str) -> AskedDecision:
-    shown = recorded_view(recorded, person)
-    return asked_view(shown, [] if shown.mode == LIVE else [REPLAYED])
-
-
-def _answer(
-    context: Context[object], person: str, event: str, found: Sequence[Decided | None], reasons: ReasonsOf
-) -> EvaluateResult:
-    decided = [each for each in found if each is not None]
-    shown = [asked_view(tried_view(each, person, event, context.now), reasons(each)) for each in decided]
+def _result(context: Context[object], person: str, event: str, answers: _Answers) -> EvaluateResult:
+    shown = [asked_view(tried_view(each, person, event, context.now), reasons) for each, reasons in answers]
     return EvaluateResult(person=person, event=event, recorded=False, decisions=shown)
 
 

@@ -227,7 +227,7 @@ def _versions(context: Context[WithStore], params: VersionsParams) -> VersionsPa
 
 
 def _known(context: Context[WithStore], id: str) -> Head:
-    head, _ = repository.held(context, id)
+    head, _ = repository.stored_head(context, id)
     if not head.states:
         raise NotFound(f"no version of a rule {id!r} was written by an operation")
     return head
@@ -277,13 +277,13 @@ def _log(context: Context[Reads], params: LogParams) -> LogPage:
     page = repository.log(context, params.id, after, params.limit)
     more = len(page) == params.limit
     return LogPage(
-        id=params.id, log=[_log_line(turn) for turn in page], declared=_declared_lines(context, params.id),
+        id=params.id, log=[_log_line(each) for each in page], declared=_declared_lines(context, params.id),
         next=str(after + len(page)) if more else "",
     )  # fmt: skip
 
 
-def _log_line(turn: Transition) -> LogLine:
-    return LogLine(at=instant(turn.at), by=turn.by, version=turn.version, to=turn.to, note=turn.note)
+def _log_line(entry: Transition) -> LogLine:
+    return LogLine(at=instant(entry.at), by=entry.by, version=entry.version, to=entry.to, note=entry.note)
 
 
 def _declared_lines(context: Context[WithDefinitionHistory], id: str) -> list[LogLine]:

@@ -46,17 +46,10 @@ def _sets(context: Context[WithShared], params: SetsParams) -> SetsResult:
     active = repository.active_rules_of(context)
     shown = []
     for each in active.sets.values():
-        present = sorted(
-            (active.rules[id] for id in each.rules if id in active.rules), key=lambda r: (-r.priority, r.id)
-        )
-        shown.append(
-            SetView(
-                name=each.name, description=each.description, events=list(each.events),
-                rules=[rule.id for rule in present], absent=[id for id in each.rules if id not in active.rules],
-                policy=each.policy, record=each.record, historical=each.historical,
-                declared=each.name in active.declared_sets,
-            )
-        )  # fmt: skip
+        rules = [rule.id for rule in active.ordered(each.name).rules]
+        absent = [id for id in each.rules if id not in active.rules]
+        declared = each.name in active.declared_sets
+        shown.append(SetView(**{**each.content, "rules": rules}, absent=absent, declared=declared))
     return SetsResult(rule_sets=shown)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import islice
 from typing import Annotated, Protocol
 
 import msgspec
@@ -11,15 +11,15 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import time_param
 from threadline.capabilities.events.parameters import TimeRange
 from threadline.capabilities.rules import repository
+from threadline.capabilities.rules.acting import ERROR
 from threadline.capabilities.rules.operations import RULES_GROUP
+from threadline.capabilities.rules.operations.decision_rows import decision_rows
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.versions import Note
-from threadline.capabilities.rules.projection import SHARDS, partition, sort_of
 from threadline.capabilities.rules.shadowing import TABLE
 from threadline.capabilities.rules.views import DecisionView, recorded_view
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.ports import WithLog, WithReader, WithStore
-from threadline.kernel.store import query_pages
+from threadline.kernel.ports import WithLog, WithReader
 
 ROWS_MAX = 100_000
 """Decisions of one version that are counted for an answer."""
@@ -99,46 +99,26 @@ class Report(msgspec.Struct, kw_only=True):
 
 def _report(context: Context[Needs], params: ReportParams) -> Report:
     version = params.version or repository.existing(context, params.id).shadow
+    rows = decision_rows(context, TABLE, [params.id], time_param(params.start), time_param(params.stop))
+    of_version = (row for row in rows if row.text.startswith(f"{version} "))
     found: dict[tuple[str, str], Beside] = {}
-    differing: list[tuple[str, str]] = []
-    rows = errors = 0
-    for sort, told in _rows(context, params):
-        of, status, live, same = told.split(" ")
-        if int(of) != version:
-            continue
-        if rows == ROWS_MAX:
-            return _report_of(context, params.id, version, found, differing, errors, whole=False)
-        rows += 1
-        errors += status == "Error"
+    differing: list[str] = []
+    for row in islice(of_version, ROWS_MAX):
+        _, status, live, same = row.text.split(" ")
         cell = found.setdefault((live, status), Beside(live=live, shadow=status, same=0, changed=0))
         if same == "same":
             cell.same += 1
         else:
             cell.changed += 1
-            differing = sorted([*differing, (sort.partition(".")[0], sort.partition(".")[2])])[:SAMPLES]
-    return _report_of(context, params.id, version, found, differing, errors, whole=True)
-
-
-def _rows(context: Context[WithStore], params: ReportParams) -> Iterator[tuple[str, str]]:
-    begin, end = time_param(params.stop), time_param(params.start)
-    after, stop = "" if begin is None else sort_of(begin - 1), None if end is None else sort_of(end - 1)
-    for shard in SHARDS:
-        where = partition(context.workspace, params.id, shard)
-        for item in query_pages(context.engine.store, TABLE, where, after, stop):
-            yield item.key.sort, item.value.decode()
-
-
-def _report_of(
-    context: Context[Needs], id: str, version: int, found: dict[tuple[str, str], Beside],
-    differing: list[tuple[str, str]], errors: int, *, whole: bool,
-) -> Report:  # fmt: skip
-    events = [context.engine.log.event(context.workspace, event) for _, event in differing]
-    samples = [recorded_view(each, context.engine.reader.person_of(each).id) for each in events]
+            differing.append(row.event)
+    events = [context.engine.log.event(context.workspace, each) for each in differing[:SAMPLES]]
     cells = [cell for _, cell in sorted(found.items())]
     changed = sum(cell.changed for cell in cells)
     return Report(
-        id=id, version=version, decisions=changed + sum(cell.same for cell in cells), changed=changed, errors=errors,
-        matrix=cells, samples=samples, whole=whole,
+        id=params.id, version=version, decisions=changed + sum(cell.same for cell in cells), changed=changed,
+        errors=sum(cell.same + cell.changed for cell in cells if cell.shadow == ERROR), matrix=cells,
+        samples=[recorded_view(each, context.engine.reader.person_of(each).id) for each in events],
+        whole=next(of_version, None) is None,
     )  # fmt: skip
 
 

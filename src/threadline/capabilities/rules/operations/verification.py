@@ -27,30 +27,29 @@ from threadline.kernel.operation import Context, Inspection, Operation
 from threadline.kernel.ports import WithLog
 
 
-def breaches(told: Mapping[str, Any], rule: Rule) -> list[str]:
+def breaches(decision: Mapping[str, Any], rule: Rule) -> list[str]:
     """What is wrong with a decision, given the rule that made it; empty if nothing is.
 
     Its hash must be that of its content, and the rule must say the same of the same inputs. What a decision has kept as
     a hash only cannot be asked again; then the first is all that is looked at.
     """
-    if told["engine"] != ENGINE:
-        return [f"it was made by engine {told['engine']}, which this is not"]
+    if decision["engine"] != ENGINE:
+        return [f"it was made by engine {decision['engine']}, which this is not"]
     problems = []
-    stands = decision_hash(
-        rule.standard, told["inputs"], told["status"], told["output"], told["trace"], told["wished"], told["engine"]
-    )
-    if stands != told["hash"]:
-        problems.append(f"its hash is {told['hash']}, that of its content {stands}")
-    inputs = told["inputs"]
-    if told["status"] == ERROR or any(is_shortened(value) for value in inputs.values()):
+    hashed = {name: decision[name] for name in ("inputs", "status", "output", "trace", "wished", "engine")}
+    stands = decision_hash(rule.standard, **hashed)
+    if stands != decision["hash"]:
+        problems.append(f"its hash is {decision['hash']}, that of its content {stands}")
+    inputs = decision["inputs"]
+    if decision["status"] == ERROR or any(is_shortened(value) for value in inputs.values()):
         return problems
     outcome = rule.body.again(inputs)
-    if _differ(outcome.trace, told["trace"]):
+    if _differ(outcome.trace, decision["trace"]):
         problems.append("the conditions say something else of the same inputs than its trace")
-    again = decided_of(rule, told["rule_set"], outcome, lambda path: inputs.get(field_name(".".join(path))))
+    again = decided_of(rule, decision["rule_set"], outcome, lambda path: inputs.get(field_name(".".join(path))))
     for name, now in (("status", again.status), ("output", again.output), ("wished", again.wished)):
-        if _differ(now, told[name]):
-            problems.append(f"the same inputs give another {name}: {now!r}, not {told[name]!r}")
+        if _differ(now, decision[name]):
+            problems.append(f"the same inputs give another {name}: {now!r}, not {decision[name]!r}")
     return problems
 
 
@@ -59,9 +58,9 @@ def _differ(one: Any, other: Any) -> bool:
     return canonical_json(one) != canonical_json(other)
 
 
-def reckoned(told: Mapping[str, Any], rules: Sequence[Rule]) -> tuple[Rule, list[str]]:
+def reckoned(decision: Mapping[str, Any], rules: Sequence[Rule]) -> tuple[Rule, list[str]]:
     """Which of the rules that had its number has made a decision, and what is wrong with that, as `breaches` tells."""
-    found = [(rule, breaches(told, rule)) for rule in rules]
+    found = [(rule, breaches(decision, rule)) for rule in rules]
     return next((each for each in found if not each[1]), found[0])
 
 
@@ -88,11 +87,11 @@ class _Verifier:
         self._rules: dict[tuple[str, str, int], list[Rule]] = {}
 
     def problems(self, recorded: Recorded) -> list[str]:
-        told = recorded.event.properties
-        rules = self._rules_at(recorded.event.workspace, told["rule"], told["version"])
+        decision = recorded.event.properties
+        rules = self._rules_at(recorded.event.workspace, decision["rule"], decision["version"])
         if not rules:
-            return [f"version {told['version']} of rule {told['rule']!r} is not known here"]
-        return reckoned(told, rules)[1]
+            return [f"version {decision['version']} of rule {decision['rule']!r} is not known here"]
+        return reckoned(decision, rules)[1]
 
     def _rules_at(self, workspace: str, id: str, version: int) -> list[Rule]:
         key = (workspace, id, version)

@@ -56,7 +56,7 @@ class Needs(repository.Needs, WithSimulations, Protocol):
 
 def _write(context: Context[Needs], params: WriteParams) -> WriteResult:
     version, made, created = repository.write(context, params.id, params.rule, params.expected)
-    head, _ = repository.held(context, params.id)
+    head, _ = repository.stored_head(context, params.id)
     return WriteResult(
         id=params.id, version=version, created=created, state=head.states[version - 1], hash=made.hash
     )  # fmt: skip
@@ -138,7 +138,7 @@ def _activate(context: Context[Needs], params: ActivateParams) -> MoveResult:
 
 
 def _retire(context: Context[Needs], params: RetireParams) -> MoveResult:
-    version = params.version or repository.held(context, params.id).head.active
+    version = params.version or repository.stored_head(context, params.id).head.active
     if not version:
         raise NotFound(f"no version of rule {params.id!r} is active")
     return _moved(context, params, version, "retired")

@@ -47,18 +47,18 @@ class SavedPage(msgspec.Struct, kw_only=True):
 
 
 def _listed(context: Context[Needs], params: SavedParams) -> SavedPage:
-    kept = saved_results.all_saved(context, params.cursor, params.limit)
+    found = saved_results.all_saved(context, params.cursor, params.limit)
     running = [shown(each) for each in context.engine.simulations.of(context.workspace)]
     return SavedPage(
         running=msgspec.convert(running, list[SavedLine], from_attributes=True),
-        saved=[_saved_line(each) for each in kept],
-        next=kept[-1].id if len(kept) == params.limit else "",
+        saved=[_saved_line(each) for each in found],
+        next=found[-1].id if len(found) == params.limit else "",
     )
 
 
-def _saved_line(kept: Saved) -> SavedLine:
-    about = {"saved_at": instant(kept.at), "saved_by": kept.by, "note": kept.note}
-    return msgspec.convert({**kept.view, **about}, SavedLine)
+def _saved_line(found: Saved) -> SavedLine:
+    about = {"saved_at": instant(found.at), "saved_by": found.by, "note": found.note}
+    return msgspec.convert({**found.view, **about}, SavedLine)
 
 
 LIST = Operation(
@@ -126,9 +126,9 @@ def _cells(one: list[MatrixCell], other: list[MatrixCell]) -> list[MatrixCell]:
     for sign, cells in ((-1, one), (1, other)):
         for cell in cells:
             key = (cell.old, cell.new)
-            held = found.setdefault(key, MatrixCell(old=cell.old, new=cell.new, same=0, changed=0))
-            held.same += sign * cell.same
-            held.changed += sign * cell.changed
+            difference = found.setdefault(key, MatrixCell(old=cell.old, new=cell.new, same=0, changed=0))
+            difference.same += sign * cell.same
+            difference.changed += sign * cell.changed
     return [cell for _, cell in sorted(found.items()) if cell.same or cell.changed]
 
 

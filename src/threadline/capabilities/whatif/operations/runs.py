@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -11,7 +11,7 @@ from threadline.capabilities.whatif import saved_results
 from threadline.capabilities.whatif.saved_results import Saved
 from threadline.capabilities.whatif.simulation import Asked, Needs, Simulation, prepare
 from threadline.capabilities.whatif.views import WhatIfView, about, view
-from threadline.kernel.errors import NotFound
+from threadline.kernel.errors import Conflict, NotFound
 from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import WithSimulations, WithStore
 from threadline.kernel.simulation import SimulationJob
@@ -30,21 +30,11 @@ class WhatIfParams(Asked, kw_only=True, forbid_unknown_fields=True):
     wait: Annotated[bool, Meta(description="Answer when it is done instead of at once.")] = False
 
 
-class Subject:
-    """What is kept of a what-if while its process lives."""
+class Subject(NamedTuple):
+    """What a job is about."""
 
-    def __init__(self, context: Context[WithStore], simulation: Simulation, save: bool, note: str) -> None:
-        self.context = context
-        self.simulation = simulation
-        self.save = save
-        self.note = note
-        self.saved = False
-
-    def finish(self, ran: Subject) -> None:
-        """Keep the result, if that is wanted and was not done; ``ran`` is who asked the same first."""
-        if self.save and not ran.saved:
-            keep(self.context, ran.simulation, self.note)
-            ran.saved = True
+    simulation: Simulation
+    save: bool
 
 
 def keep(context: Context[WithStore], simulation: Simulation, note: str) -> None:
@@ -52,17 +42,19 @@ def keep(context: Context[WithStore], simulation: Simulation, note: str) -> None
     counts = simulation.tally.counts
     people = counts.people + counts.failed
     plain = msgspec.to_builtins(view(simulation, "done", people, 0, saved=True))
-    kept = Saved(id=simulation.id, at=context.now, by=context.source, note=note, about=about(simulation), view=plain)
-    saved_results.save(context, kept)
+    saved = Saved(id=simulation.id, at=context.now, by=context.source, note=note, about=about(simulation), view=plain)
+    saved_results.save(context, saved)
 
 
 def _started(context: Context[Needs], params: WhatIfParams) -> WhatIfView:
     given = {name: getattr(params, name) for name in Asked.__struct_fields__}
     simulation = prepare(context, Asked(**given))
-    subject = Subject(context, simulation, params.save, params.note)
     running = context.engine.simulations.run(
-        simulation.id, context.workspace, subject, simulation.pages, subject.finish, wait=params.wait
-    )
+        simulation.id, context.workspace, Subject(simulation, params.save), simulation.pages,
+        lambda: keep(context, simulation, params.note) if params.save else None, wait=params.wait,
+    )  # fmt: skip
+    if params.save and not running.subject.save:
+        raise Conflict(f"what-if {running.id} was started without `save`; ask again when it is done")
     return shown(running)
 
 
@@ -70,8 +62,8 @@ def shown(running: SimulationJob) -> WhatIfView:
     """The view of a what-if of this process."""
     subject: Subject = running.subject
     return view(
-        subject.simulation, running.state, running.people, running.events, saved=subject.saved,
-        problem=running.problem, events_in_all=running.events_in_all,
+        subject.simulation, running.state, running.people, running.events, problem=running.problem,
+        saved=subject.save and running.state == "done", events_in_all=running.events_in_all,
     )  # fmt: skip
 
 

@@ -1,0 +1,69 @@
+"""What a generated method hands on: which operation, with which values, and what type its answer has."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+import msgspec
+
+from threadline.kernel.errors import InvalidValue
+
+Answer = TypeVar("Answer")
+Item = TypeVar("Item")
+Many: TypeAlias = list[Item] | tuple[Item, ...]
+"""Several values of one parameter."""
+Moment: TypeAlias = datetime | str
+"""A time: an aware datetime or RFC 3339 text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Answer]):
+    """One operation, as the Python API calls it here or over HTTP."""
+
+    name: str
+    method: Literal["GET", "POST", "DELETE"]
+    path: str
+    answer: Any
+    """The type of the answer: `Answer`, which may be no class."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """The optional parameters with what holds where they are not given."""
+    repeatable: bool = True
+    """Whether sending it twice changes nothing that sending it once does not."""
+
+    def given(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values that a caller has chosen, as JSON has them."""
+        chosen = {name: value for name, value in values.items() if not self._is_default(name, value)}
+        return {name: _plain(value) for name, value in chosen.items()}
+
+    def _is_default(self, name: str, value: Any) -> bool:
+        if name not in self.defaults:
+            return False
+        default = self.defaults[name]
+        return value is None or value is default or (type(value) is type(default) and bool(value == default))
+
+
+class Caller(Protocol):
+    """Carries out calls and waits for them."""
+
+    def __call__(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer:
+        """The answer to a call with these values."""
+        ...
+
+
+class AsyncCaller(Protocol):
+    """Carries out calls without waiting."""
+
+    def __call__(self, call: Call[Answer], values: Mapping[str, Any], /) -> Awaitable[Answer]:
+        """The answer, later, to a call with these values."""
+        ...
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise InvalidValue(f"{value!r} has no time zone; attach one, e.g. tzinfo=timezone.utc")
+        return value.isoformat()
+    return msgspec.to_builtins(value)

@@ -1,0 +1,152 @@
+"""A server that is asked over HTTP, with the operations of a store in this process: now, or to be awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterable, Mapping
+from itertools import count
+from types import TracebackType
+from typing import Any
+
+try:
+    import httpx
+except ImportError as error:  # pragma: no cover — the tests have it
+    raise ImportError("the client needs httpx: pip install 'threadline[client]'") from error
+
+from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.event import Receipt
+from threadline.surfaces.python import async_operations, exchange, operations
+from threadline.surfaces.python.call import Answer, Call
+from threadline.surfaces.python.exchange import Lost, Request, Response
+from threadline.surfaces.python.recording import AsyncRecording, Recording
+
+ATTEMPTS = 5
+TIMEOUT_SECONDS = 30.0
+"""Of one attempt."""
+
+
+class Client(operations.Operations, Recording):
+    """A server, seen through a token: `Client("http://127.0.0.1:8000", token="tl_...")`. Thread-safe.
+
+    ``url`` and ``token`` are by default THREADLINE_URL and THREADLINE_TOKEN. Whatever the server cannot do now (429,
+    503) or did not answer is sent again, up to ``attempts`` times, with pauses that grow and as the server asks. What
+    is changed twice by being sent twice is sent again only if it cannot have arrived. Errors are those of a store in
+    this process.
+    """
+
+    def __init__(
+        self, url: str = "", token: str = "", *, attempts: int = ATTEMPTS, timeout: float = TIMEOUT_SECONDS
+    ) -> None:
+        super().__init__()
+        self.url = _url(url)
+        self._attempts = attempts
+        self._http = httpx.Client(headers=_headers(token), timeout=timeout)
+
+    def record(self, events: Iterable[Mapping[str, Any]]) -> list[Receipt]:
+        """Record events and answer one receipt each, in order: what is ``accepted`` is durable when this returns.
+
+        A mapping has the fields of docs/events.md. An event without a ``key`` gets one, under which it is sent again.
+        """
+        return [each for batch in exchange.batches(events) for each in self._call(exchange.RECORD, batch).receipts]
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer:
+        request = exchange.request_of(call, values)
+        for attempt in count(1):
+            outcome = self._send(request)
+            pause = exchange.pause(call, attempt, self._attempts, outcome)
+            if pause is None:
+                return _answer(call, outcome, self.url)
+            time.sleep(pause)
+        raise AssertionError
+
+    def _send(self, request: Request) -> Response | Lost:
+        url = self.url + request.path
+        try:
+            told = self._http.request(request.method, url, content=request.body, headers=request.headers)
+        except httpx.TransportError as error:
+            return _lost(error)
+        return Response(told.status_code, told.headers, told.content)
+
+
+class AsyncClient(async_operations.Operations, AsyncRecording):
+    """The same for asyncio: every operation is awaited. See `Client`."""
+
+    def __init__(
+        self, url: str = "", token: str = "", *, attempts: int = ATTEMPTS, timeout: float = TIMEOUT_SECONDS
+    ) -> None:
+        super().__init__()
+        self.url = _url(url)
+        self._attempts = attempts
+        self._http = httpx.AsyncClient(headers=_headers(token), timeout=timeout)
+
+    async def record(self, events: Iterable[Mapping[str, Any]]) -> list[Receipt]:
+        """Record events; see `Client.record`."""
+        answers = [await self._call(exchange.RECORD, batch) for batch in exchange.batches(events)]
+        return [each for answer in answers for each in answer.receipts]
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer:
+        request = exchange.request_of(call, values)
+        for attempt in count(1):
+            outcome = await self._send(request)
+            pause = exchange.pause(call, attempt, self._attempts, outcome)
+            if pause is None:
+                return _answer(call, outcome, self.url)
+            await asyncio.sleep(pause)
+        raise AssertionError
+
+    async def _send(self, request: Request) -> Response | Lost:
+        url = self.url + request.path
+        try:
+            told = await self._http.request(request.method, url, content=request.body, headers=request.headers)
+        except httpx.TransportError as error:
+            return _lost(error)
+        return Response(told.status_code, told.headers, told.content)
+
+
+def _url(url: str) -> str:
+    chosen = (url or os.environ.get("THREADLINE_URL", "")).rstrip("/")
+    if not chosen.startswith(("http://", "https://")):
+        raise InvalidSetting(f"url: {chosen!r} is not the address of a server, such as http://127.0.0.1:8000")
+    return chosen
+
+
+def _headers(token: str) -> dict[str, str]:
+    chosen = token or os.environ.get("THREADLINE_TOKEN", "")
+    return {"authorization": f"Bearer {chosen}"} if chosen else {}
+
+
+def _lost(error: httpx.TransportError) -> Lost:
+    never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+    return Lost(str(error) or type(error).__name__, sent=not never_sent)
+
+
+def _answer(call: Call[Answer], outcome: Response | Lost, url: str) -> Answer:
+    if isinstance(outcome, Lost):
+        raise exchange.lost(url, outcome)
+    return exchange.answer_of(call, outcome)

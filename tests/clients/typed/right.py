@@ -1,0 +1,176 @@
+"""Every operation of the Python API, as a user who runs `mypy --strict` calls it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import threadline
+from threadline import Client, Receipt, Threadline
+
+SINCE = datetime(2026, 3, 1, tzinfo=UTC)
+EVENT = {"type": "purchase_completed", "identifiers": {"user_id": "ada"}, "key": "order-1"}
+RULE: dict[str, Any] = {"conditions": {"field": "event.properties.total", "greater_than": 80}}
+
+
+def answers(shop: Threadline | Client) -> list[str]:
+    """Fields of answers have types."""
+    receipts: list[Receipt] = shop.record([EVENT])
+    tracked: Receipt = shop.track("ada", "Order Completed", {"total": 29.33}, occurred_at=SINCE)
+    identified: Receipt = shop.identify("ada", {"plan": "pro"})
+    position: int = shop.person("ada").position
+    ids: list[str] = [member.person for member in shop.segments.members("vip", limit=10).members]
+    value: object = shop.features.of("ada").features["monetary_total"].value
+    return [*ids, *(each.status for each in (*receipts, tracked, identified)), f"{position} {value}"]
+
+
+def everything_else(shop: Threadline | Client) -> None:
+    shop.catalogue()
+    shop.person("ada")
+
+
+def decisions(shop: Threadline | Client) -> None:
+    shop.decisions.audit("d-1")
+    shop.decisions.evaluate(event=EVENT)
+    shop.decisions.list()
+    shop.decisions.verify()
+
+
+def definitions(shop: Threadline | Client) -> None:
+    shop.definitions.apply()
+    shop.definitions.changes()
+    shop.definitions.schema()
+
+
+def events(shop: Threadline | Client) -> None:
+    shop.events.feed()
+    shop.events.of("ada", start=SINCE, type="page")
+    shop.events.show("ada")
+
+
+def features(shop: Threadline | Client) -> None:
+    shop.features.list()
+    shop.features.of("ada", as_of=SINCE, known="now")
+    shop.features.top("vip")
+    shop.features.training_set(labels=[{"person": "ada", "at": "2026-03-01"}])
+
+
+def interests(shop: Threadline | Client) -> None:
+    shop.interests.attribution("ada")
+    shop.interests.of("ada")
+    shop.interests.summary("ada")
+
+
+def keys(shop: Threadline | Client) -> None:
+    shop.keys.create(name="vip", scopes=["read"])
+    shop.keys.list()
+    shop.keys.revoke("ada")
+
+
+def leaderboards(shop: Threadline | Client) -> None:
+    shop.leaderboards.list()
+    shop.leaderboards.refresh()
+    shop.leaderboards.standing("ada", "vip")
+    shop.leaderboards.top("vip")
+
+
+def memory(shop: Threadline | Client) -> None:
+    shop.memory.definitions()
+    shop.memory.fact("ada", "preference", "colour")
+    shop.memory.lineage("ada", "preference", "colour")
+    shop.memory.of("ada")
+    shop.memory.remember("ada", type="preference", key="colour", value="blue")
+    shop.memory.retract("ada", "preference", "colour")
+    shop.memory.unretract("ada")
+    shop.memory.variables("ada")
+
+
+def messages(shop: Threadline | Client) -> None:
+    shop.messages.show("m-1")
+
+
+def people(shop: Threadline | Client) -> None:
+    shop.people.list()
+    shop.people.merge("ada", other="bob")
+    shop.people.merge_preview("ada", other="bob")
+    shop.people.split("ada", identifiers=["email:ada@example.com"])
+    shop.people.tag("ada")
+    shop.people.unmerge("ada")
+
+
+def points(shop: Threadline | Client) -> None:
+    shop.points.adjust("ada", points=7, request="order-1", reason="told by phone")
+    shop.points.history("ada")
+    shop.points.ledger("ada")
+    shop.points.of("ada")
+    shop.points.spend("ada", points=7, request="order-1")
+    shop.points.tables()
+
+
+def quarantine(shop: Threadline | Client) -> None:
+    shop.quarantine.list()
+    shop.quarantine.review("ada", join=True)
+
+
+def rejected(shop: Threadline | Client) -> None:
+    shop.rejected.dismiss("ada")
+    shop.rejected.list()
+    shop.rejected.resubmit("ada", event=EVENT)
+    shop.rejected.show("ada")
+
+
+def rule_sets(shop: Threadline | Client) -> None:
+    shop.rule_sets.list()
+    shop.rule_sets.remove("vip")
+    shop.rule_sets.write("vip", events=["purchase_completed"], rules=["big"])
+
+
+def rules(shop: Threadline | Client) -> None:
+    shop.rules.activate("ada", version=1)
+    shop.rules.list()
+    shop.rules.log("ada")
+    shop.rules.retire("ada")
+    shop.rules.shadow("ada", version=1)
+    shop.rules.shadow_report("ada")
+    shop.rules.show("ada")
+    shop.rules.tested("ada", version=1)
+    shop.rules.versions("ada")
+    shop.rules.why("ada", "big")
+    shop.rules.write("ada", rule=RULE)
+
+
+def segments(shop: Threadline | Client) -> None:
+    shop.segments.leaving("vip")
+    shop.segments.list()
+    shop.segments.members("vip")
+    shop.segments.of("ada", as_of=SINCE)
+    shop.segments.refresh()
+    shop.segments.why("ada", "vip")
+
+
+def streaks(shop: Threadline | Client) -> None:
+    shop.streaks.days("ada")
+    shop.streaks.of("ada")
+
+
+def webhooks(shop: Threadline | Client) -> None:
+    shop.webhooks.destinations()
+    shop.webhooks.parked()
+    shop.webhooks.redrive()
+    shop.webhooks.start("vip")
+    shop.webhooks.stop("vip")
+
+
+def what_if(shop: Threadline | Client) -> None:
+    shop.what_if.cancel("ada")
+    shop.what_if.compare(one="a", other="bob")
+    shop.what_if.list()
+    shop.what_if.resume("ada")
+    shop.what_if.run(rule="big", version=2)
+    shop.what_if.status("ada")
+
+
+with threadline.open("memory:") as store:
+    answers(store)
+with Client("http://127.0.0.1:8000", token="tl_...") as server:
+    answers(server)

@@ -1,0 +1,175 @@
+"""Every operation of the asynchronous client, as a user who runs `mypy --strict` calls it."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+from threadline import AsyncClient, Receipt
+
+SINCE = datetime(2026, 3, 1, tzinfo=UTC)
+EVENT = {"type": "purchase_completed", "identifiers": {"user_id": "ada"}, "key": "order-1"}
+RULE: dict[str, Any] = {"conditions": {"field": "event.properties.total", "greater_than": 80}}
+
+
+async def answers(shop: AsyncClient) -> list[str]:
+    """Fields of answers have types."""
+    receipts: list[Receipt] = await shop.record([EVENT])
+    tracked: Receipt = await shop.track("ada", "Order Completed", {"total": 29.33}, occurred_at=SINCE)
+    person = await shop.person("ada")
+    return [*(each.status for each in (*receipts, tracked)), str(person.position)]
+
+
+async def everything_else(shop: AsyncClient) -> None:
+    await shop.catalogue()
+    await shop.person("ada")
+
+
+async def decisions(shop: AsyncClient) -> None:
+    await shop.decisions.audit("d-1")
+    await shop.decisions.evaluate(event=EVENT)
+    await shop.decisions.list()
+    await shop.decisions.verify()
+
+
+async def definitions(shop: AsyncClient) -> None:
+    await shop.definitions.apply()
+    await shop.definitions.changes()
+    await shop.definitions.schema()
+
+
+async def events(shop: AsyncClient) -> None:
+    await shop.events.feed()
+    await shop.events.of("ada", start=SINCE, type="page")
+    await shop.events.show("ada")
+
+
+async def features(shop: AsyncClient) -> None:
+    await shop.features.list()
+    await shop.features.of("ada", as_of=SINCE, known="now")
+    await shop.features.top("vip")
+    await shop.features.training_set(labels=[{"person": "ada", "at": "2026-03-01"}])
+
+
+async def interests(shop: AsyncClient) -> None:
+    await shop.interests.attribution("ada")
+    await shop.interests.of("ada")
+    await shop.interests.summary("ada")
+
+
+async def keys(shop: AsyncClient) -> None:
+    await shop.keys.create(name="vip", scopes=["read"])
+    await shop.keys.list()
+    await shop.keys.revoke("ada")
+
+
+async def leaderboards(shop: AsyncClient) -> None:
+    await shop.leaderboards.list()
+    await shop.leaderboards.refresh()
+    await shop.leaderboards.standing("ada", "vip")
+    await shop.leaderboards.top("vip")
+
+
+async def memory(shop: AsyncClient) -> None:
+    await shop.memory.definitions()
+    await shop.memory.fact("ada", "preference", "colour")
+    await shop.memory.lineage("ada", "preference", "colour")
+    await shop.memory.of("ada")
+    await shop.memory.remember("ada", type="preference", key="colour", value="blue")
+    await shop.memory.retract("ada", "preference", "colour")
+    await shop.memory.unretract("ada")
+    await shop.memory.variables("ada")
+
+
+async def messages(shop: AsyncClient) -> None:
+    await shop.messages.show("m-1")
+
+
+async def people(shop: AsyncClient) -> None:
+    await shop.people.list()
+    await shop.people.merge("ada", other="bob")
+    await shop.people.merge_preview("ada", other="bob")
+    await shop.people.split("ada", identifiers=["email:ada@example.com"])
+    await shop.people.tag("ada")
+    await shop.people.unmerge("ada")
+
+
+async def points(shop: AsyncClient) -> None:
+    await shop.points.adjust("ada", points=7, request="order-1", reason="told by phone")
+    await shop.points.history("ada")
+    await shop.points.ledger("ada")
+    await shop.points.of("ada")
+    await shop.points.spend("ada", points=7, request="order-1")
+    await shop.points.tables()
+
+
+async def quarantine(shop: AsyncClient) -> None:
+    await shop.quarantine.list()
+    await shop.quarantine.review("ada", join=True)
+
+
+async def rejected(shop: AsyncClient) -> None:
+    await shop.rejected.dismiss("ada")
+    await shop.rejected.list()
+    await shop.rejected.resubmit("ada", event=EVENT)
+    await shop.rejected.show("ada")
+
+
+async def rule_sets(shop: AsyncClient) -> None:
+    await shop.rule_sets.list()
+    await shop.rule_sets.remove("vip")
+    await shop.rule_sets.write("vip", events=["purchase_completed"], rules=["big"])
+
+
+async def rules(shop: AsyncClient) -> None:
+    await shop.rules.activate("ada", version=1)
+    await shop.rules.list()
+    await shop.rules.log("ada")
+    await shop.rules.retire("ada")
+    await shop.rules.shadow("ada", version=1)
+    await shop.rules.shadow_report("ada")
+    await shop.rules.show("ada")
+    await shop.rules.tested("ada", version=1)
+    await shop.rules.versions("ada")
+    await shop.rules.why("ada", "big")
+    await shop.rules.write("ada", rule=RULE)
+
+
+async def segments(shop: AsyncClient) -> None:
+    await shop.segments.leaving("vip")
+    await shop.segments.list()
+    await shop.segments.members("vip")
+    await shop.segments.of("ada", as_of=SINCE)
+    await shop.segments.refresh()
+    await shop.segments.why("ada", "vip")
+
+
+async def streaks(shop: AsyncClient) -> None:
+    await shop.streaks.days("ada")
+    await shop.streaks.of("ada")
+
+
+async def webhooks(shop: AsyncClient) -> None:
+    await shop.webhooks.destinations()
+    await shop.webhooks.parked()
+    await shop.webhooks.redrive()
+    await shop.webhooks.start("vip")
+    await shop.webhooks.stop("vip")
+
+
+async def what_if(shop: AsyncClient) -> None:
+    await shop.what_if.cancel("ada")
+    await shop.what_if.compare(one="a", other="bob")
+    await shop.what_if.list()
+    await shop.what_if.resume("ada")
+    await shop.what_if.run(rule="big", version=2)
+    await shop.what_if.status("ada")
+
+
+async def main() -> None:
+    async with AsyncClient("http://127.0.0.1:8000", token="tl_...") as server:
+        await answers(server)
+
+
+asyncio.run(main())
