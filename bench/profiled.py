@@ -28,17 +28,21 @@ class Counted(NamedTuple):
     """Calls into another file than the call before, which had been left earlier."""
 
 
-class _Counter:
+class Counter:
+    """A profile function that notes calls while it is ``on``."""
+
     def __init__(self) -> None:
         self.on = False
         self.calls: list[tuple[str, str]] = []
         """File and name of each, of all threads in the order in which they came."""
 
     def __call__(self, frame: FrameType, what: str, _: Any) -> None:
+        """Note a call."""
         if self.on and what == "call" and frame.f_code.co_filename.startswith(SOURCE):
             self.calls.append((frame.f_code.co_filename, frame.f_code.co_name))
 
     def counted(self) -> Counted:
+        """What was called since ``calls`` was cleared."""
         left: set[str] = set()
         last, returns = "", 0
         for file, _ in self.calls:
@@ -49,7 +53,7 @@ class _Counter:
         return Counted(len(self.calls), len(set(self.calls)), len({file for file, _ in self.calls}), returns)
 
 
-def _obey(counter: _Counter, listener: Listener) -> None:
+def _obey(counter: Counter, listener: Listener) -> None:
     with listener.accept() as control:
         while True:
             control.recv()
@@ -64,7 +68,7 @@ def _obey(counter: _Counter, listener: Listener) -> None:
 def main() -> None:
     """Run the command line in this process with every thread counted."""
     _, socket, *command = sys.argv
-    counter = _Counter()
+    counter = Counter()
     threading.Thread(target=_obey, args=(counter, Listener(socket)), daemon=True).start()
     threading.setprofile(counter)
     sys.setprofile(counter)

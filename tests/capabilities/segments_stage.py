@@ -31,6 +31,15 @@ def work(asked: Asked) -> int:
     return fired
 
 
+def run_until(asked: Asked, until: int, who: str = "ada") -> None:
+    """Let time pass, with a dispatcher that fires whatever is due the moment it is."""
+    dispatcher = Dispatcher(asked.engine, {}, "test")
+    while (due := min(asked.engine.reader.person("default", f"user_id:{who}").timers.values(), default=until)) < until:
+        asked.now = max(asked.now, due) + 1
+        dispatcher.run_once()
+    asked.now = until
+
+
 def members(asked: Asked, name: str, limit: int = 100) -> list[str]:
     found: list[str] = []
     after = ""

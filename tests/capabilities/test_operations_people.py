@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
+from tests.capabilities.segments_stage import SPENDERS
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
@@ -130,6 +132,9 @@ def test_an_identifier_set_aside_is_shown_as_not_linked() -> None:
     }  # fmt: skip
 
 
+SPENDERS_CATALOGUE = Asked(definitions=SPENDERS).engine.catalogue
+
+
 # --- people -----------------------------------------------------------------------------------
 
 
@@ -170,6 +175,55 @@ def test_people_are_found_by_identifier_and_by_group() -> None:
     assert listed(asked, identifier="user_id:eve") == []
     with pytest.raises(InvalidValue, match="one of"):
         asked.ask("people_list", tag="a", group="b")
+
+
+@given(totals=st.lists(st.integers(0, 200), max_size=12), limit=st.integers(1, 5), tagged=st.booleans())
+def test_people_by_feature_and_by_segment_are_those_for_whom_it_holds(
+    totals: list[int], limit: int, tagged: bool
+) -> None:
+    asked = Asked(catalogue=SPENDERS_CATALOGUE)
+    for number, total in enumerate(totals, 1):
+        asked.tell("purchase_completed", user_id=f"{number}", properties={"total": total, "currency": "EUR"})
+        if number % 2:
+            asked.ask("people_tag", id=f"user_id:{number}", add=["odd"])
+    wanted = sorted(f"user_id:{n}" for n, total in enumerate(totals, 1) if total > 100 and (n % 2 or not tagged))
+    more = {"tag": "odd"} if tagged else {}
+    when = json.dumps({"field": "features.monetary_total", "gt": 100})
+    assert sorted(listed(asked, when=when, limit=limit, **more)) == wanted
+    both = json.dumps({"all": [json.loads(when), {"field": "tags", "contains": "odd"}]})
+    spenders = sorted(f"user_id:{n}" for n, total in enumerate(totals, 1) if total > 80)
+    assert sorted(listed(asked, segment="spenders", limit=limit)) == spenders
+    odd = [who for who in wanted if int(who.partition(":")[2]) % 2]
+    assert sorted(listed(asked, segment="spenders", when=both, limit=limit)) == odd
+
+
+def test_a_condition_is_put_to_so_many_people_in_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("threadline.capabilities.people.operations.people.LOOKED_AT_MAX", 4)
+    monkeypatch.setattr("threadline.capabilities.people.operations.people._TOGETHER", 2)
+    asked = Asked()
+    for number in range(10):
+        asked.tell("page", user_id=f"u{number}")
+    when = json.dumps({"field": "features.has_purchased", "equals": True})
+    page = asked.ask("people_list", when=when)
+    assert (page["people"], page["people_read"], page["next"] != "") == ([], 4, True)
+    assert listed(asked, when=when) == []
+    assert len(listed(asked, when=when.replace("true", "false"), limit=3)) == 10
+
+
+@pytest.mark.parametrize(
+    ("params", "problem"),
+    [
+        ({"when": "{"}, "when: this is not JSON"),
+        ({"when": '{"field": "features.monetary_total", "above": 1}'}, "when.above: unknown operator 'above'"),
+        ({"when": '{"field": "features.monetary", "gt": 1}'}, "when: .*did you mean"),
+        ({"when": '{"field": "event.type", "equals": "page"}'}, "when: a person has no event"),
+        ({"segment": "spender"}, "did you mean 'spenders'"),
+        ({"segment": "spenders", "tag": "vip"}, "give one of"),
+    ],
+)
+def test_a_wrong_filter_of_people_is_named(params: dict[str, str], problem: str) -> None:
+    with pytest.raises((InvalidValue, NotFound), match=problem):
+        Asked(catalogue=SPENDERS_CATALOGUE).ask("people_list", **params)
 
 
 @pytest.mark.parametrize("table", ["tag", "group"])

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
-from threadline.engine.delivery.dispatcher import Dispatcher
+from tests.capabilities.segments_stage import run_until
 from threadline.kernel.time import DAY, HOUR, format_time
 
 LATER = 60 * DAY
@@ -35,15 +35,6 @@ steps = st.lists(
 
 def tell(asked: Asked, step: Step, at: int, **fields: Any) -> None:
     asked.tell(step[0], at=at, user_id="ada", properties={"campaign_id": step[1]}, **fields)
-
-
-def run_until(asked: Asked, until: int) -> None:
-    """Let time pass, with a dispatcher that fires whatever is due the moment it is."""
-    dispatcher = Dispatcher(asked.engine, {}, "test")
-    while (due := min(asked.engine.reader.person("default", "user_id:ada").timers.values(), default=until)) < until:
-        asked.now = max(asked.now, due) + 1
-        dispatcher.run_once()
-    asked.now = until
 
 
 def shown(asked: Asked, at: int) -> dict[str, Any]:

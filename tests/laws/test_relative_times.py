@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
-from tests.capabilities.segments_stage import work
+from tests.capabilities.segments_stage import run_until, work
 from threadline.capabilities.conditions import Conditions, Subject, read_json
 from threadline.capabilities.conditions.fields import RELATIVE, relative_change
-from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.time import DAY, HOUR, SECOND, format_time
-from threadline.stores.memory import MemoryStore
 
 DEFINITIONS = """
 segments:
@@ -32,6 +30,15 @@ rules:
 rule_sets:
   logins: {events: [login], rules: [remind]}
 """
+SINCE = """
+segments:
+  a_veterans: {when: {field: days_since.segments.vips.since, greater_than_or_equal: 30}}
+  loyal: {when: {field: hours_since.segments.visitors.since, greater_than_or_equal: 72}}
+  vips: {when: {field: tags, contains: vip}}
+  visitors: {when: {field: features.recency_days, less_than: 10}}
+  both: {when: {all: [{field: segments.a_veterans.since, exists: true}, {field: segments.loyal.since, exists: true}]}}
+"""
+SINCE_CATALOGUE = Asked(definitions=SINCE).engine.catalogue
 CATALOGUE = Asked(definitions=DEFINITIONS).engine.catalogue
 
 
@@ -53,9 +60,7 @@ def turns(asked: Asked) -> list[tuple[str, str, int]]:
 @example(7 * DAY)
 @example(-30 * DAY)
 def test_segments_turn_at_the_instant_and_events_say_so(offset: int) -> None:
-    asked = Asked()
-    asked.engine = Engine(MemoryStore(), CATALOGUE, lambda: asked.now)
-    asked.operations = {operation.name: operation for operation in CATALOGUE.operations}
+    asked = Asked(catalogue=CATALOGUE)
     began = asked.now + 2
     time = began + offset
     asked.tell("identify", user_id="ada", properties={"time": format_time(time)})
@@ -83,6 +88,52 @@ def test_segments_turn_at_the_instant_and_events_say_so(offset: int) -> None:
         for type, at in zip(("segment_entered", "segment_left"), instants, strict=True)
         if at is not None and at > began
     )
+
+
+Turn = tuple[int, str, str]
+steps = st.lists(st.tuples(st.sampled_from(["page", "tag_added", "tag_removed"]), st.integers(1, 45 * 24)), max_size=6)
+
+
+def held(spans: list[tuple[int, int]], delay: int) -> list[tuple[int, int]]:
+    """When somebody has belonged for so long, from when they belonged."""
+    return [(start + delay, stop) for start, stop in spans if start + delay < stop]
+
+
+@settings(max_examples=12)
+@given(steps)
+@example([("tag_added", 1), ("page", 29 * 24), ("page", 3 * 24), ("page", 3 * 24)])
+def test_since_when_somebody_is_in_a_segment_turns_others_at_the_instant(script: list[tuple[str, int]]) -> None:
+    asked = Asked(catalogue=SINCE_CATALOGUE)
+    tagged: list[tuple[int, int]] = []
+    visited: list[tuple[int, int]] = []
+    at, end = STARTS_AT, STARTS_AT + 500 * DAY
+    for type, hours in [("page", 0), *script]:
+        at += hours * HOUR + 1
+        if asked._keys:
+            run_until(asked, at)
+        asked.now = at - 1
+        asked.tell(type, at=at, user_id="ada", properties={"tag": "vip"})
+        vip = bool(tagged) and tagged[-1][1] == end
+        if type == "tag_added" and not vip:
+            tagged.append((at, end))
+        elif type == "tag_removed" and vip:
+            tagged[-1] = (tagged[-1][0], at)
+        elif type == "page":
+            again = bool(visited) and visited[-1][1] > at
+            visited[-1:] = [(visited[-1][0], at + 10 * DAY)] if again else [*visited[-1:], (at, at + 10 * DAY)]
+    run_until(asked, at + 40 * DAY)
+    spans = {"vips": tagged, "visitors": visited, "a_veterans": held(tagged, 30 * DAY), "loyal": held(visited, 3 * DAY)}
+    starts_and_stops = [(max(a, c), min(b, d)) for a, b in spans["a_veterans"] for c, d in spans["loyal"]]
+    spans["both"] = [(start, stop) for start, stop in starts_and_stops if start < stop]
+    found = turns(asked)
+    for name, each in spans.items():
+        expected = [turn for start, stop in each for turn in (("segment_entered", start), ("segment_left", stop))]
+        told = sorted(((type, at) for type, of, at in found if of == name), key=lambda turn: turn[1])
+        assert [type for type, _ in told] == [type for type, at in expected if at < end], name
+        # Who waits for the event of another segment enters right after it.
+        assert all(0 <= at - wanted <= 3 for (_, at), (_, wanted) in zip(told, expected, strict=False)), name
+    shown = {each["segment"]: each["member"] for each in asked.ask("segments_of", id="user_id:ada")["segments"]}
+    assert shown == {name: any(start < asked.now <= stop for start, stop in each) for name, each in spans.items()}
 
 
 @given(st.integers(-3 * DAY, 3 * DAY))

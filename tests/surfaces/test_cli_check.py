@@ -9,6 +9,7 @@ import pytest
 
 import threadline
 from tests.surfaces.cli_stage import call, composed
+from threadline.capabilities.schemas import definition
 from threadline.kernel.errors import InvalidDefinition
 
 __all__ = ["call", "composed"]
@@ -108,3 +109,13 @@ def test_with_a_store_every_type_that_nobody_has_sent_is_named(call, tmp_path: P
             tl.track("42", type)
     warned = {each["line"] for each in json.loads(call("check", "--file", str(path), "--json").out)["warnings"]}
     assert warned == {11, 16}
+
+
+def test_check_needs_no_extra_for_what_declares_no_schema(
+    call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(definition, "installed", lambda: False)
+    definition.shipped_schemas.cache_clear()
+    (tmp_path / "a.yaml").write_text("features:\n  n: {aggregate: count, events: sentiment_detected}\n")
+    told = call("check", str(tmp_path))
+    assert (told.code, told.err, told.out) == (0, "", "1 file: 0 mistakes, 0 warnings.\n")

@@ -6,12 +6,16 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
+import msgspec
+
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.ports import Ports
 from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.typed import prepared
 
 Surface = Literal["http", "cli", "python"]
+COLUMNS = msgspec.Meta(extra={"columns": True})
+"""Marks an object in the entries of a list whose members are columns of their own in CSV and Parquet."""
 Scope = Literal["write", "read", "admin"]
 
 

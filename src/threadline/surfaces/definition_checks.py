@@ -11,7 +11,7 @@ from threadline.capabilities.definitions import Definitions, Problem
 from threadline.capabilities.definitions.unsent_types import type_warnings, unknown_types
 from threadline.capabilities.events.events import CATALOGUE as EVENT_TYPES
 from threadline.capabilities.rules.actions import RESERVED
-from threadline.capabilities.schemas.definition import shipped_schemas
+from threadline.capabilities.schemas.definition import shipped_types
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.reading.event_log import EventLog
 from threadline.kernel.errors import InvalidDefinition, InvalidSetting
@@ -69,6 +69,6 @@ def warnings(made: Catalogue, log: EventLog | None = None) -> list[Problem]:
     definitions = made.definitions
     assert isinstance(definitions, Definitions), "what a surface opens was made of files"
     emitted = chain.from_iterable(policy.emits or () for policy in made.policies)
-    known = {*EVENT_TYPES, *CALLS, *shipped_schemas(), *made.requirements, *RESERVED, *emitted}
+    known = {*EVENT_TYPES, *CALLS, *shipped_types(), *made.requirements, *RESERVED, *emitted}
     sent = None if log is None else log.types_sent(unknown_types(definitions, known))
     return definitions.in_order([*definitions.warnings, *type_warnings(definitions, known, sent, SEMANTIC)])

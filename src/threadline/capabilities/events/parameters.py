@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Cursor, Time
 from threadline.kernel.errors import InvalidValue
+
+T = TypeVar("T")
 
 PAGE_MAX = 1_000
 Known = Annotated[
@@ -59,8 +64,27 @@ class TimePage(Page, kw_only=True, forbid_unknown_fields=True):
     stop: Stop = None
 
 
+def page_of(found: Iterable[T], limit: int, cursor_of: Callable[[T], str]) -> tuple[list[T], str]:
+    """The first ``limit`` of these and the cursor after them, empty if there are no more: one more is read to know."""
+    page = list(islice(found, limit + 1))
+    return page[:limit], cursor_of(page[limit - 1]) if len(page) > limit else ""
+
+
+def next_of(page: Sequence[T], limit: int, cursor_of: Callable[[T], str]) -> str:
+    """The cursor after a page that was read with a limit; a full last page has an empty one behind it."""
+    return cursor_of(page[-1]) if len(page) == limit else ""
+
+
+def checked_cursor(cursor: str, form: re.Pattern[str]) -> str:
+    """The cursor, or "" for none. Raises `InvalidValue` for what is not one of ours."""
+    if cursor and not form.fullmatch(cursor):
+        raise InvalidValue(f"{cursor[:64]!r} is not a cursor; pass the `next` of the page before as it is")
+    return cursor
+
+
+_NUMBER = re.compile("[0-9]+")
+
+
 def number_of(cursor: str) -> int:
     """The number that a cursor is, 0 for none. Raises `InvalidValue` for what is not one of ours."""
-    if cursor and not (cursor.isascii() and cursor.isdigit()):
-        raise InvalidValue(f"{cursor[:64]!r} is not a cursor; pass the `next` of the page before as it is")
-    return int(cursor or 0)
+    return int(checked_cursor(cursor, _NUMBER) or 0)

@@ -7,7 +7,7 @@ from typing import Any
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.features.campaigns import campaigns_projection
 from threadline.capabilities.features.definition import SECTIONS, read_features
-from threadline.capabilities.features.operations import definitions_operation
+from threadline.capabilities.features.operations.definitions import definitions_operation
 from threadline.capabilities.features.policy import ignored_policy
 from threadline.capabilities.features.projection import projection
 

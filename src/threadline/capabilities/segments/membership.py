@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from threadline.capabilities.conditions import Path, Subject
 from threadline.capabilities.conditions.fields import PROFILE, relative_change, value_at
 from threadline.capabilities.segments.definition import Segment
+from threadline.capabilities.segments.projection import SEGMENTS
 from threadline.kernel.person_view import PersonView
 
 STEPS_MAX = 64
@@ -24,17 +26,35 @@ class Memberships:
 
     def belongs(self, segment: Segment) -> bool:
         """Whether the conditions of a segment are true at this instant."""
-        return segment.conditions.test(self.subject)
+        return segment.conditions.test(self.subject_of(segment))
+
+    def subject_of(self, segment: Segment) -> Subject:
+        """What the conditions of a segment are put to: of other segments, those to which the person belongs by now.
+
+        The events may not say yet that time has ended a membership; since when it lasted is theirs to say.
+        """
+        if not segment.others:
+            return self.subject
+
+        def view(name: str) -> Any:
+            shown = self.subject.view(name)
+            if name != SEGMENTS.name:
+                return shown
+            since = shown or {}
+            return {each.name: since[each.name] for each in segment.others if each.name in since and self.belongs(each)}
+
+        return Subject(view, at=self.at)
 
     def changes(self, segments: Iterable[Segment]) -> int | None:
         """The next instant at which time alone may change a field that these segments read; None: never.
 
         Time alone, as if no event lay ahead; see `next`.
         """
-        asked = [segment.conditions for segment in segments]
-        reads = dict.fromkeys(read for conditions in asked for read in conditions.reads)
+        asked = {each.name: each for segment in segments for each in segment.with_others}
+        reads = dict.fromkeys(read for segment in asked.values() for read in segment.conditions.reads)
         changes = [self._changes(name, path) for name, path in reads]
-        changes += [relative_change(self.subject, test) for conditions in asked for test in conditions.relative]
+        for segment in asked.values():
+            changes += [relative_change(self.subject_of(segment), test) for test in segment.conditions.relative]
         return min((at for at in changes if at is not None and at > self.at), default=None)
 
     def next(self, segments: Iterable[Segment]) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.segments.definition import Segment
@@ -44,6 +44,8 @@ class _Reaction:
     def __init__(self, segments: Sequence[Segment]) -> None:
         self._segments = tuple(segments)
         self._by_name = {segment.name: segment for segment in segments}
+        self._read = frozenset(other.name for segment in segments for other in segment.others)
+        """The segments that others read."""
         self._by_type: dict[str, tuple[Segment, ...]] = {}
         self._nobodys: tuple[Segment, ...] | None = None
 
@@ -108,6 +110,8 @@ class _Reaction:
         turns = MembershipChanges(state, emission_budget(known, SEGMENT_ENTERED, SEGMENT_LEFT))
         self._take(segments, memberships, now - 1, turns)
         ahead = now if turns.more else memberships.next(segments)
+        if (entered := turns.entered_at(self._read)) is not None:
+            ahead = entered + 1 if ahead is None else min(ahead, entered + 1)
         timer = [] if ahead is None else [Timer(key=TIMER, due_at=ahead, unless_earlier=True)]
         return [*turns.wishes, *timer]
 
@@ -129,6 +133,8 @@ class _Reaction:
         again: int | None = memberships.at
         if not turns.more and memberships.at == known.at:
             again = next_turn(self._segments, memberships)
+        if (entered := turns.entered_at(self._read)) is not None:
+            again = entered + 1 if again is None else min(again, entered + 1)
         # A timer of one instant fires once: what is left of that instant is told a microsecond later.
         return turns.wishes if again is None else [*turns.wishes, Timer(key=TIMER, due_at=max(again, due + 1))]
 
@@ -146,7 +152,7 @@ class MembershipChanges:
     def __init__(self, state: State, most: int) -> None:
         self.state = state
         self._most = most
-        self.wishes: list[Wish] = []
+        self.wishes: list[Emit] = []
         self.more = False
         """Whether there was more to tell than one reaction may."""
         self._since: dict[str, tuple[bool, int, str]] = {}
@@ -161,6 +167,14 @@ class MembershipChanges:
             self._tell(SEGMENT_LEFT, segment.name, known, at)
         elif before and known != segment.version:
             self._tell(SEGMENT_KEPT, segment.name, segment.version, at)
+
+    def entered_at(self, names: Collection[str]) -> int | None:
+        """When this reaction first lets the person enter one of these; None if it does not.
+
+        Who reads since when has to look again from there: only then do the events say it.
+        """
+        entered = (wish for wish in self.wishes if wish.type == SEGMENT_ENTERED and wish.properties["segment"] in names)
+        return min((wish.occurred_at for wish in entered), default=None)
 
     def last(self, name: str) -> int:
         """When the last word on a segment was said."""

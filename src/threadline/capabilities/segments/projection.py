@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT
 from threadline.kernel.event import Recorded
-from threadline.kernel.limits import SEGMENTS_MAX
+from threadline.kernel.limits import PAGE_ITEMS_MAX, SEGMENTS_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries
 from threadline.kernel.projection import Faster, Index, Projection, Row
+from threadline.kernel.store import Item, Store, query_pages
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -105,6 +106,13 @@ def _view(state: State, now: int, edges: list[Recorded]) -> dict[str, dict[str, 
 def partition(workspace: str, segment: str, shard: str) -> str:
     """The partition of the members whose ids begin with this digit."""
     return f"{workspace}/{segment}/{shard}"
+
+
+def member_rows(store: Store, workspace: str, segment: str, after: str, size: int) -> Iterator[Item]:
+    """The rows of the members whose ids come after ``after``, by id, read ``size`` at a time."""
+    size = min(size, PAGE_ITEMS_MAX)
+    for shard in SHARDS[SHARDS.find(after[:1]) if after else 0 :]:
+        yield from query_pages(store, TABLE, partition(workspace, segment, shard), after, size=size)
 
 
 def _rows(state: State, workspace: str, person: str) -> Iterable[Row]:

@@ -8,7 +8,7 @@ import types
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import click
 import msgspec
@@ -18,6 +18,7 @@ from threadline.kernel.operation import Operation
 from threadline.surfaces.cli.printing import answer
 from threadline.surfaces.cli.session import Session, shared_parameters
 from threadline.surfaces.operation_calls import convert, path_names, stale_note
+from threadline.surfaces.row_formats import MEDIA_TYPES, Format, rendered, rows_of
 from threadline.wire.message import read_array
 from threadline.wire.scan import BLANKS
 
@@ -79,9 +80,12 @@ def render(operation: Operation) -> click.Command:
             kind = _Events() if events else None
             parameters.append(_option(name, hints[field.name], field.required, _default(field), kind))
     parameters += shared_parameters()
+    if rows_of(operation.result) is not None:
+        kinds, meaning = click.Choice(["table", *MEDIA_TYPES]), "How to print the list; more pages are told on stderr."
+        parameters.append(click.Option(["--format", "form"], type=kinds, help=meaning))
 
     @click.pass_obj
-    def run(session: Session, /, as_json: bool, **given: Any) -> None:
+    def run(session: Session, /, as_json: bool, form: str | None = None, **given: Any) -> None:
         values = {name: _listed(value) for name, value in given.items() if value not in (None, ())}
         try:
             params = convert(operation, values, strict=False)
@@ -94,7 +98,10 @@ def render(operation: Operation) -> click.Command:
             stale = stale_note(declared, session.context(engine))
         if stale:
             click.echo(f"Older than the definitions: {stale}.", err=True)
-        answer(result, session.console, as_json=as_json)
+        if form in ("csv", "parquet"):
+            _write_rows(result, cast(Format, form))
+        else:
+            answer(result, session.console, as_json=as_json or form == "json")
         if operation.refused(result):
             raise click.exceptions.Exit(1)
 
@@ -103,6 +110,15 @@ def render(operation: Operation) -> click.Command:
     return click.Command(
         operation.verb.replace("_", "-"), callback=run, params=parameters, help=text, short_help=operation.summary
     )
+
+
+def _write_rows(result: Any, form: Format) -> None:
+    if form == "parquet" and sys.stdout.isatty():
+        raise click.UsageError("Parquet is not text; send it to a file: … --format parquet > people.parquet")
+    body, following = rendered(result, form)
+    click.echo(body, nl=False)
+    if following:
+        click.echo(f"more: --cursor {following}", err=True)
 
 
 def _listed(value: Any) -> Any:

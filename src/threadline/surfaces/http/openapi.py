@@ -19,6 +19,7 @@ from threadline.surfaces.http.problem import MEDIA_TYPE, Problem
 from threadline.surfaces.http.public import public_paths
 from threadline.surfaces.http.whatif import PATH as PROGRESS_PATH
 from threadline.surfaces.operation_calls import path_names
+from threadline.surfaces.row_formats import MEDIA_TYPES, rows_of
 
 _REF = "#/components/schemas/{name}"
 _PROBLEMS = {
@@ -121,12 +122,23 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
         described["requestBody"] = {"required": bool(required), "content": {"application/json": content}}
     else:
         described["parameters"] += [_query_parameter(name, others[name], name in required) for name in others]
+    if rows_of(operation.result) is not None:
+        described["responses"][str(operation.status)]["content"] |= _ROW_CONTENT
+        if operation.method != "POST":
+            described["parameters"].append(_FORMAT)
     for parameter in described["parameters"]:
         if parameter["name"] in told:
             parameter["example"] = told[parameter["name"]]
     if operation.method != "POST" or not others:
         described["x-without"] = ("415",)
     return described
+
+
+_ROW_CONTENT = {MEDIA_TYPES[form].partition(";")[0]: {"schema": {"type": "string"}} for form in ("csv", "parquet")}
+_FORMAT = {
+    "name": "format", "in": "query", "required": False, "schema": {"enum": [*MEDIA_TYPES]},
+    "description": "The form of the list, instead of what `Accept` says. The header `Link` leads to the next page.",
+}  # fmt: skip
 
 
 def _example(operation: Operation, shape: dict[str, Any]) -> dict[str, Any]:

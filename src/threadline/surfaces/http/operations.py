@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
-from urllib.parse import parse_qsl
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 from starlette.requests import Request
@@ -31,6 +31,7 @@ from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import Charge, RateLimits, merged
 from threadline.surfaces.http.routing import Route
 from threadline.surfaces.operation_calls import convert, field_names, shown, stale_note
+from threadline.surfaces.row_formats import MEDIA_TYPES, Format, Rendered, accepted, rendered, rows_of
 from threadline.wire.message import read_array
 from threadline.wire.scan import depth, depth_bound
 
@@ -63,6 +64,7 @@ class Operations:
     ) -> Response:
         credential = await self._access.token(request, operation.scope)
         in_query = read_query(request.scope["query_string"], many)
+        form = _form(operation, in_query, request.headers.get("accept", ""))
         values: dict[str, Any]
         if operation.method == "POST":
             if in_query:
@@ -79,11 +81,11 @@ class Operations:
         params = _params(operation, values, names, credential)
         context = Context(self._engine, credential.workspace, self._engine.now(), credential.name, over_wire=True)
         charge = await self._charge(operation.intake, context, params, credential, client_host(request))
-        work = partial(_work, operation, context, params, charge.refused)
+        work = partial(_work, operation, context, params, charge.refused, form)
         # Waiting for a thread is part of reading; what may write must not wait for itself.
         with self._engine.reading() if operation.method == "GET" else nullcontext():
             try:
-                receipts, body = await self._run(work)
+                receipts, answer = await self._run(work)
             except Exception:
                 charge.settle(None)
                 raise
@@ -97,7 +99,10 @@ class Operations:
         headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
         if operation.relies_on and (stale := await self._run(partial(stale_note, operation, context))):
             headers[STALE_HEADER] = stale
-        return Response(body, operation.status, headers, "application/json")
+        if answer.next:
+            following = {name: each for name, each in in_query.items() if name != "cursor"}
+            headers["link"] = f'<?{urlencode({**following, "format": form, "cursor": answer.next}, True)}>; rel="next"'
+        return Response(answer.body, operation.status, headers, MEDIA_TYPES[form])
 
     async def _charge(
         self, intake: Intake | None, context: Context, params: Any, credential: Credential, host: str
@@ -119,8 +124,8 @@ class Operations:
 
 
 def _work(
-    operation: Operation, context: Context, params: Any, refused: Mapping[int, Receipt]
-) -> tuple[list[Receipt] | None, bytes]:
+    operation: Operation, context: Context, params: Any, refused: Mapping[int, Receipt], form: Format
+) -> tuple[list[Receipt] | None, Rendered]:
     """The receipts, where the operation takes events in, and the answer. ``refused`` are the events left out."""
     # Until the answer is written and its parts are dropped, which is here.
     with gc_deferred():
@@ -129,12 +134,24 @@ def _work(
             params = intake.without(params, refused)
         result = operation.run(context, params)
         if intake is None or intake.receipts is None or intake.result is None:
-            return None, msgspec.json.encode(result)
+            return None, rendered(result, form)
         receipts = intake.receipts(result)
         if refused:
             receipts = merged(receipts, refused)
             result = intake.result(receipts)
-        return receipts, msgspec.json.encode(result)
+        return receipts, rendered(result, form)
+
+
+def _form(operation: Operation, in_query: dict[str, Any], accept: str) -> Format:
+    """The form in which a list is wanted, by Accept or by ``format``, which is taken out of the query."""
+    if rows_of(operation.result) is None:
+        return "json"
+    wanted = in_query.pop("format", None) if operation.method != "POST" else None
+    if wanted is None:
+        return accepted(accept)
+    if wanted not in MEDIA_TYPES:
+        raise InvalidValue(f"format: {wanted[:64]!r} is not one of {', '.join(MEDIA_TYPES)}")
+    return cast(Format, wanted)
 
 
 def _params(operation: Operation, values: Mapping[str, Any], names: Mapping[str, str], credential: Credential) -> Any:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from typing import Any, Literal
-
 from msgspec import UNSET
-
 from threadline.capabilities.definitions import applying as definitions_applying
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
@@ -15,10 +13,16 @@ from threadline.capabilities.events.operations import events as events_operation
 from threadline.capabilities.events.operations import feed as events_operations_feed
 from threadline.capabilities.events.operations import rejected as events_operations_rejected
 from threadline.capabilities.events.operations import resubmission as events_operations_resubmission
-from threadline.capabilities.features import operations as features_operations
+from threadline.capabilities.features.operations import definitions as features_operations_definitions
+from threadline.capabilities.features.operations import top as features_operations_top
+from threadline.capabilities.features.operations import training_set as features_operations_training_set
+from threadline.capabilities.features.operations import vector as features_operations_vector
 from threadline.capabilities.interests import operations as interests_operations
 from threadline.capabilities.keys import operations as keys_operations
-from threadline.capabilities.leaderboards import operations as leaderboards_operations
+from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
+from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
+from threadline.capabilities.leaderboards.operations import refresh as leaderboards_operations_refresh
+from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
 from threadline.capabilities.memory.operations import corrections as memory_operations_corrections
 from threadline.capabilities.memory.operations import derivations as memory_operations_derivations
 from threadline.capabilities.memory.operations import facts as memory_operations_facts
@@ -40,7 +44,10 @@ from threadline.capabilities.rules.operations import sets as rules_operations_se
 from threadline.capabilities.rules.operations import shadows as rules_operations_shadows
 from threadline.capabilities.rules.operations import verification as rules_operations_verification
 from threadline.capabilities.rules.operations import versions as rules_operations_versions
-from threadline.capabilities.segments import operations as segments_operations
+from threadline.capabilities.segments.operations import definitions as segments_operations_definitions
+from threadline.capabilities.segments.operations import members as segments_operations_members
+from threadline.capabilities.segments.operations import person as segments_operations_person
+from threadline.capabilities.segments.operations import refresh as segments_operations_refresh
 from threadline.capabilities.streaks import operations as streaks_operations
 from threadline.capabilities.webhooks.operations import dead_letters as webhooks_operations_dead_letters
 from threadline.capabilities.webhooks.operations import destinations as webhooks_operations_destinations
@@ -170,7 +177,7 @@ class Decisions:
 
 
 class Definitions:
-    """Definition files: their form, what has changed in them, and bringing everybody up to it."""
+    """Definition files: their form, and putting changes in force."""
 
     def __init__(self, call: AsyncCaller) -> None:
         self._call = call
@@ -284,7 +291,7 @@ class Features:
 
     async def list(
         self,
-    ) -> features_operations.DefinitionsResult:
+    ) -> features_operations_definitions.DefinitionsResult:
         """List the features in force and what each is made of."""
         return await self._call(calls.FEATURES_LIST, {})
 
@@ -295,7 +302,7 @@ class Features:
         as_of: Moment | None = None,
         known: Literal["then", "now"] = "then",
         names: str = "",
-    ) -> features_operations.FeaturesResult:
+    ) -> features_operations_vector.FeaturesResult:
         """Show a person's feature vector, now or as it was served at an instant.
 
         Whose features, which, and at which instant.
@@ -314,7 +321,7 @@ class Features:
         *,
         limit: int = 10,
         lowest: bool = False,
-    ) -> features_operations.TopResult:
+    ) -> features_operations_top.TopResult:
         """List the people with the highest values of a feature; reads every person.
 
         By which feature, and how many people.
@@ -327,10 +334,10 @@ class Features:
     async def training_set(
         self,
         *,
-        labels: Many[features_operations.LabelParams | Mapping[str, Any]],
+        labels: Many[features_operations_training_set.LabelParams | Mapping[str, Any]],
         names: Many[str] = (),
         known: Literal["then", "now"] = "then",
-    ) -> features_operations.TrainingSet:
+    ) -> features_operations_training_set.TrainingSet:
         """Give the feature vectors of people at label times, as they were served then.
 
         The labels, and which features to give for each.
@@ -480,13 +487,13 @@ class Leaderboards:
 
     async def list(
         self,
-    ) -> leaderboards_operations.BoardsResult:
+    ) -> leaderboards_operations_definitions.BoardsResult:
         """List the leaderboards that are declared."""
         return await self._call(calls.LEADERBOARDS_LIST, {})
 
     async def refresh(
         self,
-    ) -> leaderboards_operations.RefreshResult:
+    ) -> leaderboards_operations_refresh.RefreshResult:
         """Put everybody on the leaderboards again after these were declared or changed; reads every person."""
         return await self._call(calls.LEADERBOARDS_REFRESH, {})
 
@@ -499,21 +506,21 @@ class Leaderboards:
         at: Moment | None = None,
         scope: str = "",
         around: int = 0,
-    ) -> leaderboards_operations.Standing:
+    ) -> leaderboards_operations_standing.Standing:
         """Show a person's rank on a leaderboard, and the people around them.
 
         Whose place, on which board.
 
-        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
         name: A leaderboard that `leaderboards_list` names.
         period: Weeks begin on Monday; all: for ever, or as it is now.
         at: Of the period in which this instant lies, instead of the present one.
         scope: Among whom: tag=vip, segment=regulars, or trait=value as declared: country=IT; empty: everyone.
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
         around: How many places before and after it.
         """
         return await self._call(
             calls.LEADERBOARDS_STANDING,
-            {"id": id, "name": name, "period": period, "at": at, "scope": scope, "around": around},
+            {"name": name, "period": period, "at": at, "scope": scope, "id": id, "around": around},
         )
 
     async def top(
@@ -524,7 +531,7 @@ class Leaderboards:
         at: Moment | None = None,
         scope: str = "",
         limit: int = 10,
-    ) -> leaderboards_operations.Leaderboard:
+    ) -> leaderboards_operations_board_query.Leaderboard:
         """List the top of a leaderboard, now or for any past period.
 
         Which board, and how much of it.
@@ -752,18 +759,34 @@ class People:
         identifier: str = "",
         tag: str = "",
         group: str = "",
+        segment: str = "",
+        when: str = "",
     ) -> people_operations_people.PeoplePage:
-        """List people: all, or those with an identifier, a tag or a group.
+        """List people: all, or by identifier, tag, group, segment or a condition.
 
-        Which people to list: all, or those of one identifier, tag or group.
+        Which people to list: all, or those of one identifier, tag, group or segment, and of these those whom a
+            condition holds for.
 
         cursor: The `next` of the previous page. Opaque.
         limit: How many on a page.
         identifier: A user id, or kind:value; nobody or one person.
         group: A group's id.
+        segment: The members of a declared segment, found in an index.
+        when: A condition as JSON, in the language of segments and rules: `{"field": "features.monetary_total", "gt":
+            100}`, also with `all`, `any` and `not`. People are looked at one by one, at most 1,000 in a call: a page
+            may be short or empty, go on with `next`.
         """
         return await self._call(
-            calls.PEOPLE_LIST, {"cursor": cursor, "limit": limit, "identifier": identifier, "tag": tag, "group": group}
+            calls.PEOPLE_LIST,
+            {
+                "cursor": cursor,
+                "limit": limit,
+                "identifier": identifier,
+                "tag": tag,
+                "group": group,
+                "segment": segment,
+                "when": when,
+            },
         )
 
     async def merge(
@@ -1347,7 +1370,7 @@ class Segments:
         *,
         within: str = "1d",
         cursor: str = "",
-    ) -> segments_operations.LeavingResult:
+    ) -> segments_operations_members.LeavingResult:
         """List the members who will soon leave a segment if nothing happens.
 
         Of which segment, and how soon.
@@ -1360,7 +1383,7 @@ class Segments:
 
     async def list(
         self,
-    ) -> segments_operations.SegmentDefinitionsResult:
+    ) -> segments_operations_definitions.SegmentDefinitionsResult:
         """List the segments in force and what each is made of."""
         return await self._call(calls.SEGMENTS_LIST, {})
 
@@ -1370,7 +1393,7 @@ class Segments:
         *,
         cursor: str = "",
         limit: int = 100,
-    ) -> segments_operations.MembersResult:
+    ) -> segments_operations_members.MembersResult:
         """List the members of a segment.
 
         Of which segment, and which page.
@@ -1386,7 +1409,7 @@ class Segments:
         id: str,
         *,
         as_of: Moment | None = None,
-    ) -> segments_operations.SegmentsResult:
+    ) -> segments_operations_person.SegmentsResult:
         """Show which segments a person belongs to, now or at an instant.
 
         Whose segments, and at which instant.
@@ -1401,7 +1424,7 @@ class Segments:
         *,
         cursor: str = "",
         limit: int = 1000,
-    ) -> segments_operations.RefreshResult:
+    ) -> segments_operations_refresh.RefreshResult:
         """Check everybody's segments again, after definitions have changed.
 
         From where to go on.
@@ -1417,7 +1440,7 @@ class Segments:
         segment: str,
         *,
         as_of: Moment | None = None,
-    ) -> segments_operations.SegmentResult:
+    ) -> segments_operations_person.SegmentResult:
         """Explain why a person belongs to a segment, or why not.
 
         Which segment and whom.

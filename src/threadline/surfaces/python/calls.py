@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-
 from msgspec import UNSET
-
 from threadline.capabilities.definitions import applying as definitions_applying
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
@@ -14,10 +12,16 @@ from threadline.capabilities.events.operations import events as events_operation
 from threadline.capabilities.events.operations import feed as events_operations_feed
 from threadline.capabilities.events.operations import rejected as events_operations_rejected
 from threadline.capabilities.events.operations import resubmission as events_operations_resubmission
-from threadline.capabilities.features import operations as features_operations
+from threadline.capabilities.features.operations import definitions as features_operations_definitions
+from threadline.capabilities.features.operations import top as features_operations_top
+from threadline.capabilities.features.operations import training_set as features_operations_training_set
+from threadline.capabilities.features.operations import vector as features_operations_vector
 from threadline.capabilities.interests import operations as interests_operations
 from threadline.capabilities.keys import operations as keys_operations
-from threadline.capabilities.leaderboards import operations as leaderboards_operations
+from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
+from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
+from threadline.capabilities.leaderboards.operations import refresh as leaderboards_operations_refresh
+from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
 from threadline.capabilities.memory.operations import corrections as memory_operations_corrections
 from threadline.capabilities.memory.operations import derivations as memory_operations_derivations
 from threadline.capabilities.memory.operations import facts as memory_operations_facts
@@ -39,13 +43,17 @@ from threadline.capabilities.rules.operations import sets as rules_operations_se
 from threadline.capabilities.rules.operations import shadows as rules_operations_shadows
 from threadline.capabilities.rules.operations import verification as rules_operations_verification
 from threadline.capabilities.rules.operations import versions as rules_operations_versions
-from threadline.capabilities.segments import operations as segments_operations
+from threadline.capabilities.segments.operations import definitions as segments_operations_definitions
+from threadline.capabilities.segments.operations import members as segments_operations_members
+from threadline.capabilities.segments.operations import person as segments_operations_person
+from threadline.capabilities.segments.operations import refresh as segments_operations_refresh
 from threadline.capabilities.streaks import operations as streaks_operations
 from threadline.capabilities.webhooks.operations import dead_letters as webhooks_operations_dead_letters
 from threadline.capabilities.webhooks.operations import destinations as webhooks_operations_destinations
 from threadline.capabilities.whatif import views as whatif_views
 from threadline.capabilities.whatif.operations import results as whatif_operations_results
 from threadline.surfaces.python.call import Call
+
 
 CATALOGUE: Call[events_operations_catalogue.CatalogueView] = Call(
     "catalogue", "GET", "/v1/catalogue", events_operations_catalogue.CatalogueView, {}
@@ -150,35 +158,35 @@ EVENTS_OF: Call[events_operations_events.EventsPage] = Call(
     },
 )
 EVENTS_SHOW: Call[events_forms.EventView] = Call("events_show", "GET", "/v1/events/{id}", events_forms.EventView, {})
-FEATURES_LIST: Call[features_operations.DefinitionsResult] = Call(
-    "features_list", "GET", "/v1/features", features_operations.DefinitionsResult, {}
+FEATURES_LIST: Call[features_operations_definitions.DefinitionsResult] = Call(
+    "features_list", "GET", "/v1/features", features_operations_definitions.DefinitionsResult, {}
 )
-FEATURES_OF: Call[features_operations.FeaturesResult] = Call(
+FEATURES_OF: Call[features_operations_vector.FeaturesResult] = Call(
     "features_of",
     "GET",
     "/v1/people/{id}/features",
-    features_operations.FeaturesResult,
+    features_operations_vector.FeaturesResult,
     {
         "as_of": None,
         "known": "then",
         "names": "",
     },
 )
-FEATURES_TOP: Call[features_operations.TopResult] = Call(
+FEATURES_TOP: Call[features_operations_top.TopResult] = Call(
     "features_top",
     "GET",
     "/v1/features/{name}/top",
-    features_operations.TopResult,
+    features_operations_top.TopResult,
     {
         "limit": 10,
         "lowest": False,
     },
 )
-FEATURES_TRAINING_SET: Call[features_operations.TrainingSet] = Call(
+FEATURES_TRAINING_SET: Call[features_operations_training_set.TrainingSet] = Call(
     "features_training_set",
     "POST",
     "/v1/features/training_set",
-    features_operations.TrainingSet,
+    features_operations_training_set.TrainingSet,
     {
         "names": (),
         "known": "then",
@@ -232,22 +240,22 @@ KEYS_LIST: Call[keys_operations.KeyList] = Call("keys_list", "GET", "/v1/keys", 
 KEYS_REVOKE: Call[keys_operations.KeyEntry] = Call(
     "keys_revoke", "DELETE", "/v1/keys/{id}", keys_operations.KeyEntry, {}
 )
-LEADERBOARDS_LIST: Call[leaderboards_operations.BoardsResult] = Call(
-    "leaderboards_list", "GET", "/v1/leaderboards", leaderboards_operations.BoardsResult, {}
+LEADERBOARDS_LIST: Call[leaderboards_operations_definitions.BoardsResult] = Call(
+    "leaderboards_list", "GET", "/v1/leaderboards", leaderboards_operations_definitions.BoardsResult, {}
 )
-LEADERBOARDS_REFRESH: Call[leaderboards_operations.RefreshResult] = Call(
+LEADERBOARDS_REFRESH: Call[leaderboards_operations_refresh.RefreshResult] = Call(
     "leaderboards_refresh",
     "POST",
     "/v1/leaderboards/refresh",
-    leaderboards_operations.RefreshResult,
+    leaderboards_operations_refresh.RefreshResult,
     {},
     repeatable=False,
 )
-LEADERBOARDS_STANDING: Call[leaderboards_operations.Standing] = Call(
+LEADERBOARDS_STANDING: Call[leaderboards_operations_standing.Standing] = Call(
     "leaderboards_standing",
     "GET",
     "/v1/people/{id}/leaderboards/{name}",
-    leaderboards_operations.Standing,
+    leaderboards_operations_standing.Standing,
     {
         "period": "all",
         "at": None,
@@ -255,11 +263,11 @@ LEADERBOARDS_STANDING: Call[leaderboards_operations.Standing] = Call(
         "around": 0,
     },
 )
-LEADERBOARDS_TOP: Call[leaderboards_operations.Leaderboard] = Call(
+LEADERBOARDS_TOP: Call[leaderboards_operations_board_query.Leaderboard] = Call(
     "leaderboards_top",
     "GET",
     "/v1/leaderboards/{name}",
-    leaderboards_operations.Leaderboard,
+    leaderboards_operations_board_query.Leaderboard,
     {
         "period": "all",
         "at": None,
@@ -364,6 +372,8 @@ PEOPLE_LIST: Call[people_operations_people.PeoplePage] = Call(
         "identifier": "",
         "tag": "",
         "group": "",
+        "segment": "",
+        "when": "",
     },
 )
 PEOPLE_MERGE: Call[people_operations_merges.MergeResult] = Call(
@@ -639,54 +649,54 @@ RULES_WRITE: Call[rules_operations_versions.WriteResult] = Call(
     },
     repeatable=False,
 )
-SEGMENTS_LEAVING: Call[segments_operations.LeavingResult] = Call(
+SEGMENTS_LEAVING: Call[segments_operations_members.LeavingResult] = Call(
     "segments_leaving",
     "GET",
     "/v1/segments/{name}/leaving",
-    segments_operations.LeavingResult,
+    segments_operations_members.LeavingResult,
     {
         "within": "1d",
         "cursor": "",
     },
 )
-SEGMENTS_LIST: Call[segments_operations.SegmentDefinitionsResult] = Call(
-    "segments_list", "GET", "/v1/segments", segments_operations.SegmentDefinitionsResult, {}
+SEGMENTS_LIST: Call[segments_operations_definitions.SegmentDefinitionsResult] = Call(
+    "segments_list", "GET", "/v1/segments", segments_operations_definitions.SegmentDefinitionsResult, {}
 )
-SEGMENTS_MEMBERS: Call[segments_operations.MembersResult] = Call(
+SEGMENTS_MEMBERS: Call[segments_operations_members.MembersResult] = Call(
     "segments_members",
     "GET",
     "/v1/segments/{name}/members",
-    segments_operations.MembersResult,
+    segments_operations_members.MembersResult,
     {
         "cursor": "",
         "limit": 100,
     },
 )
-SEGMENTS_OF: Call[segments_operations.SegmentsResult] = Call(
+SEGMENTS_OF: Call[segments_operations_person.SegmentsResult] = Call(
     "segments_of",
     "GET",
     "/v1/people/{id}/segments",
-    segments_operations.SegmentsResult,
+    segments_operations_person.SegmentsResult,
     {
         "as_of": None,
     },
 )
-SEGMENTS_REFRESH: Call[segments_operations.RefreshResult] = Call(
+SEGMENTS_REFRESH: Call[segments_operations_refresh.RefreshResult] = Call(
     "segments_refresh",
     "POST",
     "/v1/segments/refresh",
-    segments_operations.RefreshResult,
+    segments_operations_refresh.RefreshResult,
     {
         "cursor": "",
         "limit": 1000,
     },
     repeatable=False,
 )
-SEGMENTS_WHY: Call[segments_operations.SegmentResult] = Call(
+SEGMENTS_WHY: Call[segments_operations_person.SegmentResult] = Call(
     "segments_why",
     "GET",
     "/v1/people/{id}/segments/{segment}",
-    segments_operations.SegmentResult,
+    segments_operations_person.SegmentResult,
     {
         "as_of": None,
     },

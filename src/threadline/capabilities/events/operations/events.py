@@ -18,7 +18,7 @@ from threadline.capabilities.events.forms import (
     write_cursor,
 )
 from threadline.capabilities.events.operations import EVENTS_GROUP
-from threadline.capabilities.events.parameters import Next, TimePage
+from threadline.capabilities.events.parameters import Next, TimePage, next_of
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithLog, WithReader
@@ -62,7 +62,7 @@ def _events(context: Context[WithReader], params: EventsParams) -> EventsPage:
         limit=params.limit,
         reverse=params.order == "desc",
     )
-    more = write_cursor(page[-1]) if len(page) == params.limit else ""
+    more = next_of(page, params.limit, write_cursor)
     return EventsPage(person=person.id, position=person.position, events=[event_view(r) for r in page], next=more)
 
 

@@ -9,9 +9,8 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.operations import REJECTED_GROUP
-from threadline.capabilities.events.parameters import Next, Page
+from threadline.capabilities.events.parameters import Next, Page, checked_cursor, next_of
 from threadline.capabilities.events.rejected import RejectedView, rejected_view
-from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithRejected
 
@@ -39,15 +38,13 @@ _CURSOR = re.compile(r"[0-9a-f]{16}\.[0-9a-f]+")
 
 
 def _rejected(context: Context[WithRejected], params: RejectedParams) -> RejectedPage:
-    if params.cursor and not _CURSOR.fullmatch(params.cursor):
-        raise InvalidValue(f"{params.cursor[:64]!r} is not a cursor; pass the `next` of the page before as it is")
-    page = context.engine.rejected.page(context.workspace, params.cursor, params.limit)
+    page = context.engine.rejected.page(context.workspace, checked_cursor(params.cursor, _CURSOR), params.limit)
     entries = [
         rejected_view(entry)
         for _, entry in page
         if params.status in ("", entry.status) and params.code in ("", entry.code)
     ]
-    return RejectedPage(entries=entries, next=page[-1][0] if len(page) == params.limit else "")
+    return RejectedPage(entries=entries, next=next_of(page, params.limit, lambda each: each[0]))
 
 
 REJECTED_LIST = Operation(

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import EventId, Instant, PersonRef, checked_id, instant
-from threadline.capabilities.events.parameters import Next, Page
+from threadline.capabilities.events.parameters import Next, Page, next_of
 from threadline.capabilities.events.requests import RequestKey, derived_key
 from threadline.capabilities.people.operations import PEOPLE_GROUP, QUARANTINE_GROUP
 from threadline.capabilities.people.operations.people import PersonSummary, summary
@@ -266,7 +266,7 @@ class QuarantinePage(msgspec.Struct, kw_only=True):
 def _quarantine(context: Context[WithIdentity], params: QuarantineParams) -> QuarantinePage:
     page = context.engine.identity.quarantined(context.workspace, params.cursor, params.limit)
     joins = [_join_view(each) for each in page if params.status in ("", each["status"])]
-    return QuarantinePage(joins=joins, next=page[-1]["id"] if len(page) == params.limit else "")
+    return QuarantinePage(joins=joins, next=next_of(page, params.limit, lambda each: str(each["id"])))
 
 
 def _join_view(entry: dict[str, Any]) -> DoubtfulJoin:

@@ -1,34 +1,59 @@
-"""Lists of people: all, or those of one identifier, tag or group."""
+"""Lists of people: all, or those of one identifier, tag, group or segment, and whom a condition holds for."""
 
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.conditions import Conditions, Subject, read_json
+from threadline.capabilities.conditions.fields import viewed
 from threadline.capabilities.events.forms import Identifiers, Instant, instant
-from threadline.capabilities.events.parameters import Next, Page
+from threadline.capabilities.events.parameters import Next, Page, page_of
 from threadline.capabilities.people.operations import PEOPLE_GROUP
 from threadline.capabilities.people.operations.person import Reads
+from threadline.capabilities.segments.operations.definitions import Segments, segment_named
+from threadline.capabilities.segments.projection import member_rows
 from threadline.kernel.errors import InvalidValue, NotFound
-from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
+from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX, PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.ports import Person, WithReader, WithStore
+from threadline.kernel.policy import Read
+from threadline.kernel.ports import Person, WithCatalogue, WithReader, WithStore
+from threadline.kernel.store import Item, query_pages
 
+_CONDITION_LENGTH_MAX = 8_000
 _PAGES_MAX = 50
 """Pages of the store that one page of people may take, where others' people lie in between."""
+LOOKED_AT_MAX = 1_000
+"""People to whom a condition is put in one call."""
+_TOGETHER = 100
+"""People who are read together to put a condition to them."""
 
 
 class PeopleParams(Page, kw_only=True, forbid_unknown_fields=True):
-    """Which people to list: all, or those of one identifier, tag or group."""
+    """Which people to list: all, or those of one identifier, tag, group or segment, and of these those whom a
+    condition holds for."""
 
     identifier: Annotated[
         str, Meta(description="A user id, or kind:value; nobody or one person.", max_length=1_024)
     ] = ""
     tag: Annotated[str, Meta(max_length=IDENTIFIER_LENGTH_MAX)] = ""
     group: Annotated[str, Meta(description="A group's id.", max_length=IDENTIFIER_LENGTH_MAX)] = ""
+    segment: Annotated[
+        str, Meta(description="The members of a declared segment, found in an index.", max_length=64)
+    ] = ""
+    when: Annotated[
+        str,
+        Meta(
+            description="A condition as JSON, in the language of segments and rules: "
+            '`{"field": "features.monetary_total", "gt": 100}`, also with `all`, `any` and `not`. People are looked '
+            f"at one by one, at most {LOOKED_AT_MAX:,} in a call: a page may be short or empty, go on with `next`.",
+            max_length=_CONDITION_LENGTH_MAX,
+        ),
+    ] = ""
 
 
 class PersonSummary(msgspec.Struct, kw_only=True):
@@ -45,23 +70,74 @@ class PeoplePage(msgspec.Struct, kw_only=True):
     """People in a stable order that has no meaning."""
 
     people: list[PersonSummary]
+    people_read: Annotated[int, Meta(description="How many the condition was put to; 0 without one.")] = 0
     next: Next = ""
 
 
-class Needs(Reads, WithStore, Protocol):
+class Needs(Reads, WithStore, WithCatalogue, Protocol):
     """What is needed here of the engine."""
 
 
-def _people(context: Context[Needs], params: PeopleParams) -> PeoplePage:
-    if sum(map(bool, (params.identifier, params.tag, params.group))) > 1:
-        raise InvalidValue("give one of `identifier`, `tag` and `group`")
-    if params.identifier:
-        found, following = _named(context, params.identifier), ""
-    elif params.tag or params.group:
-        found, following = _indexed(context, "tag" if params.tag else "group", params.tag or params.group, params)
-    else:
-        found, following = _everybody(context, params)
+def _people(segments: Segments, context: Context[Needs], params: PeopleParams) -> PeoplePage:
+    if sum(map(bool, (params.identifier, params.tag, params.group, params.segment))) > 1:
+        raise InvalidValue("give one of `identifier`, `tag`, `group` and `segment`")
+    if params.segment:
+        segment_named(segments, params.segment)
+    if params.when:
+        return _matching(context, params, _condition(context, params.when))
+    found, following = _page(context, params)
     return PeoplePage(people=[summary(context, each) for each in found], next=following)
+
+
+def _page(context: Context[Needs], params: PeopleParams) -> tuple[list[Any], str]:
+    if params.identifier:
+        return _named(context, params.identifier), ""
+    if params.segment:
+        size = params.limit + 1
+        rows = member_rows(context.engine.store, context.workspace, params.segment, params.cursor, size)
+        page, following = page_of(rows, params.limit, lambda row: row.key.sort)
+        return [person for row in page if (person := _of_row(context, row)) is not None], following
+    if params.tag or params.group:
+        return _indexed(context, "tag" if params.tag else "group", params.tag or params.group, params)
+    return _everybody(context, params)
+
+
+def _condition(context: Context[WithCatalogue], written: str) -> Conditions:
+    try:
+        conditions = Conditions(read_json(msgspec.json.decode(written), "when"))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidValue(f"when: this is not JSON: {error}") from None
+    for field in conditions.fields:
+        if not viewed(field)[0]:
+            raise InvalidValue(f"when: a person has no event; name what is known of them, not {'.'.join(field)}")
+    context.engine.catalogue.refuse_unread(Read(name, path, "when") for name, path in conditions.reads)
+    return conditions
+
+
+def _matching(context: Context[Needs], params: PeopleParams, conditions: Conditions) -> PeoplePage:
+    found: list[PersonSummary] = []
+    read, cursor = 0, params.cursor
+    while True:
+        people, following = _page(context, msgspec.structs.replace(params, cursor=cursor, limit=_TOGETHER))
+        for person in people:
+            read += 1
+            known = context.engine.reader.as_of(person, context.now)
+            if conditions.test(Subject(known.view, at=context.now)):
+                found.append(summary(context, person))
+                if len(found) == params.limit:
+                    # Every list of people goes on after the last one's id.
+                    return PeoplePage(people=found, people_read=read, next=person.id if not params.identifier else "")
+        if not following or read >= LOOKED_AT_MAX:
+            return PeoplePage(people=found, people_read=read, next=following)
+        cursor = following
+
+
+def _of_row(context: Context[WithReader], row: Item) -> Person | None:
+    # A partition is named by workspace and value together: where the name of a workspace holds the mark between
+    # them, a row may be of another workspace, and is passed over.
+    with contextlib.suppress(NotFound):
+        return context.engine.reader.person(context.workspace, row.key.sort)
+    return None
 
 
 def _named(context: Context[WithReader], identifier: str) -> list[Any]:
@@ -73,20 +149,11 @@ def _named(context: Context[WithReader], identifier: str) -> list[Any]:
 
 def _indexed(context: Context[Needs], table: str, value: str, params: PeopleParams) -> tuple[list[Any], str]:
     engine = context.engine
-    # The row at `after` was on the page before; it may be gone by now, so one more is read and it is left out if there.
-    rows = engine.store.query(
-        table, f"{context.workspace}/{value}", start=params.cursor, limit=min(params.limit + 1, 1_000)
-    )
-    ids = [row.key.sort for row in rows if row.key.sort != params.cursor][: params.limit]
-    found = []
-    for id in ids:
-        # A partition is named by workspace and value together: where the name of a workspace holds the mark between
-        # them, a row may be of another workspace, and is passed over.
-        with contextlib.suppress(NotFound):
-            person = engine.reader.person(context.workspace, id)
-            if _has_now(context, person, table, value):
-                found.append(person)
-    return found, ids[-1] if ids and len(rows) == min(params.limit + 1, 1_000) else ""
+    size = min(params.limit + 1, PAGE_ITEMS_MAX)
+    rows = query_pages(engine.store, table, f"{context.workspace}/{value}", params.cursor, size=size)
+    page, following = page_of(rows, params.limit, lambda row: row.key.sort)
+    people = [person for row in page if (person := _of_row(context, row)) is not None]
+    return [person for person in people if _has_now(context, person, table, value)], following
 
 
 def _has_now(context: Context[WithReader], person: Person, table: str, value: str) -> bool:
@@ -118,14 +185,16 @@ def summary(context: Context[Reads], person: Person) -> PersonSummary:
     )  # fmt: skip
 
 
-PEOPLE = Operation(
-    name="people_list",
-    group=PEOPLE_GROUP,
-    summary="List people: all, or those with an identifier, a tag or a group.",
-    params=PeopleParams,
-    result=PeoplePage,
-    run=_people,
-    method="GET",
-    path="/v1/people",
-    example=PeopleParams(tag="vip", limit=20),
-)
+def operation(segments: Segments) -> Operation:
+    """The operation that lists people; it knows the declared segments."""
+    return Operation(
+        name="people_list",
+        group=PEOPLE_GROUP,
+        summary="List people: all, or by identifier, tag, group, segment or a condition.",
+        params=PeopleParams,
+        result=PeoplePage,
+        run=partial(_people, segments),
+        method="GET",
+        path="/v1/people",
+        example=PeopleParams(tag="vip", limit=20),
+    )

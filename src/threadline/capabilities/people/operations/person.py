@@ -12,7 +12,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import EventView, Instant, PersonRef, event_view, instant, write_cursor
 from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import AsOf, Next
-from threadline.capabilities.features.operations import FeatureView, feature_views
+from threadline.capabilities.features.operations.vector import FeatureView, feature_views
 from threadline.kernel.event import thread_id
 from threadline.kernel.limits import FUTURE_MAX_SECONDS
 from threadline.kernel.operation import Context, Operation

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant
-from threadline.capabilities.events.parameters import Next, Page
+from threadline.capabilities.events.parameters import Next, Page, checked_cursor, next_of
 from threadline.capabilities.webhooks.definition import KIND, NAME
 from threadline.capabilities.webhooks.operations import WEBHOOKS_GROUP
 from threadline.kernel.errors import InvalidValue
@@ -66,11 +66,10 @@ def _call(context: Context[WithReader], each: DeadLetter) -> ParkedCall:
 
 
 def _page(context: Context[WithDelivery], params: ParkedParams | RedriveParams) -> list[DeadLetter]:
-    if params.cursor and not _CURSOR.fullmatch(params.cursor):
-        raise InvalidValue("this cursor did not come from an earlier page; pass `next` as it is")
+    cursor = checked_cursor(params.cursor, _CURSOR)
     if params.destination and not NAME.fullmatch(params.destination):
         raise InvalidValue(f"{params.destination!r} is not a valid destination name")
-    return context.engine.delivery.dead_letters(context.workspace, params.destination, params.cursor, params.limit)
+    return context.engine.delivery.dead_letters(context.workspace, params.destination, cursor, params.limit)
 
 
 class Needs(WithReader, WithDelivery, Protocol):
@@ -80,7 +79,7 @@ class Needs(WithReader, WithDelivery, Protocol):
 def _parked(context: Context[Needs], params: ParkedParams) -> ParkedPage:
     found = _page(context, params)
     calls = [_call(context, each) for each in found if each.one.effect.kind == KIND]
-    return ParkedPage(calls=calls, next=found[-1].cursor if len(found) == params.limit else "")
+    return ParkedPage(calls=calls, next=next_of(found, params.limit, lambda each: each.cursor))
 
 
 PARKED = Operation(
@@ -118,7 +117,7 @@ def _redrive(context: Context[WithDelivery], params: RedriveParams) -> Redriven:
     wanted = set(params.ids)
     found = [each for each in looked_at if each.one.effect.kind == KIND and (not wanted or each.one.id in wanted)]
     done = context.engine.delivery.redrive(found, context.source)
-    return Redriven(redriven=done, next=looked_at[-1].cursor if len(looked_at) == params.limit else "")
+    return Redriven(redriven=done, next=next_of(looked_at, params.limit, lambda each: each.cursor))
 
 
 REDRIVE = Operation(

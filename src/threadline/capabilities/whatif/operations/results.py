@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
-from threadline.capabilities.events.parameters import Next, Page
+from threadline.capabilities.events.parameters import Next, Page, next_of
 from threadline.capabilities.whatif import saved_results
 from threadline.capabilities.whatif.operations.runs import WHAT_IF_GROUP, WhatIfId, shown
 from threadline.capabilities.whatif.saved_results import Saved
@@ -52,7 +52,7 @@ def _listed(context: Context[Needs], params: SavedParams) -> SavedPage:
     return SavedPage(
         running=msgspec.convert(running, list[SavedLine], from_attributes=True),
         saved=[_saved_line(each) for each in found],
-        next=found[-1].id if len(found) == params.limit else "",
+        next=next_of(found, params.limit, lambda each: each.id),
     )
 
 

@@ -1,0 +1,7 @@
+"""What can be asked about features: a person's vector, training sets, the highest values, the definitions."""
+
+from __future__ import annotations
+
+from threadline.kernel.operation import Group
+
+FEATURES_GROUP = Group("features", "Numbers about people: who has which, and the highest.")

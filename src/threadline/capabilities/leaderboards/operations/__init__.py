@@ -1,0 +1,7 @@
+"""What can be asked about leaderboards: the top, a person's own place, the definitions, putting everybody on again."""
+
+from __future__ import annotations
+
+from threadline.kernel.operation import Group
+
+LEADERBOARDS_GROUP = Group("leaderboards", "Who is ahead, now or in any past period.")

@@ -1,0 +1,131 @@
+"""The members of a segment, and those who are about to leave it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import Cursor, Identifiers, Instant, instant
+from threadline.capabilities.events.parameters import Next, Page, page_of
+from threadline.capabilities.segments.membership import leaves_at
+from threadline.capabilities.segments.operations import SEGMENTS_GROUP
+from threadline.capabilities.segments.operations.definitions import Name, Segments, segment_named
+from threadline.capabilities.segments.operations.person import STEPS_MAX, memberships_now
+from threadline.capabilities.segments.projection import SEGMENTS, member_rows
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithReader, WithStore
+from threadline.kernel.time import YEAR, parse_duration
+
+LOOKED_AT_MAX = 1_000
+"""People looked at in one call, where not all of them may be meant."""
+
+
+class MembersNeeds(WithReader, WithStore, Protocol):
+    """What listing members needs of the engine."""
+
+
+class MembersParams(Page, kw_only=True, forbid_unknown_fields=True):
+    """Of which segment, and which page."""
+
+    name: Name
+
+
+class Member(msgspec.Struct, kw_only=True):
+    """A member, as the events tell."""
+
+    person: str
+    identifiers: Identifiers
+    since: Instant
+
+
+class MembersResult(msgspec.Struct, kw_only=True):
+    """Members by id, found in an index."""
+
+    name: str
+    members: list[Member]
+    next: Next = ""
+
+
+def _members(segments: Segments, context: Context[MembersNeeds], params: MembersParams) -> MembersResult:
+    segment = segment_named(segments, params.name)
+    rows = member_rows(context.engine.store, context.workspace, segment.name, params.cursor, params.limit + 1)
+    page, following = page_of(rows, params.limit, lambda row: row.key.sort)
+    names = context.engine.reader.identifiers_of(context.workspace, [row.key.sort for row in page])
+    shown = [
+        Member(person=row.key.sort, identifiers=names.get(row.key.sort, []), since=instant(int(row.value)))
+        for row in page
+    ]
+    return MembersResult(name=segment.name, members=shown, next=following)
+
+
+class LeavingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Of which segment, and how soon."""
+
+    name: Name
+    within: Annotated[str, Meta(description="How far ahead to look, such as 1d; at most a year.", max_length=32)] = "1d"
+    cursor: Cursor = ""
+
+
+class Leaving(msgspec.Struct, kw_only=True):
+    """A member and when they leave if nothing happens."""
+
+    person: str
+    identifiers: Identifiers
+    until: Instant
+
+
+class LeavingResult(msgspec.Struct, kw_only=True):
+    """Members who leave by time alone, of one page by when they leave."""
+
+    name: str
+    as_of: Instant
+    leaving: list[Leaving]
+    next: Annotated[str, Meta(description="Where to go on; empty at the end.")] = ""
+
+
+def _leaving(segments: Segments, context: Context[WithReader], params: LeavingParams) -> LeavingResult:
+    segment = segment_named(segments, params.name)
+    within = parse_duration(params.within)
+    if within > YEAR:
+        raise InvalidValue("`within` is at most a year")
+    until = context.now + within
+    found: list[tuple[int, Any]] = []
+    cursor = ""
+    # A timer never comes later than what it waits for, so that whoever leaves by then has one that is due by then.
+    upcoming = context.engine.reader.upcoming(context.workspace, SEGMENTS.name, until + 1, params.cursor)
+    for looked_at, (here, person) in enumerate(upcoming, 1):
+        memberships = memberships_now(context, person)
+        at = leaves_at(segment, memberships, until, STEPS_MAX) if memberships.belongs(segment) else None
+        if at is not None:
+            found.append((at, person))
+        if looked_at == LOOKED_AT_MAX:
+            cursor = here
+            break
+    names = context.engine.reader.identifiers_of(context.workspace, [person.id for _, person in found])
+    shown = [
+        Leaving(person=person.id, identifiers=names.get(person.id, []), until=instant(at))
+        for at, person in sorted(found, key=lambda each: (each[0], each[1].id))
+    ]
+    return LeavingResult(name=segment.name, as_of=instant(context.now), leaving=shown, next=cursor)
+
+
+def operations(segments: Segments) -> list[Operation]:
+    """The operations on members."""
+    return [
+        Operation(
+            name="segments_members", relies_on=("people", "segments"), group=SEGMENTS_GROUP,
+            summary="List the members of a segment.",
+            params=MembersParams, result=MembersResult, run=partial(_members, segments), method="GET",
+            path="/v1/segments/{name}/members", example=MembersParams(name="big_spenders"),
+        ),
+        Operation(
+            name="segments_leaving", relies_on=("people", "segments"), group=SEGMENTS_GROUP,
+            summary="List the members who will soon leave a segment if nothing happens.",
+            params=LeavingParams, result=LeavingResult, run=partial(_leaving, segments), method="GET",
+            path="/v1/segments/{name}/leaving", example=LeavingParams(name="big_spenders", within="1d"),
+        ),
+    ]  # fmt: skip
