@@ -67,6 +67,8 @@ docs: $(VENV)/.docs $(VENV)/.test ## Run the snippets of the docs, check their l
 
 api: $(VENV)/.test ## Write the Python API's modules of the operations again, after one was changed
 	@$(BIN)/python -m threadline.surfaces.python.generate
+	@$(BIN)/ruff check --quiet --fix src/threadline/surfaces/python
+	@$(BIN)/ruff format --quiet src/threadline/surfaces/python
 	@$(BIN)/ruff format --quiet src/threadline/surfaces/python
 	@$(BIN)/ruff check --quiet --fix src/threadline/surfaces/python
 

@@ -364,15 +364,9 @@ def test_pages_of_reckoning_go_on_where_the_last_ended() -> None:
 
 
 def test_notification_that_is_only_printed_is_not_done() -> None:
-    definitions = {
-        "rules": {
-            "hello": {
-                "conditions": {"field": "event.type", "exists": True},
-                "actions": [{"send_notification": {"message": "hello"}}],
-            }
-        },
-        "rule_sets": {"all": {"events": ["applied"], "rules": ["hello"]}},
-    }
+    always = {"field": "event.type", "exists": True}
+    hello = {"conditions": always, "actions": [{"send_notification": {"message": "hello"}}]}
+    definitions = {"rules": {"hello": hello}, "rule_sets": {"all": {"events": ["applied"], "rules": ["hello"]}}}
     tried = Asked(definitions=json.dumps(definitions))
     tried.tell("applied", user_id="ada")
     printed = io.StringIO()

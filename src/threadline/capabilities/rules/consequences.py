@@ -27,7 +27,8 @@ class Consequence(msgspec.Struct, kw_only=True):
         Literal["decided", "recorded", "waiting", "done", "printed", "retrying", "parked", "cut", "not carried out"],
         Meta(
             description="printed: to the server's console, because nothing delivers effects of its kind. "
-            "parked: it was given up on, until somebody drives it again; without an outcome that says so where the thread could not take what came of it. "
+            "parked: it was given up on, until somebody drives it again; without an outcome that says so "
+            "where the thread could not take what came of it. "
             "cut: what came of the event was too much, and this was left out."
         ),
     ]

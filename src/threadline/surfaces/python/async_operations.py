@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from typing import Any, Literal
+
 from msgspec import UNSET
+
 from threadline.capabilities.definitions import applying as definitions_applying
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected

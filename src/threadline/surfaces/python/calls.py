@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from typing import Any
+
 from msgspec import UNSET
+
 from threadline.capabilities.definitions import applying as definitions_applying
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
@@ -53,7 +55,6 @@ from threadline.capabilities.webhooks.operations import destinations as webhooks
 from threadline.capabilities.whatif import views as whatif_views
 from threadline.capabilities.whatif.operations import results as whatif_operations_results
 from threadline.surfaces.python.call import Call
-
 
 CATALOGUE: Call[events_operations_catalogue.CatalogueView] = Call(
     "catalogue", "GET", "/v1/catalogue", events_operations_catalogue.CatalogueView, {}
