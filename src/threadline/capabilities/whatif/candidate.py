@@ -103,7 +103,7 @@ def of_definitions(context: Context[WithCatalogue], current: Candidate, text: st
     active: ActiveRules = shared.make(items, None)
     title = f"{CANDIDATE}: {', '.join(sorted(sections_of(text)))}"
     if sections_of(text) <= RULE_SECTIONS:
-        # Everything is folded alike, so that people can live one life for both sides.
+        # Everything is folded alike, so that one simulated person can serve both variants.
         return replace(current, active=active, title=title)
     return Candidate(catalogue, active, _segments(found), title)
 

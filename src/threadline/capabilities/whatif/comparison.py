@@ -16,7 +16,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 
 FAILURES_MAX = 20
-"""People whose history could not be lived, shown with the reason; all of them are counted."""
+"""People whose history could not be replayed, shown with the reason; all of them are counted."""
 PEOPLE_MAX = 10
 """People who entered or left a segment, shown for each."""
 _TEXT_MAX = 500
@@ -250,7 +250,7 @@ class Tally:
         self.counts.cut += events
 
     def fail(self, person: str, problem: str) -> None:
-        """A person whose history could not be lived."""
+        """A person whose history could not be replayed."""
         counts = self.counts
         counts.failed += 1
         counts.samples.pop(person, None)

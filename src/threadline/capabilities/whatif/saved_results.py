@@ -36,7 +36,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     asked: int
     changed: int
     errors: int
-    """Of the rule, and people whose history could not be lived."""
+    """Of the rule, and people whose history could not be replayed."""
 
 
 @prepared

@@ -93,7 +93,7 @@ def run(
     store: Store, catalogue: Catalogue, workspace: str, simulation: Simulation, *,
     after: Key | None = None, people: Sequence[str] | None = None,
 ) -> Iterator[PageDone]:  # fmt: skip
-    """Live everybody's history, or that of ``people`` only, page by page from ``after`` on. Reads the store, and that
+    """Replay everybody's history, or that of ``people`` only, page by page from ``after`` on. Reads the store, and that
     is all: it writes nothing, and there is nothing here that could send."""
     for items, following in _pages(store, after, people):
         count = events = 0
@@ -108,7 +108,7 @@ def run(
                 count += 1
                 events += person.position
                 # What was read when fewer events mattered is not enough any more.
-                _PersonSimulation(store, simulation, person, ahead if epoch == simulation.epoch else None).out()
+                _PersonSimulation(store, simulation, person, ahead if epoch == simulation.epoch else None).run()
         yield PageDone(following, count, events)
 
 
@@ -142,27 +142,27 @@ class _PersonSimulation:
         self._ends: tuple[Any, Any] | None = None
         self._cuts = 0
 
-    def out(self) -> None:
-        """Live both variants and have them counted; a fault is this person's alone."""
+    def run(self) -> None:
+        """Replay both variants and count them; an error is this person's alone."""
         simulation, id = self._simulation, self._person.id
         try:
-            pairs = self._settled(self._pairs)
+            pairs = self._completed(self._pairs)
             ends, cuts = self._ends, self._cuts
             if cuts:
                 simulation.tally.cut(cuts)
             if simulation.tally.take(id, pairs):
                 simulation.tally.explain(id, pairs)
                 with suppress(Exception):  # it is counted; of what cannot be explained further that much is known
-                    simulation.tally.explain(id, self._settled(self._explained))
+                    simulation.tally.explain(id, self._completed(self._explained))
             if ends is not None:
                 simulation.tally.end(id, *ends)
         except Exception as error:  # noqa: BLE001 — whatever a candidate does to one history must not stop the others
             simulation.tally.fail(id, f"{type(error).__name__}: {error}")
 
-    def _settled(self, live: Callable[[], list[Pair]]) -> list[Pair]:
+    def _completed(self, attempt: Callable[[], list[Pair]]) -> list[Pair]:
         while True:
             try:
-                return live()
+                return attempt()
             except _Unfolded as unfolded:
                 # It goes on being folded for whoever comes next, so that this happens a few times and not for each.
                 unfolded.variant.fold_also(unfolded.index, unfolded.whole)
@@ -241,7 +241,7 @@ class _PersonSimulation:
                     simulated.pass_time(start - 1)
                     simulated.evaluating = True
                 if not variant.leaves_out(recorded.event, simulated.evaluating):
-                    simulated.live(recorded)
+                    simulated.replay(recorded)
             if not simulated.evaluating:
                 simulated.pass_time(start - 1)
                 simulated.evaluating = True
