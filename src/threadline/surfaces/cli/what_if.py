@@ -190,11 +190,10 @@ def _print(console: Console, found: WhatIfView) -> None:
         highlight=False, markup=False,
     )  # fmt: skip
     if found.historical_events:
-        done, other = ("are counted", "by_set") if found.historical == "all" else ("are left out", "all")
-        console.print(
-            f"{counted(found.historical_events, 'historical event')} of rule sets with `historical: false` {done}; "
-            f"see --historical {other}", highlight=False, markup=False,
-        )  # fmt: skip
+        done, other = ("counted", "by_set") if found.historical == "all" else ("left out", "all")
+        events = counted(found.historical_events, "historical event")
+        text = f"{done}: {events} of rule sets with `historical: false`; see --historical {other}"
+        console.print(text, highlight=False, markup=False)
     for table in _tables(found):
         console.print()
         console.print(table)
