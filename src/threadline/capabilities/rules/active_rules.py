@@ -98,7 +98,15 @@ class ActiveRules:
 
     def sets_of(self, rule: str) -> tuple[RuleSet, ...]:
         """The sets that name a rule."""
-        return tuple(each for each in self.sets.values() if rule in each.rules)
+        return self._sets_by_rule.get(rule, ())
+
+    @cached_property
+    def _sets_by_rule(self) -> dict[str, tuple[RuleSet, ...]]:
+        found: dict[str, tuple[RuleSet, ...]] = {}
+        for each in self.sets.values():
+            for rule in each.rules:
+                found[rule] = (*found.get(rule, ()), each)
+        return found
 
 
 def make_active_rules(declared: ActiveRules, items: Mapping[str, bytes], before: Any) -> ActiveRules:
