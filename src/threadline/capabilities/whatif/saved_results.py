@@ -1,4 +1,4 @@
-"""Results that somebody wants to keep: items of a table of their own, so that an activation can ask for one."""
+"""Saved results: items of a table of their own, so that an activation can require one."""
 
 from __future__ import annotations
 

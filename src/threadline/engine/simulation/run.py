@@ -164,7 +164,7 @@ class _PersonSimulation:
             try:
                 return attempt()
             except _Unfolded as unfolded:
-                # It goes on being folded for whoever comes next, so that this happens a few times and not for each.
+                # It stays folded for the people after, so that this happens a few times and not for each of them.
                 unfolded.variant.fold_also(unfolded.index, unfolded.whole)
                 self._ahead = None  # more events matter than were read
 
@@ -188,7 +188,7 @@ class _PersonSimulation:
         there = self._simulated(new, events)
         self._cuts = there.cuts
         if simulation.recorded_decision is not None:
-            # What was left out of the thread then has no decisions, and the rest cannot be told from it.
+            # What was left out of the thread has no decisions, and nothing marks which part that is.
             if any(each.event.type == CASCADE_CUT and each.known_at >= simulation.start for each in events):
                 raise InvalidValue(f"{CASCADE_CUT}: not all that came of an event was recorded, so nothing is compared")
             return _paired(self._recorded_decisions(events), there.decided)
@@ -225,7 +225,7 @@ class _PersonSimulation:
             if simulation.recorded_decision or any(variant.step(entry.type).matters for variant in variants)
         ]
         if len(variants) == 1 and not any(variants[0].step(entry.type).reactors for entry in entries):
-            return []  # nobody wants to see any of them: nothing is decided, and nobody looks at what would be folded
+            return []  # nothing reacts to any of them, and so nothing is decided
         stop = simulation.stop
         found = map(unpack_event, entries)
         known = [each for each in found if each.recorded_at < stop and each.known_at < stop]
@@ -250,7 +250,7 @@ class _PersonSimulation:
 
 
 class _Unfolded(Exception):
-    """A variant lacks a projection that somebody asked for."""
+    """A variant lacks a projection that was read."""
 
     def __init__(self, variant: Variant, missing: ProjectionNotFolded) -> None:
         super().__init__(missing.index)

@@ -158,7 +158,7 @@ class SimulatedPerson:
     def prepare(
         self, person: Person, cause: Recorded, policy: Policy, wishes: Sequence[Wish]
     ) -> list[tuple[Wish, Wish]]:
-        """As they are: nothing is stored here. Two evaluators may wish under one key; nobody else may twice."""
+        """As they are: nothing is stored here. Two evaluators may use one key; a policy may not use one twice."""
         found = wishes if policy is self._evaluators else emission.checked(policy, wishes)
         return [(wish, wish) for wish in found]
 
@@ -187,7 +187,7 @@ class SimulatedPerson:
         return None
 
     def cut(self, person: Person, cause: Recorded, policy: str) -> None:
-        """Count that a cascade was cut, and put it in the thread where somebody looks for that."""
+        """Count a cascade that was cut, and add the event of it where that is read."""
         if len(self._variant.evaluators) > 1:
             raise VariantsDiverged  # it may be cut for one of them only
         self.cuts += self.evaluating

@@ -164,12 +164,12 @@ def _read(file: Path | None) -> Checkpoint | None:
 def _write(file: Path, checkpoint: Checkpoint) -> None:
     beside = file.with_name(f"{file.name}.new")
     beside.write_bytes(msgspec.json.encode(checkpoint))
-    beside.replace(file)  # so that whoever reads it finds the one or the other, and never half of one
+    beside.replace(file)  # a crash leaves the old file or the new one, never half of one
 
 
 @contextmanager
 def _interruptible() -> Iterator[list[int]]:
-    """Something that is not empty any more once we are told to end; a second time it ends at once."""
+    """A list that is no longer empty after the first signal to end; the second one ends at once."""
     signals: list[int] = []
 
     def note(number: int, frame: Any) -> None:
@@ -274,7 +274,7 @@ def _table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
 
 
 def _why(step: dict[str, Any] | None) -> str:
-    """The step at which the two sides part, in a line."""
+    """The step at which the variants differ, in a line."""
     old, new = (step or {}).get("old"), (step or {}).get("new")
     told = new or old
     if told is None:
