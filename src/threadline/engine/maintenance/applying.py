@@ -13,6 +13,7 @@ from threadline.kernel.ids import short_hash
 from threadline.kernel.operation import Refresh
 from threadline.kernel.ports import Advanced, DefinitionChange, Ports
 from threadline.kernel.store import Batch, Key, Put, Store
+from threadline.kernel.typed import prepared
 
 APPLIED = "applied"
 """Table of one item: the definitions that everybody was last brought up to."""
@@ -25,6 +26,7 @@ Contents = Mapping[str, Mapping[str, str]]
 """Section -> name -> a hash of what is declared."""
 
 
+@prepared
 class Applied(msgspec.Struct, array_like=True):
     """What was in force when everybody was up to date."""
 

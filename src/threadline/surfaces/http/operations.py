@@ -98,7 +98,7 @@ class Operations:
         headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
         if operation.relies_on and (stale := await self._run(partial(stale_note, operation, context))):
             headers[STALE_HEADER] = stale
-        if answer.next:
+        if answer.next and operation.method == "GET":
             following = {name: each for name, each in in_query.items() if name != "cursor"}
             headers["link"] = f'<?{urlencode({**following, "format": form, "cursor": answer.next}, True)}>; rel="next"'
         return Response(answer.body, operation.status, headers, MEDIA_TYPES[form])

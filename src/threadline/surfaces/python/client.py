@@ -50,7 +50,7 @@ class Client(operations.Operations, Recording):
 
         A mapping has the fields of docs/events.md. An event without a ``key`` gets one, under which it is sent again.
         """
-        return [each for batch in exchange.batches(events) for each in self._call(exchange.RECORD, batch).receipts]
+        return [each for batch in exchange.batches(events) for each in self.call(exchange.RECORD, batch).receipts]
 
     def close(self) -> None:
         """Close the connections."""
@@ -64,7 +64,8 @@ class Client(operations.Operations, Recording):
     ) -> None:
         self.close()
 
-    def _call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer:
+    def call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer:
+        """Carry out one operation on the server."""
         request = exchange.request_of(call, values)
         for attempt in count(1):
             outcome = self._send(request)
@@ -98,7 +99,7 @@ class AsyncClient(async_operations.Operations, AsyncRecording):
 
     async def record(self, events: Iterable[Mapping[str, Any]]) -> list[Receipt]:
         """Record events; see `Client.record`."""
-        answers = [await self._call(exchange.RECORD, batch) for batch in exchange.batches(events)]
+        answers = [await self.call(exchange.RECORD, batch) for batch in exchange.batches(events)]
         return [each for answer in answers for each in answer.receipts]
 
     async def close(self) -> None:
@@ -113,7 +114,8 @@ class AsyncClient(async_operations.Operations, AsyncRecording):
     ) -> None:
         await self.close()
 
-    async def _call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer:
+    async def call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer:
+        """Carry out one operation on the server."""
         request = exchange.request_of(call, values)
         for attempt in count(1):
             outcome = await self._send(request)

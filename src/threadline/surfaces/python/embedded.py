@@ -67,7 +67,8 @@ class Threadline(Operations, Recording):
     ) -> None:
         self.close()
 
-    def _call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer:
+    def call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer:
+        """Carry out one operation on the store."""
         operation = self.engine.catalogue.operation(call.name)
         context = Context(self.engine, self.workspace, self.engine.now(), self.source)
         self.engine.recorder.refuse_forks()
