@@ -91,7 +91,7 @@ class Simulations:
 
     def take_over(self, other: Simulations) -> None:
         """Share the what-ifs of an engine on the same store, those that run as well."""
-        self._lock, self._kept = other._lock, other._kept
+        self._lock, self._jobs = other._lock, other._jobs
 
     def replay(
         self, workspace: str, old: VariantSpec, new: VariantSpec, start: int, stop: int, tally: Tally, *,
