@@ -36,8 +36,8 @@ from threadline.kernel.errors import InvalidDefinition
 SECTIONS: dict[str, Named[Any] | Single[Any]] = {
     each.section: each
     for each in (
-        CALENDAR, CAMPAIGNS, CURRENCIES, DESTINATIONS, FEATURE_UPDATES, FEATURES, INTERESTS, LEADERBOARDS, MEMORY, POINTS,
-        RULES, SEGMENTS, SETS, STREAKS,
+        CALENDAR, CAMPAIGNS, CURRENCIES, DESTINATIONS, FEATURE_UPDATES, FEATURES, INTERESTS, LEADERBOARDS, MEMORY,
+        POINTS, RULES, SEGMENTS, SETS, STREAKS,
     )
 }  # fmt: skip
 WHOLE = jsonschema_rs.Draft202012Validator(schema(catalogue().sections))

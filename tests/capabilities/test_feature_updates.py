@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from random import Random
 from typing import Any
 
@@ -20,6 +21,7 @@ from threadline.kernel.event import Event, Recorded
 from threadline.kernel.policy import Effect
 from threadline.kernel.sender import EFFECT_DONE, Outcome
 from threadline.kernel.time import DAY, HOUR, format_time
+from threadline.senders.webhook import written
 from threadline.testing import scenarios
 from threadline.testing.projection_laws import LAWS
 
@@ -85,13 +87,17 @@ def test_a_destination_is_called_with_what_has_changed() -> None:
     bought(asked, "ada", 20)
     receiver = _Receiver()
     dispatcher = Dispatcher(asked.engine, {"webhook": receiver}, "test")
-    for hours in (22, 23, 47):
-        asked.now = STARTS_AT + hours * HOUR
+    for at in (22 * HOUR, 22 * HOUR + HOUR // 2 + 1, 47 * HOUR):
+        asked.now = STARTS_AT + at
         while dispatcher.run_once():
             asked.now += 1
     (effect,) = receiver.sent
     person = asked.engine.reader.person("default", "user_id:ada").id
     assert effect.data["destination"] == "crm"
+    body = json.loads(written(effect.data, None)[0])
+    assert (body["type"], body["timestamp"], set(body["data"])) == (
+        FEATURES_CHANGED, format_time(STARTS_AT + 22 * HOUR + HOUR // 2 + 2), {"payload"}
+    )  # fmt: skip
     assert (effect.data["payload"]["person"], effect.data["payload"]["features"]) == (
         person, {"has_purchased": True, "monetary_total": 20.0}
     )  # fmt: skip

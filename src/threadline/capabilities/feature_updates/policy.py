@@ -50,9 +50,9 @@ def _react(updates: FeatureUpdates, recorded: Recorded, known: PolicyView) -> Se
         timer, Emit(type=FEATURES_CHANGED, key="changed", occurred_at=recorded.recorded_at, properties=properties)
     ]  # fmt: skip
     if updates.destination:
-        payload = {"type": FEATURES_CHANGED, "person": known.person, **properties}
-        call = {"destination": updates.destination, "payload": payload}
-        wishes.append(Effect(kind=KIND, key="changed", data=call, queue=updates.destination))
+        payload = {"person": known.person, **properties}
+        call = {"destination": updates.destination, "type": FEATURES_CHANGED, "at": properties["as_of"]}
+        wishes.append(Effect(kind=KIND, key="changed", data={**call, "payload": payload}, queue=updates.destination))
     return wishes
 
 
