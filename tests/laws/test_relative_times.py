@@ -121,13 +121,9 @@ def test_since_when_somebody_is_in_a_segment_turns_others_at_the_instant(script:
             again = bool(visited) and visited[-1][1] > at
             visited[-1:] = [(visited[-1][0], at + 10 * DAY)] if again else [*visited[-1:], (at, at + 10 * DAY)]
     run_until(asked, at + 40 * DAY)
-    spans = {
-        "vips": tagged,
-        "visitors": visited,
-        "a_veterans": delayed(tagged, 30 * DAY),
-        "loyal": delayed(visited, 3 * DAY),
-    }
-    starts_and_stops = [(max(a, c), min(b, d)) for a, b in spans["a_veterans"] for c, d in spans["loyal"]]
+    veterans, loyal = delayed(tagged, 30 * DAY), delayed(visited, 3 * DAY)
+    spans = {"vips": tagged, "visitors": visited, "a_veterans": veterans, "loyal": loyal}
+    starts_and_stops = [(max(a, c), min(b, d)) for a, b in veterans for c, d in loyal]
     spans["both"] = [(start, stop) for start, stop in starts_and_stops if start < stop]
     found = turns(asked)
     for name, each in spans.items():
