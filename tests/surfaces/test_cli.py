@@ -10,6 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import threadline
@@ -102,7 +103,8 @@ def test_commands_answer_by_the_definitions_of_the_store(tmp_path: Path, call) -
                 ("interests of", "memory of", "points of", "segments of", "streaks of"), ("user_id:42",)
             ),
         }  # fmt: skip
-        expected = {name: attrgetter(name.replace(" ", "."))(tl)(*given) for name, given in asked.items()}
+        answers = {name: attrgetter(name.replace(" ", "."))(tl)(*given) for name, given in asked.items()}
+        expected = msgspec.to_builtins(answers)
     for name, given in asked.items():
         told = json.loads(call(*name.split(), *given, "--json", "--file", str(path)).out)
         assert (name, {**told, "as_of": None}) == (name, {**expected[name], "as_of": None})
@@ -167,7 +169,7 @@ def test_errors_are_a_message_with_a_hint(store: Path, call, tmp_path: Path) -> 
     assert "none.db" in told.err
     assert "whatever records first makes it" in told.err
     told = call("person", "ada")
-    assert "Hint: This is a user id; name others with their kind, such as email:ada@example.com." in told.err
+    assert "Hint: This is a user id; others have their kind first, as in email:ada@example.com." in told.err
     told = call("memory", "remember", "user_id:42", "--type", "preference", "--key", "colour", "--value", "blue")
     assert """text stands in double quotes, such as '"blue"'""" in told.err
 

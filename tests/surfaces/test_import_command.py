@@ -43,6 +43,26 @@ def test_a_dry_run_shows_events_and_makes_no_store(tmp_path: Path) -> None:
     assert not store.exists()
 
 
+def test_a_dry_run_checks_every_row_against_the_definitions_and_records_none(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    rows = [f"o{number},u{number},2025-03-0{number % 9 + 1},1.25\n" for number in range(2_500)]
+    rows[1_200] = "o1200,null,2025-03-01,1.25\n"
+    rows[2_100] = "o2100,7,soon,1.25\n"
+    rows[2_400] = "o2400,7,2025-03-01,-1\n"
+    (tmp_path / "rows.csv").write_text("order,customer,day,dollars\n" + "".join(rows))
+    (tmp_path / "threadline.yaml").write_text(
+        "event_schemas: {purchase_completed: {properties: {total: {minimum: 0}}, required: [total]}}\n"
+    )
+    done = run(str(tmp_path / "rows.csv"), *OPTIONS, "--file", str(store), "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert "All 2,500 rows checked: 2,497 would be recorded, 3 rejected." in done.stdout.replace("\n", " ")
+    for number, code in ((1_201, "no_identifier"), (2_101, "invalid_time"), (2_401, "schema_violation")):
+        assert f"row {number}: {code}" in done.stdout
+    assert not store.exists()
+    done = run(str(tmp_path / "rows.csv"), *OPTIONS, "--file", str(store))
+    assert "2,497 accepted" in done.stdout.replace("\n", " ")
+
+
 def test_a_mapping_comes_from_a_file_and_options_change_it(tmp_path: Path) -> None:
     path, declared = write_csv(tmp_path / "rows.csv", 3), tmp_path / "map.yaml"
     declared.write_text("type: page\ntime: {column: day, zone: Europe/Rome}\nuser_id: customer\nproperties: '*'\n")

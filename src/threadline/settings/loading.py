@@ -28,6 +28,8 @@ EMBEDDED = "sqlite:///"
 
 _NOT_OURS = "THREADLINE_TEST_"
 """Variables of the test suite, which a server that a test starts inherits."""
+_OF_CLIENTS = frozenset({"THREADLINE_URL", "THREADLINE_TOKEN"})
+"""Which server is asked, and by what right: no settings of a store."""
 
 
 def load(
@@ -150,7 +152,8 @@ def _note_twice(file: Path, keys: Iterable[yaml.Node], places: dict[str, str], p
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    names = [name for name in environ if name.startswith(PREFIX) and not name.startswith(_NOT_OURS)]
+    ours = [name for name in environ if name.startswith(PREFIX) and not name.startswith(_NOT_OURS)]
+    names = [name for name in ours if name not in _OF_CLIENTS]
     found = {name.removeprefix(PREFIX).lower(): environ[name] for name in names}
     _check_names(found, ENVIRONMENT, _variable)
     return found

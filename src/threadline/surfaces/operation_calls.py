@@ -121,6 +121,10 @@ def call(operation: Operation, context: Context, values: Mapping[str, Any], *, s
     return operation.run(context, convert(operation, values, strict=strict))
 
 
+STALE_HEADER = "threadline-stale"
+"""The header of HTTP that has the note."""
+
+
 def stale_note(operation: Operation, context: Context) -> str:
     """What an answer relies on that is older than the definitions in force, and what to do; empty: nothing is."""
     stale = context.engine.maintenance.stale() if operation.relies_on else ()

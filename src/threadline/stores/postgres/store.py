@@ -143,10 +143,6 @@ class PostgresStore:
         """See `Store.seen`."""
         return {id.hex(): digest for id, digest in self._ask(_SEEN, (packed_ids(ids),))}
 
-    def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
-        """See `Store.events`."""
-        return self.spans((thread,), span).get(thread, [])
-
     def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
         """See `Store.spans`."""
         check_page(span.limit)

@@ -200,12 +200,6 @@ class SqliteStore:
         with self._reading() as db:
             return self._log.digests(asking(db), ids)
 
-    def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
-        """See `Store.events`."""
-        check_page(span.limit)
-        with self._reading() as db:
-            return self._log.spans(asking(db), (thread,), span).get(thread, [])
-
     def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
         """See `Store.spans`."""
         check_page(span.limit)

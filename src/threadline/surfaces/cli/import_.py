@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event
 from threadline.kernel.time import format_time, system_clock
-from threadline.surfaces.cli.importing import Plan, Summary, import_file, preview
+from threadline.surfaces.cli.importing import Plan, Summary, check_file, import_file, preview
 from threadline.surfaces.cli.printing import counted, json_of, terminal, visible
 from threadline.surfaces.cli.session import Session, store_option, workspace_option
 from threadline.wire.table import parse_mapping
@@ -58,7 +58,9 @@ A mapping (--map shop.yaml) says which column is what; options change single lin
 )
 @click.option("--source", default="import", show_default=True, help="The source of the events.")
 @click.option("--delimiter", default="", metavar="SIGN", help="The delimiter of CSV; default: a comma, for .tsv a tab.")
-@click.option("--dry-run", is_flag=True, help="Show what the first 5 rows would become, and record nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Check every row, show what the first 5 would become, and record nothing."
+)
 @click.option("--again", is_flag=True, help="Read all rows, even those that an earlier run has settled.")
 @store_option
 @workspace_option
@@ -83,6 +85,11 @@ def command(
     plan = Plan(path, mapping, session.settings().workspace, source, delimiter)
     if dry_run:
         _show_preview(session.console, plan)
+        with _bar(path) as advance:
+            summary = check_file(session.composition.catalogue(session.settings()), plan, advance)
+        _show_check(session.console, summary)
+        if summary.futile:
+            raise click.exceptions.Exit(1)
         return
     began = time.monotonic()
     try:
@@ -184,7 +191,24 @@ def _show_preview(console: Console, plan: Plan) -> None:
         console.print(f"row {number}", style="bold")
         shown = _readable(read) if isinstance(read, Event) else {"rejected": read.code, "message": read.message}
         console.print(msgspec.json.format(json_of(shown), indent=2).decode(), markup=False, soft_wrap=True)
+
+
+def _show_check(console: Console, summary: Summary) -> None:
+    console.print(
+        f"All {counted(summary.rows, 'row')} checked: {summary.accepted:,} would be recorded, {summary.rejected:,} "
+        "rejected. Which of them the store has already was not looked at.", highlight=False,
+    )  # fmt: skip
+    _show_problems(console, summary, "")
     console.print("Nothing was recorded.", style="dim")
+
+
+def _show_problems(console: Console, summary: Summary, where: str) -> None:
+    for problem in summary.problems:
+        said = visible(f"  row {problem.row}: {problem.code}: {problem.message}")
+        console.print(said, highlight=False, markup=False)
+    more = summary.rejected + summary.conflicts - len(summary.problems)
+    if more > 0:
+        console.print(f"  … and {more:,} more{where}.", highlight=False)
 
 
 def _readable(event: Event) -> dict[str, Any]:
@@ -203,12 +227,7 @@ def _show(console: Console, summary: Summary, seconds: float) -> None:
         f"{summary.duplicates:,} known already, {summary.conflicts:,} in conflict, {summary.rejected:,} rejected.",
         highlight=False,
     )
-    for problem in summary.problems:
-        said = visible(f"  row {problem.row}: {problem.code}: {problem.message}")
-        console.print(said, highlight=False, markup=False)
-    more = summary.rejected + summary.conflicts - len(summary.problems)
-    if more > 0:
-        console.print(f"  … and {more:,} more; `threadline rejected list` lists them.", highlight=False)
+    _show_problems(console, summary, "; `threadline rejected list` lists them")
 
 
 __all__ = ["command", "declared_mapping"]

@@ -16,13 +16,16 @@ import msgspec
 
 from threadline.capabilities.events.operations.resubmission import ROW_FORM
 from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.gc_deferred import gc_deferred
-from threadline.engine.recording.validation import Checked
-from threadline.kernel.errors import InvalidValue
+from threadline.engine.recording.validation import Checked, RecordRequest, RefusedEvent, Validator, unmet
+from threadline.kernel.errors import EventRejected, InvalidValue
 from threadline.kernel.event import Event, Identifier
+from threadline.kernel.identity import IdentityRules
 from threadline.kernel.ids import short_hash
 from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry, writable
 from threadline.kernel.store import Batch, Key, Put
+from threadline.kernel.time import Clock, system_clock
 from threadline.kernel.typed import prepared
 from threadline.surfaces.cli.import_files import BadRow, RowFile, open_rows
 from threadline.wire.rejection import Rejection
@@ -132,7 +135,9 @@ def import_file(engine: Engine, plan: Plan, *, again: bool = False, advance: Adv
         return summary
     with closing(open_rows(plan.path, plan.delimiter)) as file, gc_deferred():
         written_at = time.monotonic()
-        for batch in _batches(engine, plan, file, summary.skipped):
+        read = _reader(engine.catalogue.rules, plan, file)
+        for batch in _batches(read, engine.clock, file, summary.skipped, plan):
+            batch.checked.extend(engine.recorder.check([event for _, event in batch.events]))
             _record(engine, batch, summary)
             if time.monotonic() - written_at >= CHECKPOINT_SECONDS:
                 _write(engine, key, plan, summary, done=False)
@@ -149,18 +154,43 @@ class _Batch(NamedTuple):
     events: list[tuple[int, Event]]
     """The number of each row that is an event, and the event."""
     checked: list[Checked]
-    """The same events, validated."""
+    """The same events, validated for the engine that records them."""
     entries: list[RejectedEntry]
     problems: list[Problem]
     """Of the other rows: what is kept of each, and why."""
 
 
-def _batches(engine: Engine, plan: Plan, file: RowFile, skip: int) -> Iterator[_Batch]:
+def check_file(catalogue: Catalogue, plan: Plan, advance: Advance | None = None) -> Summary:
+    """What would become of all rows in an empty store. Opens none, and records nothing."""
+    summary, validator = Summary(), Validator(catalogue.rules, catalogue.never_ahead)
+    with closing(open_rows(plan.path, plan.delimiter)) as file:
+        for batch in _batches(_reader(catalogue.rules, plan, file), system_clock, file, 0, plan):
+            for problem in batch.problems:
+                summary.note(*problem)
+            summary.rejected += len(batch.entries)
+            checked = validator.check([RecordRequest(event) for _, event in batch.events], system_clock())
+            for (number, _), each in zip(batch.events, checked, strict=True):
+                error = _refusal(each, catalogue)
+                summary.accepted += error is None
+                summary.rejected += error is not None
+                if error is not None:
+                    summary.note(number, error.code, str(error))
+            if advance is not None:
+                advance(summary, file.done())
+    return summary
+
+
+def _refusal(checked: Checked, catalogue: Catalogue) -> EventRejected | None:
+    if isinstance(checked, RefusedEvent):
+        return checked.error
+    return next(iter(unmet([checked], catalogue.requirements).values()), None)
+
+
+def _batches(read: Read, clock: Clock, file: RowFile, skip: int, plan: Plan) -> Iterator[_Batch]:
     """Rows, many at a time; of a file that turns out to be damaged, all that came before the damage."""
-    read = _reader(engine, plan, file)
     rows, number, damage = file.rows(skip), skip, None
     while damage is None:
-        now = engine.clock()
+        now = clock()
         batch = _Batch([], [], [], [])
         try:
             for number, row in enumerate(islice(rows, BATCH_ROWS), number + 1):  # noqa: B020 — goes on counting
@@ -174,7 +204,6 @@ def _batches(engine: Engine, plan: Plan, file: RowFile, skip: int) -> Iterator[_
             damage = error
         if not batch.events and not batch.entries:
             break
-        batch.checked.extend(engine.recorder.check([event for _, event in batch.events]))
         yield batch
     if damage is not None:
         raise damage
@@ -229,9 +258,9 @@ def _decoder(plan: Plan, file: RowFile) -> RowDecoder:
     )
 
 
-def _reader(engine: Engine, plan: Plan, file: RowFile) -> Read:
+def _reader(rules: IdentityRules, plan: Plan, file: RowFile) -> Read:
     """Reads a row as an event. What names nobody is refused here already, where the number of its row is known."""
-    decode, rules = _decoder(plan, file).decode, engine.catalogue.rules
+    decode = _decoder(plan, file).decode
 
     @lru_cache(NAMES_REMEMBERED)
     def identifies(identifier: Identifier) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import click
+import msgspec
 
+from threadline.capabilities.events.operations.catalogue import CatalogueView
 from threadline.settings import Described, describe, without_secret
 from threadline.surfaces.cli.printing import answer, show
-from threadline.surfaces.cli.session import Session, json_option, store_option
+from threadline.surfaces.cli.session import Session, json_option, store_option, url_option, workspace_option
 from threadline.surfaces.cli.tables import errors_table, operations_table
-from threadline.surfaces.operation_calls import call
+from threadline.surfaces.operation_calls import shown
 
 
 @click.command()
@@ -34,6 +36,8 @@ def settings(session: Session, as_json: bool) -> None:
 
 @click.command()
 @store_option
+@workspace_option
+@url_option
 @json_option
 @click.option("--markdown", is_flag=True, help="Print the tables of the documentation: operations, then codes.")
 @click.pass_obj
@@ -43,33 +47,19 @@ def catalogue(session: Session, as_json: bool, markdown: bool) -> None:
         _refuse_json(as_json)
         click.echo(f"{operations_table(session.composition.operations())}\n{errors_table()}", nl=False)
         return
-    with session.engine(readonly=True) as engine:
-        found = engine.catalogue
-        if as_json:
-            told = call(found.operation("catalogue"), session.context(engine), {}, strict=True)
-            answer(told, session.console, as_json=True)
-            return
-    kinds = found.rules.kinds.values()
+    asked = shown(session.composition.operations(), "cli")["catalogue"]
+    found: CatalogueView = session.run(asked, asked.params())
+    if as_json:
+        answer(found, session.console, as_json=True)
+        return
+    columns = {
+        "projections": ("name", "version", "ordered"), "policies": ("name", "handles"),
+        "operations": ("name", "method", "path", "scope", "summary"),
+        "identifiers": ("name", "priority", "limit", "identifying"),
+    }  # fmt: skip
+    plain = msgspec.to_builtins(found)
     show(
-        {
-            "projections": [
-                {"name": each.name, "version": each.version, "ordered": each.ordered} for each in found.projections
-            ],
-            "policies": [{"name": each.name, "handles": sorted(each.handles or ["any"])} for each in found.policies],
-            "operations": [
-                {
-                    "name": each.name,
-                    "address": f"{each.method} {each.path}",
-                    "scope": each.scope,
-                    "summary": each.summary,
-                }
-                for each in found.operations
-            ],
-            "identifiers": [
-                {"kind": each.name, "priority": each.priority, "limit": each.limit, "identifying": each.identifying}
-                for each in sorted(kinds, key=lambda kind: (kind.priority, kind.name))
-            ],
-        },
+        {part: [{name: each[name] for name in names} for each in plain[part]] for part, names in columns.items()},
         session.console,
     )
 

@@ -17,7 +17,7 @@ from threadline.kernel.errors import InvalidValue, MalformedBody
 from threadline.kernel.operation import Operation
 from threadline.surfaces.cli.printing import answer
 from threadline.surfaces.cli.session import Session, shared_parameters
-from threadline.surfaces.operation_calls import convert, path_names, stale_note
+from threadline.surfaces.operation_calls import convert, path_names
 from threadline.surfaces.row_formats import MEDIA_TYPES, Format, rendered, rows_of
 from threadline.wire.message import read_array
 from threadline.wire.scan import BLANKS
@@ -91,13 +91,7 @@ def render(operation: Operation) -> click.Command:
             params = convert(operation, values, strict=False)
         except InvalidValue as error:
             raise click.UsageError(str(error)) from None
-        with session.engine(readonly=operation.method == "GET") as engine:
-            # The command was made from what ships, before there were definitions: they shape some operations.
-            declared = engine.catalogue.operation(operation.name)
-            result = declared.run(session.context(engine), params)
-            stale = stale_note(declared, session.context(engine))
-        if stale:
-            click.echo(f"Older than the definitions: {stale}.", err=True)
+        result = session.run(operation, params)
         if form in ("csv", "parquet"):
             _write_rows(result, cast(Format, form))
         else:

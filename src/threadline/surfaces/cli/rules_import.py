@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
-import msgspec
 import yaml
 
 from threadline.capabilities.rules.file_import import rules_of_files
-from threadline.surfaces.cli.session import Session, store_option, workspace_option
-from threadline.surfaces.operation_calls import call
+from threadline.surfaces.cli.session import Session, store_option, url_option, workspace_option
+from threadline.surfaces.operation_calls import convert, shown
 
 
 @click.command("import")
@@ -19,6 +17,7 @@ from threadline.surfaces.operation_calls import call
 @click.option("--draft", is_flag=True, help="Write them into the store as drafts, instead of printing definitions.")
 @store_option
 @workspace_option
+@url_option
 @click.pass_obj
 def import_(session: Session, files: tuple[Path, ...], draft: bool) -> None:
     """Make rules of JDM files of GoRules, and of JSON with RuleId, Conditions and Actions.
@@ -34,10 +33,8 @@ def import_(session: Session, files: tuple[Path, ...], draft: bool) -> None:
     if not draft:
         click.echo(yaml.safe_dump({"rules": contents}, sort_keys=False, allow_unicode=True, width=120), nl=False)
         return
-    with session.engine() as engine:
-        write = engine.catalogue.operation("rules_write")
-        for id, content in contents.items():
-            del content["version"]
-            values = {"id": id, "rule": content}
-            said: Any = msgspec.to_builtins(call(write, session.context(engine), values, strict=True))
-            click.echo(f"{id}: version {said['version']} is {said['state']}")
+    write = shown(session.composition.operations(), "cli")["rules_write"]
+    for id, content in contents.items():
+        del content["version"]
+        written = session.run(write, convert(write, {"id": id, "rule": content}, strict=True))
+        click.echo(f"{id}: version {written.version} is {written.state}")

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import msgspec
 from rich.console import Console
 
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
+from threadline.kernel.errors import StoreBusy
+from threadline.kernel.operation import Operation
 from threadline.settings import Settings
 from threadline.surfaces.cli.printing import terminal
 from threadline.surfaces.composition import Composition
 from threadline.surfaces.definition_checks import settings_in_force
+from threadline.surfaces.operation_calls import stale_note
+from threadline.surfaces.python.call import call_of
+
+if TYPE_CHECKING:
+    from threadline.surfaces.python.client import Client
 
 PIPED_COLUMNS = 120
 SOURCE = "cli"
@@ -42,6 +53,43 @@ class Session:
     """Settings from the command line: they beat the environment and `threadline.yaml`."""
     console: Console = field(default_factory=_console)
     traceback: bool = False
+    url: str = ""
+    """The server that is asked, where the command line names one."""
+
+    def client(self) -> Client | None:
+        """The server to ask; None where the store is opened here. ``--file`` wins over THREADLINE_URL."""
+        url = self.url or ("" if "store" in self.given else os.environ.get("THREADLINE_URL", ""))
+        if not url:
+            return None
+        from threadline.surfaces.python.client import Client
+
+        return Client(url, os.environ.get("THREADLINE_TOKEN", "") or _token_of(url))
+
+    def run(self, operation: Operation, params: Any) -> Any:
+        """The answer of an operation, from the server or from the store."""
+        client = self.client()
+        if client is not None:
+            with client:
+                # What could not be read as an event has the outcome of its own there too.
+                return client.call(call_of(operation), msgspec.to_builtins(params, enc_hook=str))
+        try:
+            with self.engine(readonly=operation.method == "GET") as engine:
+                # It was found among what ships, before there were definitions: they shape some operations.
+                declared = engine.catalogue.operation(operation.name)
+                result = declared.run(self.context(engine), params)
+                if stale := stale_note(declared, self.context(engine)):
+                    click.echo(f"Older than the definitions: {stale}.", err=True)
+                return result
+        except StoreBusy as error:
+            raise StoreBusy(str(error), hint=self.beside_a_server()) from None
+
+    def beside_a_server(self) -> str:
+        """What can be done where another process has the store."""
+        settings = self.settings()
+        return (
+            f"If it is a server, ask it: add --url http://{settings.host}:{settings.port} and set THREADLINE_TOKEN. "
+            "Otherwise stop it first; what only reads can work beside it."
+        )
 
     def settings(self) -> Settings:
         """The settings in force. Raises `InvalidSetting`, and `InvalidDefinition` with all that is wrong in files."""
@@ -76,9 +124,23 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the an
 """Adds ``--json`` to a command."""
 
 
-def shared_parameters() -> list[click.Option]:
-    """All three as parameters, for commands that are made and not written."""
+def url_option(command: Decorated) -> Decorated:
+    """Add ``--url`` to a command, likewise."""
 
+    def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            context.find_root().obj.url = value
+
+    return click.option(
+        "--url", metavar="URL", expose_value=False, callback=keep,
+        help="Ask this server instead of a store; default: THREADLINE_URL. THREADLINE_TOKEN is its token.",
+    )(command)  # fmt: skip
+
+
+def shared_parameters() -> list[click.Option]:
+    """All of them as parameters, for commands that are made and not written."""
+
+    @url_option
     @workspace_option
     @store_option
     @json_option
@@ -93,3 +155,11 @@ def _option(setting: str, *names: str, **attributes: Any) -> Callable[[Decorated
             context.find_root().obj.given[setting] = value
 
     return click.option(*names, expose_value=False, callback=keep, **attributes)
+
+
+def _token_of(url: str) -> str:
+    """The token that the system's keyring has for a server: ``keyring set threadline URL`` puts it there."""
+    if find_spec("keyring") is None:
+        return ""
+    keyring = import_module("keyring")
+    return keyring.get_password("threadline", url) or ""

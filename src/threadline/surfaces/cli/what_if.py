@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
@@ -23,9 +24,14 @@ from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.store import Key
 from threadline.surfaces.cli.printing import counted, json_of, terminal, visible
-from threadline.surfaces.cli.session import Session, json_option, store_option, workspace_option
+from threadline.surfaces.cli.session import Session, json_option, store_option, url_option, workspace_option
+from threadline.surfaces.python import calls
+
+if TYPE_CHECKING:
+    from threadline.surfaces.python.client import Client
 
 INTERRUPTED = 130
+LOOK_SECONDS = 0.2
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -50,6 +56,7 @@ def trial_options(command: Command) -> Command:
         json_option,
         store_option,
         workspace_option,
+        url_option,
     )  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -87,6 +94,18 @@ def try_out(session: Session, given: dict[str, Any]) -> None:
         asked = msgspec.convert(names, Asked, strict=False)
     except msgspec.ValidationError as error:
         raise click.UsageError(str(error)) from None
+    client = session.client()
+    found = _here(session, asked, given) if client is None else _there(client, asked, given)
+    if given["as_json"]:
+        click.echo(json_of(found))
+    else:
+        _print(session.console, found)
+    share = found.changed / max(found.decisions, 1)
+    if given["changed_max"] is not None and (found.errors or found.failed or share > given["changed_max"]):
+        raise click.exceptions.Exit(1)
+
+
+def _here(session: Session, asked: Asked, given: dict[str, Any]) -> WhatIfView:
     with session.engine(readonly=not given["save"]) as engine:
         context = session.context(engine)
         shown = _run(engine, context, asked, given["checkpoint"])
@@ -96,13 +115,22 @@ def try_out(session: Session, given: dict[str, Any]) -> None:
         if given["save"]:
             keep(context, trying, given["note"])
             found.saved = True
-    if given["as_json"]:
-        click.echo(json_of(found))
-    else:
-        _print(session.console, found)
-    share = found.changed / max(found.decisions, 1)
-    if given["changed_max"] is not None and (found.errors or found.failed or share > given["changed_max"]):
-        raise click.exceptions.Exit(1)
+    return found
+
+
+def _there(client: Client, asked: Asked, given: dict[str, Any]) -> WhatIfView:
+    """The same by a server, which goes on with it when this ends."""
+    if given["checkpoint"] is not None:
+        raise click.UsageError("--checkpoint is for a store that is opened here; a server resumes a what-if by its id")
+    with client:
+        values = {**msgspec.to_builtins(asked), "save": given["save"], "note": given["note"]}
+        found = client.call(calls.WHAT_IF_RUN, values)
+        while found.state == "running":
+            time.sleep(LOOK_SECONDS)
+            found = client.what_if.status(found.id)
+    if found.state != "done":
+        raise InvalidValue(f"what-if {found.id} is {found.state}{f': {found.problem}' if found.problem else ''}")
+    return found
 
 
 def _run(engine: Engine, context: Context, asked: Asked, file: Path | None) -> tuple[Simulation, WhatIfView] | None:

@@ -15,11 +15,10 @@ from threadline.surfaces.http.health import Status, Version, package_version
 from threadline.surfaces.http.ingest import Outcome
 from threadline.surfaces.http.openapi_appaction import APPACTION_PATHS, APPACTION_TYPES, allow_null
 from threadline.surfaces.http.openapi_ingest import INGEST_PATHS
-from threadline.surfaces.http.operations import STALE_HEADER
 from threadline.surfaces.http.problem import MEDIA_TYPE, Problem
 from threadline.surfaces.http.public import public_paths
 from threadline.surfaces.http.whatif import PATH as PROGRESS_PATH
-from threadline.surfaces.operation_calls import path_names
+from threadline.surfaces.operation_calls import STALE_HEADER, path_names
 from threadline.surfaces.row_formats import MEDIA_TYPES, rows_of
 
 _REF = "#/components/schemas/{name}"

@@ -205,6 +205,12 @@ class Definitions:
         """Show how the definitions in force differ from those that everybody was last brought up to."""
         return await self._call(calls.DEFINITIONS_CHANGES, {})
 
+    async def reload(
+        self,
+    ) -> definitions_applying.ChangesResult:
+        """Put the definition files, as they are now, in force in a running server; all of them or none."""
+        return await self._call(calls.DEFINITIONS_RELOAD, {})
+
     async def schema(
         self,
     ) -> dict[str, Any]:
@@ -638,7 +644,7 @@ class Memory:
         type: Literal["fact", "preference", "interest", "purchase", "support", "behavioral", "campaign", "form"],
         key: str,
         value: Any,
-        source: str = "user_declared",
+        source: Literal["user_declared", "system_computed", "agent_inferred"] = "user_declared",
         confidence: float | None = None,
         expires_at: Moment | None = None,
         derived_from: Many[str] = (),
@@ -651,7 +657,7 @@ class Memory:
         id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
         key: The fact's key, e.g. last_transaction.
         value: Anything but null, of at most 400 bytes.
-        source: user_declared, system_computed or agent_inferred.
+        source: Who says so; what events say is derived from them.
         confidence: How sure; not for user_declared. Capped at the maximum of its source.
         expires_at: The instant from which the fact is gone.
         derived_from: Facts as type/key.
@@ -1464,8 +1470,8 @@ class Streaks:
         self,
         id: str,
         *,
-        start: str = "",
-        stop: str = "",
+        start: str | None = None,
+        stop: str | None = None,
     ) -> streaks_operations.DaysResult:
         """List the local days on which a person was active, with what was done and earned.
 
@@ -1646,7 +1652,7 @@ class WhatIf:
         historical: Literal["all", "by_set"] = "all",
         start: Moment | None = None,
         stop: Moment | None = None,
-        since: str = "",
+        since: str | None = None,
         people: Many[str] = (),
         types: Many[str] = (),
         samples: int = 20,
@@ -1717,34 +1723,35 @@ class Operations:
     """Every operation: those of a group by its name, and those that are in none."""
 
     def __init__(self) -> None:
-        self.decisions = Decisions(self._call)
-        self.definitions = Definitions(self._call)
-        self.events = Events(self._call)
-        self.features = Features(self._call)
-        self.interests = Interests(self._call)
-        self.keys = Keys(self._call)
-        self.leaderboards = Leaderboards(self._call)
-        self.memory = Memory(self._call)
-        self.messages = Messages(self._call)
-        self.people = People(self._call)
-        self.points = Points(self._call)
-        self.quarantine = Quarantine(self._call)
-        self.rejected = Rejected(self._call)
-        self.rule_sets = RuleSets(self._call)
-        self.rules = Rules(self._call)
-        self.segments = Segments(self._call)
-        self.streaks = Streaks(self._call)
-        self.webhooks = Webhooks(self._call)
-        self.what_if = WhatIf(self._call)
+        self.decisions = Decisions(self.call)
+        self.definitions = Definitions(self.call)
+        self.events = Events(self.call)
+        self.features = Features(self.call)
+        self.interests = Interests(self.call)
+        self.keys = Keys(self.call)
+        self.leaderboards = Leaderboards(self.call)
+        self.memory = Memory(self.call)
+        self.messages = Messages(self.call)
+        self.people = People(self.call)
+        self.points = Points(self.call)
+        self.quarantine = Quarantine(self.call)
+        self.rejected = Rejected(self.call)
+        self.rule_sets = RuleSets(self.call)
+        self.rules = Rules(self.call)
+        self.segments = Segments(self.call)
+        self.streaks = Streaks(self.call)
+        self.webhooks = Webhooks(self.call)
+        self.what_if = WhatIf(self.call)
 
-    def _call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Awaitable[Answer]:
+    def call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Awaitable[Answer]:
+        """Carry out one operation, as every method here does."""
         raise NotImplementedError
 
     async def catalogue(
         self,
     ) -> events_operations_catalogue.CatalogueView:
         """List the projections, policies, operations and kinds of identifiers in force."""
-        return await self._call(calls.CATALOGUE, {})
+        return await self.call(calls.CATALOGUE, {})
 
     async def person(
         self,
@@ -1761,4 +1768,4 @@ class Operations:
         id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
         timeline: How many of the newest events to show.
         """
-        return await self._call(calls.PERSON, {"as_of": as_of, "id": id, "timeline": timeline})
+        return await self.call(calls.PERSON, {"as_of": as_of, "id": id, "timeline": timeline})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,6 +11,8 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 import msgspec
 
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.operation import Operation
+from threadline.surfaces.operation_calls import field_names
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
@@ -17,6 +20,16 @@ Many: TypeAlias = list[Item] | tuple[Item, ...]
 """Several values of one parameter."""
 Moment: TypeAlias = datetime | str
 """A time: an aware datetime or RFC 3339 text."""
+
+
+class StaleAnswer(UserWarning):
+    """An answer goes by what is older than the definitions; the message says by what, and what to do."""
+
+
+def warn_if_stale(call: Call[Any], note: str) -> None:
+    """Warn whoever called the method that made this call."""
+    if note:
+        warnings.warn(f"{call.name}: older than the definitions: {note}", StaleAnswer, stacklevel=4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +56,23 @@ class Call(Generic[Answer]):
             return False
         default = self.defaults[name]
         return value is None or value is default or (type(value) is type(default) and bool(value == default))
+
+
+def call_of(operation: Operation) -> Call[Any]:
+    """The call of an operation that is known at run time only."""
+    fields = [field for field in msgspec.structs.fields(operation.params) if not field.required]
+    defaults = {
+        each.encode_name: each.default if each.default_factory is msgspec.NODEFAULT else each.default_factory()
+        for each in fields
+    }
+    repeatable = is_repeatable(operation)
+    return Call(operation.name, operation.method, operation.path, operation.result, defaults, repeatable)
+
+
+def is_repeatable(operation: Operation) -> bool:
+    """Whether calling it twice changes nothing that calling it once does not."""
+    # What names its request is done once; see `threadline.capabilities.events.requests`.
+    return operation.method != "POST" or "request" in field_names(operation)
 
 
 class Caller(Protocol):

@@ -17,8 +17,9 @@ except ImportError as error:  # pragma: no cover — the tests have it
 
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.event import Receipt
+from threadline.surfaces.operation_calls import STALE_HEADER
 from threadline.surfaces.python import async_operations, exchange, operations
-from threadline.surfaces.python.call import Answer, Call
+from threadline.surfaces.python.call import Answer, Call, warn_if_stale
 from threadline.surfaces.python.exchange import Lost, Request, Response
 from threadline.surfaces.python.recording import AsyncRecording, Recording
 
@@ -49,7 +50,7 @@ class Client(operations.Operations, Recording):
 
         A mapping has the fields of docs/events.md. An event without a ``key`` gets one, under which it is sent again.
         """
-        return [each for batch in exchange.batches(events) for each in self._call(exchange.RECORD, batch).receipts]
+        return [each for batch in exchange.batches(events) for each in self.call(exchange.RECORD, batch).receipts]
 
     def close(self) -> None:
         """Close the connections."""
@@ -63,13 +64,16 @@ class Client(operations.Operations, Recording):
     ) -> None:
         self.close()
 
-    def _call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer:
+    def call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer:
+        """Carry out one operation on the server."""
         request = exchange.request_of(call, values)
         for attempt in count(1):
             outcome = self._send(request)
             pause = exchange.pause(call, attempt, self._attempts, outcome)
             if pause is None:
-                return _answer(call, outcome, self.url)
+                answer = _answer(call, outcome, self.url)
+                warn_if_stale(call, _stale(outcome))
+                return answer
             time.sleep(pause)
         raise AssertionError
 
@@ -95,7 +99,7 @@ class AsyncClient(async_operations.Operations, AsyncRecording):
 
     async def record(self, events: Iterable[Mapping[str, Any]]) -> list[Receipt]:
         """Record events; see `Client.record`."""
-        answers = [await self._call(exchange.RECORD, batch) for batch in exchange.batches(events)]
+        answers = [await self.call(exchange.RECORD, batch) for batch in exchange.batches(events)]
         return [each for answer in answers for each in answer.receipts]
 
     async def close(self) -> None:
@@ -110,13 +114,16 @@ class AsyncClient(async_operations.Operations, AsyncRecording):
     ) -> None:
         await self.close()
 
-    async def _call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer:
+    async def call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer:
+        """Carry out one operation on the server."""
         request = exchange.request_of(call, values)
         for attempt in count(1):
             outcome = await self._send(request)
             pause = exchange.pause(call, attempt, self._attempts, outcome)
             if pause is None:
-                return _answer(call, outcome, self.url)
+                answer = _answer(call, outcome, self.url)
+                warn_if_stale(call, _stale(outcome))
+                return answer
             await asyncio.sleep(pause)
         raise AssertionError
 
@@ -144,6 +151,10 @@ def _headers(token: str) -> dict[str, str]:
 def _lost(error: httpx.TransportError) -> Lost:
     never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
     return Lost(str(error) or type(error).__name__, sent=not never_sent)
+
+
+def _stale(outcome: Response | Lost) -> str:
+    return "" if isinstance(outcome, Lost) else outcome.headers.get(STALE_HEADER, "")
 
 
 def _answer(call: Call[Answer], outcome: Response | Lost, url: str) -> Answer:

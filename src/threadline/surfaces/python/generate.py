@@ -19,7 +19,8 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.events.forms import Time
 from threadline.engine.folding.catalogue import discover
 from threadline.kernel.operation import Operation
-from threadline.surfaces.operation_calls import field_names, path_names, shown
+from threadline.surfaces.operation_calls import path_names, shown
+from threadline.surfaces.python.call import is_repeatable
 
 FOLDER = Path(__file__).parent
 HANDMADE = frozenset({"record"})
@@ -51,14 +52,9 @@ def _calls(operations: Iterable[Operation]) -> str:
         answer = types.answer(each.result)
         lines.append(
             f"{each.name.upper()}: Call[{answer}] = Call({each.name!r}, {each.method!r}, {each.path!r}, {answer}, "
-            f"{{{written}}}{'' if _is_repeatable(each) else ', repeatable=False'})"
+            f"{{{written}}}{'' if is_repeatable(each) else ', repeatable=False'})"
         )
     return _module(f"The operations that Python calls, by name. {_NOTE}", types, ["Call"], lines)
-
-
-def _is_repeatable(operation: Operation) -> bool:
-    # What names its request is done once; see `threadline.capabilities.events.requests`.
-    return operation.method != "POST" or "request" in field_names(operation)
 
 
 def _methods(operations: Iterable[Operation], *, asynchronous: bool) -> str:
@@ -73,7 +69,7 @@ def _methods(operations: Iterable[Operation], *, asynchronous: bool) -> str:
             root = methods
             continue
         name = "".join(part.capitalize() for part in group.name.split("_"))
-        groups.append(f"        self.{group.name} = {name}(self._call)")
+        groups.append(f"        self.{group.name} = {name}(self.call)")
         lines += [
             f"class {name}:", f'    """{group.summary}"""', "",
             f"    def __init__(self, call: {prefix}Caller) -> None:", "        self._call = call", *methods, "", "",
@@ -82,7 +78,8 @@ def _methods(operations: Iterable[Operation], *, asynchronous: bool) -> str:
     lines += [
         "class Operations:", '    """Every operation: those of a group by its name, and those that are in none."""', "",
         "    def __init__(self) -> None:", *groups, "",
-        f"    def _call(self, call: Call[Answer], values: Mapping[str, Any], /) -> {answer}:",
+        f"    def call(self, call: Call[Answer], values: Mapping[str, Any], /) -> {answer}:",
+        '        """Carry out one operation, as every method here does."""',
         "        raise NotImplementedError", *root,
     ]  # fmt: skip
     about = f"A method for each operation{', to be awaited' if asynchronous else ''}. {_NOTE}"
@@ -105,7 +102,8 @@ def _method(operation: Operation, types: _Types, asynchronous: bool) -> Iterator
     yield f"    ) -> {types.answer(operation.result)}:"
     yield from _documented(operation)
     values = ", ".join(f"{name!r}: {name}" for name, _, _ in parameters)
-    yield f"        return {'await ' if asynchronous else ''}self._call(calls.{operation.name.upper()}, {{{values}}})"
+    caller = f"{'await ' if asynchronous else ''}self.{'call' if operation.group is None else '_call'}"
+    yield f"        return {caller}(calls.{operation.name.upper()}, {{{values}}})"
 
 
 def _documented(operation: Operation) -> Iterator[str]:
