@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from threadline.kernel.policy import Policy as Policy
     from threadline.kernel.projection import Projection as Projection
     from threadline.settings import Settings as Settings
+    from threadline.surfaces.python.call import StaleAnswer as StaleAnswer
     from threadline.surfaces.python.client import AsyncClient as AsyncClient
     from threadline.surfaces.python.client import Client as Client
     from threadline.surfaces.python.embedded import Threadline as Threadline
@@ -59,6 +60,7 @@ _HOMES = {
     "Receipt": "threadline.kernel.event",
     "Recorded": "threadline.kernel.event",
     "Settings": "threadline.settings",
+    "StaleAnswer": "threadline.surfaces.python.call",
     "StoreBusy": "threadline.kernel.errors",
     "StoreDamaged": "threadline.kernel.errors",
     "StoreFull": "threadline.kernel.errors",
@@ -94,6 +96,7 @@ __all__ = [
     "Receipt",
     "Recorded",
     "Settings",
+    "StaleAnswer",
     "StoreBusy",
     "StoreDamaged",
     "StoreFull",

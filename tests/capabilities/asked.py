@@ -14,6 +14,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.time import SECOND, format_time
 from threadline.stores.memory import MemoryStore
+from threadline.surfaces.operation_calls import call
 
 STARTS_AT = 1_767_225_600 * SECOND
 """2026-01-01T00:00:00Z."""
@@ -46,7 +47,7 @@ class Asked:
         self.now += 1
         declared = self.operations[operation]
         context = Context(self.engine, workspace, self.now, source)
-        result = declared.run(context, msgspec.convert(params, declared.params))
+        result = call(declared, context, params, strict=True)
         # A result must be of the type that the documentation promises.
         return msgspec.to_builtins(msgspec.convert(msgspec.to_builtins(result), declared.result))
 

@@ -13,6 +13,7 @@ from threadline.engine.context import Context
 from threadline.kernel.errors import Conflict, InvalidValue, LimitExceeded, NotFound
 from threadline.kernel.limits import FACT_VALUE_BYTES_MAX
 from threadline.kernel.time import DAY, HOUR, format_time
+from threadline.surfaces.operation_calls import call
 
 ADA = "user_id:ada"
 
@@ -30,7 +31,7 @@ def remember(shop: Asked, key: str, value: Any, by: str = "user_declared", who: 
     operation = shop.operations["memory_remember"]
     params = {"id": who, "type": "fact", "key": key, "value": value, "source": by, **more}
     context = Context(shop.engine, "default", shop.now, "shop")
-    return msgspec.to_builtins(operation.run(context, msgspec.convert(params, operation.params)))
+    return msgspec.to_builtins(call(operation, context, params, strict=True))
 
 
 def known(shop: Asked, **params: Any) -> dict[str, Any]:
@@ -155,7 +156,7 @@ def test_what_cannot_be_kept_is_refused_and_said(shop: Asked) -> None:
     ):
         with pytest.raises(error):
             remember(shop, "city", value)
-    with pytest.raises(InvalidValue, match="source must be one of"):
+    with pytest.raises(InvalidValue, match="source: invalid enum"):
         remember(shop, "city", "Rome", by="event_derived")
     with pytest.raises(InvalidValue, match="leave out `confidence`"):
         remember(shop, "city", "Rome", confidence=0.5)

@@ -156,7 +156,7 @@ def test_a_dismissed_entry_is_settled_and_keeps_everything_else() -> None:
 def test_only_one_of_two_forms_of_a_correction_is_taken() -> None:
     asked = Asked()
     event = {"type": "page", "identifiers": {"user_id": "ada"}}
-    with pytest.raises(InvalidValue, match="not both"):
+    with pytest.raises(InvalidValue, match="at most one of `event` and `payload`"):
         asked.ask("rejected_resubmit", id=rejected_id(asked), event=event, payload={})
 
 

@@ -50,7 +50,8 @@ def test_parameters_of_a_query_are_plain(operation: Operation) -> None:
 @every
 def test_the_example_is_a_call_that_can_be_made(operation: Operation) -> None:
     if operation.example is not None:
-        assert msgspec.convert(msgspec.to_builtins(operation.example), operation.params) == operation.example
+        plain = msgspec.to_builtins(operation.example)
+        assert msgspec.to_builtins(msgspec.convert(plain, operation.params)) == plain
 
 
 @every

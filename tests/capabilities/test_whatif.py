@@ -234,11 +234,11 @@ def test_a_history_that_cannot_be_lived_fails_alone(shop: Tried, monkeypatch: py
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        ({}, InvalidValue, "give a `rule` with its `version` or `content`, or `definitions`"),
+        ({}, InvalidValue, "give one of `rule` and `definitions`"),
         ({"rule": "good"}, InvalidValue, "name the `version`"),
-        ({"definitions": "rules: {}", "version": 2}, InvalidValue, "are of a `rule`"),
+        ({"definitions": "rules: {}", "version": 2}, InvalidValue, "`version` needs `rule`"),
         ({"rule": "good", "version": 7}, NotFound, "no version 7"),
-        ({"rule": "good", "version": 1, "start": "2020-01-01", "since": "3d"}, InvalidValue, "not both"),
+        ({"rule": "good", "version": 1, "start": "2020-01-01", "since": "3d"}, InvalidValue, "one of `start`"),
         ({"rule": "good", "version": 1, "stop": "2099-01-01"}, InvalidValue, "stop is in the future"),
         ({"rule": "good", "version": 1, "since": "soon"}, InvalidValue, "is not a duration"),
         ({"rule": "other", "content": rule(1)}, InvalidValue, "no rule set names the rule 'other'"),

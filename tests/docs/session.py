@@ -26,6 +26,8 @@ POSTGRES_IN_DOCS = "postgresql://localhost/threadline"
 """The database that the pages name; an empty one of a real server takes its place."""
 DYNAMODB_IN_DOCS = "dynamodb://people?region=eu-central-1&endpoint=http://localhost:8000"
 """The table that the pages name; one of a stand-in takes its place."""
+WITHOUT_EXTRAS = {"docs/start.md"}
+"""Pages whose readers have installed the package alone."""
 COMMAND_SECONDS_MAX = 60
 START_SECONDS_MAX = 60
 
@@ -44,6 +46,9 @@ class Session:
         self.port = str(free_port())
         binaries = Path(sys.executable).parent
         self.environment = {**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}", "NO_COLOR": "1", "COLUMNS": "120"}
+        if page in WITHOUT_EXTRAS:
+            paths = [str(Path(__file__).parent / "without_extras"), os.environ.get("PYTHONPATH", "")]
+            self.environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
 
     def run(self, snippet: Snippet) -> None:
         """Run one snippet; raises whatever is wrong with it. Of data formats it checks that they can be read."""

@@ -109,12 +109,6 @@ class CountingStore:
         self.gets += 1
         return self.store.get(keys)
 
-    def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
-        """As the store."""
-        found = self.store.events(thread, span)
-        self.entries += len(found)
-        return found
-
     def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
         """As the store."""
         return self._counted(self.store.spans(threads, span))

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from tests.servers.dynamodb import ministack
 from tests.stores.dynamodb_stage import Answer, Before, Opening, ids, opening, spy, told
 from threadline.kernel.errors import StoreDamaged, Unavailable
-from threadline.kernel.store import Batch, Check, Delete, Key, Put, Store
+from threadline.kernel.store import Batch, Check, Delete, Key, Put, Store, thread_page
 from threadline.testing.store_cases import KEY, OTHER_THREAD, THREAD, entry, put, record, verdicts
 from threadline.testing.store_laws import StoreLaws
 from threadline.testing.store_scripts import SCRIPTS, assert_the_same_as_in_memory
@@ -168,7 +168,7 @@ def test_everything_a_decision_depends_on_is_read_consistently(stores: Opening) 
     spy(store).requests.clear()
     store.get([KEY])
     store.seen([entry(1).id])
-    store.events(THREAD)
+    thread_page(store, THREAD)
     store.query(KEY.table, KEY.partition)
     store.scan(KEY.table)
     store.feed()

@@ -14,7 +14,7 @@ import pytest
 
 from tests.stores.sqlite_stage import FILE, python, store
 from threadline.kernel.errors import InvalidSetting, StoreBusy, StoreDamaged, Unavailable
-from threadline.kernel.store import Batch, Key, Span, Store, feed_pages
+from threadline.kernel.store import Batch, Key, Span, Store, feed_pages, thread_page
 from threadline.stores.sqlite import rows as sqlite_rows
 from threadline.stores.sqlite.file import refuse_network
 from threadline.stores.sqlite.store import SqliteStore
@@ -261,19 +261,19 @@ def test_readers_see_every_commit_while_the_index_moves(tmp_path: Path, readonly
     def look() -> None:
         # Each question is asked after the answer to the one before, so each must see at least as much.
         known = reader.stats()["log_entries"]
-        events = reader.events("aa" * 16, Span(limit=1_000))
+        events = thread_page(reader, "aa" * 16, Span(limit=1_000))
         assert [one.sequence for one in events] == list(range(len(events), 0, -1))
         assert len(events) >= known
         ids = [f"{number:032x}" for number in range(1, len(events) + 1)]
         assert reader.seen(ids) == {one.id: one.digest for one in events}
         assert len(reader.find(ids)) == len(events)
-        newest = reader.events("aa" * 16, Span(limit=2))
+        newest = thread_page(reader, "aa" * 16, Span(limit=2))
         assert newest[0].sequence >= len(events)
         counts.append(len(events))
 
     at_once(write, read, read)
     assert len(set(counts)) > 5
-    assert len(reader.events("aa" * 16)) == 901
+    assert len(thread_page(reader, "aa" * 16)) == 901
     assert store.stats()["indexed_entries"] > 800
     assert len(reader._log._tail.view().generations) < 10
     if readonly:
@@ -290,9 +290,9 @@ def test_an_interrupted_commit_is_caught_up_with(store: SqliteStore, monkeypatch
         patch.setattr("threadline.stores.sqlite.log.EventLog.published", interrupt)
         with pytest.raises(KeyboardInterrupt):
             record(store, entry(1), entry(2))
-    assert [page.entry for page in store.feed()] == store.events("aa" * 16) == [entry(1), entry(2)]
+    assert [page.entry for page in store.feed()] == thread_page(store, "aa" * 16) == [entry(1), entry(2)]
     assert store.commit([Batch([entry(2)]), Batch([entry(3)])])[0] == ("event_exists", entry(2).id)
-    assert [one.sequence for one in store.events("aa" * 16)] == [1, 2, 3]
+    assert [one.sequence for one in thread_page(store, "aa" * 16)] == [1, 2, 3]
 
 
 # --- many threads, many names ---------------------------------------------------------------------------
@@ -336,4 +336,4 @@ def test_more_event_types_than_are_cached_are_all_kept(store: SqliteStore, monke
     record(store, *entries)
     store.commit([Batch(entries[:0]), *[Batch([one._replace(id=f"{n:032x}")]) for n, one in enumerate(entries, 500)]])
     assert [page.entry.type for page in store.feed()] == [one.type for one in entries] * 2
-    assert [one.sequence for one in store.events("aa" * 16) if one.type == "type7"] == [7, 7, 42, 42]
+    assert [one.sequence for one in thread_page(store, "aa" * 16) if one.type == "type7"] == [7, 7, 42, 42]

@@ -14,13 +14,14 @@ from tests.surfaces.cli_stage import call, composed
 from threadline.app import catalogue
 from threadline.engine.engine import Engine
 from threadline.engine.maintenance.rebuild import refold_everybody
-from threadline.kernel.errors import Unavailable
+from threadline.kernel.errors import InvalidValue, Unavailable
 from threadline.kernel.store import Batch, Refusal
 from threadline.kernel.time import system_clock
 from threadline.stores.memory import MemoryStore
 
 __all__ = ["call", "composed"]
 
+SHIPPED = catalogue()
 DEFINITIONS = """
 features: {clicks: {aggregate: count, events: click}}
 segments: {clickers: {when: {field: features.clicks, greater_than: 1}}}
@@ -67,6 +68,11 @@ def test_answers_say_what_is_older_than_the_definitions_until_they_are_applied(c
     assert "Older than the definitions: people;" in call("features", "top", "clicks").err
     assert "Older than the definitions: people, segments;" in call("segments", "members", "clickers").err
     assert "run `threadline apply`" in " ".join(call("doctor").out.split())
+    with (
+        threadline.open(clicked, readonly=True) as tl,
+        pytest.warns(threadline.StaleAnswer, match="features_top: older than"),
+    ):
+        tl.features.top("clicks")
     assert call("apply").code == 0
     for command in (
         ("features", "top", "clicks"),
@@ -137,7 +143,7 @@ def test_apply_killed_before_any_commit_and_begun_again_ends_as_one_run(tmp_path
     new = catalogue([tmp_path])
     for commits in range(1_000):
         store = Killed()
-        old = Engine(store, catalogue(), system_clock)
+        old = Engine(store, SHIPPED, system_clock)
         with threadline.Threadline(old) as tl:
             for number in range(3):
                 for _ in range(number + 1):
@@ -157,3 +163,38 @@ def test_apply_killed_before_any_commit_and_begun_again_ends_as_one_run(tmp_path
         if survived:
             break
     assert 5 < commits < 999, "it was killed before each of its commits"
+
+
+def test_a_cursor_of_other_definitions_begins_again(tmp_path: Path) -> None:
+    definitions = tmp_path / "threadline.yaml"
+    store = MemoryStore()
+    with_people = threadline.Threadline(Engine(store, SHIPPED, system_clock))
+    for number in range(3):
+        with_people.track(f"u{number}", "click")
+    definitions.write_text(DEFINITIONS)
+    cursor = Engine(store, catalogue([tmp_path]), system_clock).maintenance.advance("", 2).next
+    definitions.write_text(DEFINITIONS.replace("count", "any"))
+    changed = Engine(store, catalogue([tmp_path]), system_clock)
+    while cursor:
+        cursor = changed.maintenance.advance(cursor, 2).next
+    assert up_to_date(changed)["differing"] == ((), 0, ())
+    with pytest.raises(InvalidValue, match="is not a cursor"):
+        changed.maintenance.advance("nonsense", 2)
+
+
+def test_a_section_of_very_many_names_is_known_as_a_whole(tmp_path: Path) -> None:
+    def engine(count: int) -> Engine:
+        lines = [f"  r{number}: {{conditions: {{field: tags, exists: true}}}}" for number in range(count)]
+        (tmp_path / "threadline.yaml").write_text("\n".join(["rules:", *lines, ""]))
+        return Engine(store, catalogue([tmp_path]), system_clock)
+
+    store = MemoryStore()
+    assert engine(2).maintenance.changes() == []
+    threadline.Threadline(engine(3)).track("u", "click")
+    changes = [tuple(each) for each in engine(4).maintenance.changes()]
+    assert changes == [("added", "rules", "r3")]
+    many = engine(1_001)
+    assert [tuple(each) for each in many.maintenance.changes()] == [("changed", "rules", "")]
+    apply_all(many)
+    assert engine(1_001).maintenance.changes() == []
+    assert [tuple(each) for each in engine(1_002).maintenance.changes()] == [("changed", "rules", "")]

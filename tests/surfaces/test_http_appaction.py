@@ -222,4 +222,4 @@ def test_a_verified_address_names_the_user_too(ux: TestClient, engine: Engine, c
 def test_a_token_that_names_nobody_records_nothing(ux: TestClient, clock: Clock) -> None:
     answer = ux.post(USER, json=ACTION, headers=as_user(clock, "null"))
     assert answer.status_code == 400
-    assert "no_identifier" in answer.json()["detail"]
+    assert answer.json()["code"] == "no_identifier"

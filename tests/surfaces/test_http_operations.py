@@ -78,13 +78,54 @@ def test_what_is_wrong_is_told_as_a_problem(
     answer = client.request(method, path, content=body, headers=keys.bearer("admin"))
     assert (answer.status_code, answer.headers["content-type"]) == (status, PROBLEM), answer.text
     told = answer.json()
-    assert set(told) - {"hint"} == FIELDS
+    assert set(told) - {"hint", "param"} == FIELDS
     assert (told["status"], told["code"]) == (status, code)
     assert detail in told["detail"]
     assert told["instance"] == path.split("?", maxsplit=1)[0]
-    assert f'id="{told["type"].partition("#")[2]}"' in client.get("/docs").text
+    page, _, place = told["type"].partition("#")
+    assert page == "http://testserver/docs"
+    assert f'id="{place}"' in client.get(page).text
     if status == 405:
         assert answer.headers["allow"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "param"),
+    [
+        ("GET", "/v1/people?limit=x", None, "limit"),
+        ("GET", "/v1/people?limti=1", None, "limti"),
+        ("GET", "/v1/people?cursor=%C2%84", None, "cursor"),
+        ("GET", "/v1/people?tag=a&group=b", None, "group"),
+        ("GET", "/v1/people/user_id:1/events?start=yesterday", None, "start"),
+        ("GET", "/v1/people/user_id:1/events?stop=", None, "stop"),
+        ("GET", "/v1/people/user_id:1/days?since=2026-02-30", None, "since"),
+        ("GET", "/v1/people/user_id:1/interests?half_life=long", None, "half_life"),
+        ("GET", "/v1/people/user_id:1?as_of=9000-01-01T00:00:00Z", None, "as_of"),
+        ("POST", "/v1/people/user_id:1/tags", {"add": "vip"}, "add"),
+        ("POST", "/v1/people/user_id:1/points/spend", {"points": 1}, "request"),
+        ("POST", "/v1/decisions/evaluate", {}, "event_id"),
+        ("POST", "/v1/decisions/evaluate", {"person": "user_id:1", "version": 1}, "version"),
+    ],
+)
+def test_a_problem_names_the_parameter_that_is_at_fault(
+    method: str, path: str, body: dict[str, Any] | None, param: str, client: TestClient, keys: Keys, engine: Engine
+) -> None:
+    record(engine)
+    answer = client.request(method, path, json=body, headers=keys.bearer("admin"))
+    assert (answer.status_code, answer.json().get("param")) == (400, param), answer.text
+
+
+def test_a_number_without_a_fraction_is_an_integer(client: TestClient, keys: Keys, engine: Engine) -> None:
+    record(engine)
+    spent = b'{"points": 268.0, "request": "r"}'
+    answer = client.post("/v1/people/user_id:1/points/spend", content=spent, headers=keys.bearer("admin"))
+    assert "expected" not in answer.text
+    event = b'{"events": [{"type": "t", "identifiers": {"user_id": "2"}, "key": "k", "expected": 0.0}]}'
+    assert client.post("/v1/events", content=event, headers=keys.bearer("admin")).json()["accepted"] == 1
+    for wrong in (b"1.5", b"1e400", b'"1"'):
+        body = b'{"points": %b, "request": "r"}' % wrong
+        answer = client.post("/v1/people/user_id:1/points/spend", content=body, headers=keys.bearer("admin"))
+        assert answer.status_code == 400
 
 
 def test_head_is_get_without_a_body(client: TestClient, keys: Keys, engine: Engine) -> None:

@@ -133,7 +133,7 @@ def test_one_process_writes_and_commands_read_beside_it(tmp_path: Path, servers:
     assert told.returncode == 1
     assert f"pid {server.process.pid}" in told.stderr
     read = subprocess.run(
-        [*command, "events", "user_id:42", "--file", str(store)], capture_output=True, text=True, check=False
+        [*command, "events", "of", "user_id:42", "--file", str(store)], capture_output=True, text=True, check=False
     )
     assert read.returncode == 0
     assert "click" in read.stdout

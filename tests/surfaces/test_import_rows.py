@@ -75,7 +75,7 @@ def test_a_rejected_row_is_corrected_as_an_event(tmp_path: Path) -> None:
     entry = next(each for each in asked(made, "rejected_list").entries if each.payload.get("key") == "o2")
     with pytest.raises(InvalidValue, match="give the correction as `event`"):
         asked(made, "rejected_resubmit", id=entry.id)
-    native = next(each for each in made.catalogue.operations if each.name == "resubmit").example.event
+    native = next(each for each in made.catalogue.operations if each.name == "rejected_resubmit").example.event
     receipt = asked(
         made, "resubmit", id=entry.id, event=type(native)(type="page", identifiers={"user_id": "1"})
     ).receipt

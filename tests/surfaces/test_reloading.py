@@ -13,7 +13,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+import threadline
 from tests.surfaces.test_http_server import Process
+from threadline.app import reopen
+from threadline.settings import Settings
 
 KEYS = {"THREADLINE_WRITE_KEYS": "shop=mine-alone", "THREADLINE_TOKENS": "tok-alone", "THREADLINE_ACCESS_LOG": "false"}
 BEARER = {"Authorization": "Bearer tok-alone"}
@@ -122,3 +125,19 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(ser
     log = server.process.stderr.read()
     assert "definitions reloaded" in log
     assert "Traceback" not in log
+
+
+def test_what_an_earlier_engine_still_records_is_seen_by_the_one_in_force(tmp_path: Path) -> None:
+    settings = Settings(store="memory:", definitions=str(tmp_path / "threadline.yaml"))
+    (tmp_path / "threadline.yaml").write_text(ONE + "leaderboards: {clickers: {score: features.clicks}}\n")
+    earlier = threadline.open_engine(settings=settings)
+    before, after = threadline.Threadline(earlier), threadline.Threadline(reopen(earlier, settings))
+    before.track("ada", "click")
+    assert after.leaderboards.standing("user_id:ada", "clickers").total == 1
+    before.track("bob", "click")
+    after.track("bob", "click")
+    before.track("bob", "click")
+    standing = after.leaderboards.standing("user_id:bob", "clickers")
+    assert (standing.rank, standing.score, standing.total) == (1, 3, 2)
+    with pytest.raises(threadline.Conflict, match="open it again"):
+        after.definitions.reload()

@@ -130,7 +130,9 @@ class Credentials:
         """
         chosen = _scopes(kind, scopes)
         if not 1 <= len(name) <= NAME_LENGTH_MAX or not name.isprintable():
-            raise InvalidValue(f"the name of a credential has 1 to {NAME_LENGTH_MAX} printable characters")
+            raise InvalidValue(
+                f"the name of a credential has 1 to {NAME_LENGTH_MAX} printable characters", param="name"
+            )
         if not is_workspace(workspace):
             raise InvalidValue(f"{workspace[:80]!r} cannot name a workspace: {WORKSPACE_FORM}")
         if len(self.entries(workspace)) >= CREDENTIALS_MAX:
@@ -198,9 +200,9 @@ def _scopes(kind: Kind, scopes: Iterable[str]) -> tuple[str, ...]:
     if chosen - set(SCOPES):
         raise InvalidValue(f"{sorted(chosen - set(SCOPES))[0]!r} is not a scope; choose from {', '.join(SCOPES)}")
     if kind == "write_key" and chosen:
-        raise InvalidValue("a write key has no scopes: it may only record; create a token instead")
+        raise InvalidValue("a write key has no scopes: it may only record; create a token instead", param="scopes")
     if kind == "token" and not chosen:
-        raise InvalidValue(f"a token needs at least one scope of {', '.join(SCOPES)}")
+        raise InvalidValue(f"a token needs at least one scope of {', '.join(SCOPES)}", param="scopes")
     return tuple(scope for scope in SCOPES if scope in chosen)
 
 

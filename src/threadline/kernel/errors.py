@@ -9,11 +9,15 @@ class ThreadlineError(Exception):
     code = "internal"
     status = 500
     hint = ""
+    param = ""
+    """The parameter that is at fault, where it is one."""
 
-    def __init__(self, message: str = "", *, hint: str | None = None) -> None:
+    def __init__(self, message: str = "", *, hint: str | None = None, param: str = "") -> None:
         super().__init__(message or type(self).__doc__ or self.code)
         if hint is not None:
             self.hint = hint
+        if param:
+            self.param = param
 
 
 class InvalidValue(ThreadlineError):

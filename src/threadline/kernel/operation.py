@@ -117,6 +117,18 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """Parameters of which a call gives at most one, or exactly one where that is ``required``."""
+
+    names: tuple[str, ...]
+    required: bool = False
+
+    def __str__(self) -> str:
+        *others, last = (f"`{name}`" for name in self.names)
+        return f"give {'one' if self.required else 'at most one'} of {', '.join(others)} and {last}"
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """``run(context, params) -> result``; params and result are msgspec Structs, so JSON Schema follows.
 
@@ -141,6 +153,10 @@ class Operation:
     status: int = 200
     example: Any = None
     """Parameters of a sensible call, shown in the API's documentation."""
+    choices: tuple[Choice, ...] = ()
+    """Which parameters exclude each other."""
+    needs: tuple[tuple[str, str], ...] = ()
+    """A parameter, and another one without which it says nothing."""
     refused: Callable[[Any], bool] = _never
     """Whether a result says that nothing was done, or that something checked is not as it should be: the command then
     exits with 1."""

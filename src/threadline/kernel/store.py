@@ -123,7 +123,10 @@ class Store(Protocol):
     """What a backend must do. One conformance suite, `threadline.testing.store_laws`, holds for all."""
 
     def get(self, keys: Sequence[Key]) -> list[Item | None]:
-        """The items under these keys, in their order; None where there is none. Sees every commit."""
+        """The items under these keys, in their order; None where there is none. Sees every commit.
+
+        SQLite reads them in one statement, DynamoDB in consistent reads of 100.
+        """
         ...
 
     def query(
@@ -135,79 +138,96 @@ class Store(Protocol):
         limit: int = 1_000,
         reverse: bool = False,
     ) -> list[Item]:
-        """Items of one partition with start <= sort < stop, by sort, at most ``limit``; go on from the last sort."""
+        """Items of one partition with start <= sort < stop, by sort, at most ``limit``; go on from the last sort.
+
+        A range of an index in PostgreSQL; DynamoDB's ranges include their end, and may hold expired items.
+        """
         ...
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000
     ) -> list[Item]:
-        """Items of a whole table, every item in exactly one of ``shards``, in a stable order, after a key."""
+        """Items of a whole table, every item in exactly one of ``shards``, in a stable order, after a key.
+
+        By key in the embedded stores; in the order of DynamoDB's own hash, which reads the log along with the items.
+        """
         ...
 
     def tables(self) -> list[str]:
-        """The tables that hold an item, sorted. For moving and checking a whole store; it may read all of it."""
+        """The tables that hold an item, sorted. For moving and checking a whole store.
+
+        SQLite has a list of names; DynamoDB reads everything.
+        """
         ...
 
     def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
-        """The log entries with these ids, wherever they are; an id that is not there is left out."""
+        """The log entries with these ids; an id that is not there is left out.
+
+        SQLite looks in the tail and in an index; in DynamoDB an item names the page that holds the event.
+        """
         ...
 
     def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
         """The digests of those ids that are in the log: `find` without the bodies, for duplicates.
 
-        Without ``certain`` some may be missing that were committed within the last seconds. Stores that copy what they
-        hold answer that for less; it is for guesses that `commit` puts right.
+        Without ``certain`` some may be missing that were committed within the last seconds: DynamoDB answers that for
+        half the price, the others make no difference. For guesses that `commit` puts right.
         """
         ...
 
-    def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
-        """Events of one thread in occurred order; see `Span`."""
-        ...
-
     def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
-        """What `events` gives of each of these threads, in one read; threads of which it gives nothing are left out."""
+        """A page of each thread's events in occurred order; see `Span`. Threads without events are left out.
+
+        One statement in SQLite and PostgreSQL, a query for each thread in DynamoDB, several at once.
+        """
         ...
 
     def histories(
         self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
     ) -> dict[str, list[LogEntry]]:
-        """All events of each of these threads, as `events` gives them; threads that hold none are left out.
+        """All events of each of these threads, in occurred order; threads that hold none are left out.
 
-        ``wanted`` says of which types; a predicate, because types are free and nobody has a list of them. One fat read
-        in the place of many small ones, without pages: it is for threads of which the caller knows that they are short
-        together.
+        ``wanted`` says of which types; a predicate, because nobody has a list of types. For threads that the caller
+        knows to be short together: one read without pages in SQLite and PostgreSQL, pages in DynamoDB.
         """
         ...
 
     def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
         """Commit batches, each all or nothing, in order; None for each that is durable, else why not.
 
-        Returns only when what was committed is synced. A store may group the batches of one call.
+        Returns only when what was committed is synced. SQLite and PostgreSQL put the batches of a call into one
+        transaction, DynamoDB makes each a transaction.
         Raises `StoreFull` or `StoreBusy` with nothing written of this call's unanswered batches.
         """
         ...
 
     def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
-        """Read and write these items while other processes that ask for their turn at one of them wait.
+        """A context in which other processes that ask for one of these keys wait.
 
-        A courtesy among those who would else undo each other's work, and no lock: nobody is kept from a commit, whoever
-        waits too long goes on, and where there is only one writer there is nothing to wait for.
+        Advisory: it keeps nobody from a commit, and who waits too long goes on without it. It spares writers of the
+        same items lost races on PostgreSQL; SQLite has one writer, and DynamoDB no such lock.
         """
         ...
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
-        """Every committed event once, in an order that never skips one, from a cursor on ("": the start)."""
+        """Every committed event once, in an order that never skips one, from a cursor on ("": the start).
+
+        The position in the log in SQLite; PostgreSQL numbers commits as they are read, DynamoDB has a journal.
+        """
         ...
 
     def stats(self) -> dict[str, int]:
-        """What the store knows of its own size, by names such as ``log_entries`` and ``file_bytes``.
+        """The store's size, by names such as ``log_entries`` and ``file_bytes``; any name may be missing.
 
-        Each store tells what costs it little to know, so any name may be missing.
+        DynamoDB has none: it would have to read the whole table.
         """
         ...
 
     def integrity(self) -> list[str]:
-        """What is wrong with the store itself, in words; empty when nothing is. It may read everything."""
+        """What is wrong with the store itself, in words; empty when nothing is. It may read everything.
+
+        SQLite checks its pages and indexes, PostgreSQL its tables; DynamoDB's copies are the service's own affair.
+        """
         ...
 
     def close(self) -> None:
@@ -230,9 +250,14 @@ def only(histories: dict[str, list[LogEntry]], wanted: Callable[[str], bool] | N
     return {thread: entries for thread, entries in histories.items() if entries}
 
 
+def thread_page(store: Store, thread: str, span: Span = Span()) -> list[LogEntry]:
+    """A page of the events of one thread; see `Store.spans`."""
+    return store.spans((thread,), span).get(thread, [])
+
+
 def event_pages(store: Store, thread: str, span: Span = Span()) -> Iterator[LogEntry]:
     """All events of a span, page by page, whatever its limit: the flat-memory way to read a thread."""
-    page = store.events(thread, span)
+    page = thread_page(store, thread, span)
     yield from page
     yield from following_pages(store, thread, span, page)
 
@@ -241,7 +266,7 @@ def following_pages(store: Store, thread: str, span: Span, page: Sequence[LogEnt
     """The rest of `event_pages` after the first page."""
     while len(page) == span.limit:
         span = span._replace(after=(page[-1].occurred_at, page[-1].sequence))
-        page = store.events(thread, span)
+        page = thread_page(store, thread, span)
         yield from page
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import time as _time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from functools import lru_cache
 
 from threadline.kernel.errors import InvalidValue
@@ -135,6 +135,17 @@ def from_datetime(moment: datetime) -> int:
         raise InvalidValue(f"{moment!r} has no time zone; attach one, e.g. tzinfo=timezone.utc")
     delta = moment - _EPOCH
     return (delta.days * 86_400 + delta.seconds) * SECOND + delta.microseconds
+
+
+def check_date(text: str) -> None:
+    """Raise `InvalidValue` for what is no date such as 2026-03-01."""
+    try:
+        if len(text) == len("2026-03-01") and text[4] == text[7] == "-":
+            date.fromisoformat(text)
+            return
+    except ValueError:
+        pass
+    raise InvalidValue(f"{text!r} is not a date; write it like 2026-03-01")
 
 
 def parse_duration(text: str) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+import re
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,6 +18,25 @@ def prepared(type: T) -> T:
     """
     msgspec.json.Decoder(type)
     return type
+
+
+def converted(value: Any, type: type[T], *, strict: bool = True) -> T:
+    """The value as this type. Raises `msgspec.ValidationError`; see `readable`."""
+    try:
+        return msgspec.convert(value, type, strict=strict)
+    except msgspec.ValidationError as error:
+        if not re.match(r"Expected `int( \| null)?`, got `float`", str(error)):
+            raise
+        # 268.0 is an integer to JSON Schema, and to every client that knows one kind of number only.
+        return msgspec.convert(_whole(value), type, strict=strict)
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {name: _whole(each) for name, each in value.items()}
+    return [_whole(each) for each in value] if isinstance(value, list) else value
 
 
 def readable(error: msgspec.ValidationError, place: str = "") -> str:

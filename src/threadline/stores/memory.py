@@ -103,9 +103,7 @@ class MemoryStore:
         with self._lock:
             return {id: self._log[self._positions[id]].digest for id in ids if id in self._positions}
 
-    def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
-        """See `Store.events`."""
-        check_page(span.limit)
+    def _page(self, thread: str, span: Span) -> list[LogEntry]:
         with self._lock:
             places = self._threads.get(thread, [])
             first = 0 if span.start is None else bisect_left(places, (span.start,))
@@ -181,7 +179,8 @@ class MemoryStore:
 
     def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
         """See `Store.spans`."""
-        found = {thread: self.events(thread, span) for thread in threads}
+        check_page(span.limit)
+        found = {thread: self._page(thread, span) for thread in threads}
         return {thread: entries for thread, entries in found.items() if entries}
 
     def histories(
@@ -201,7 +200,7 @@ class MemoryStore:
         """See `Store.feed`; the cursor is how many entries have been read."""
         check_page(limit)
         if cursor and not (cursor.isascii() and cursor.isdigit()):
-            raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed")
+            raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed", param="cursor")
         start = int(cursor or 0)
         with self._lock:
             page = self._log[start : start + limit]

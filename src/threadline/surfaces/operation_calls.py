@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -12,7 +13,7 @@ from threadline.engine.context import Context
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Operation, Surface
 from threadline.kernel.suggestion import suggestion
-from threadline.kernel.typed import readable
+from threadline.kernel.typed import converted, readable
 
 
 def shown(operations: Iterable[Operation], surface: Surface) -> dict[str, Operation]:
@@ -45,28 +46,83 @@ def convert(operation: Operation, values: Mapping[str, Any], *, strict: bool) ->
     for name in values:
         if name not in known:
             hint = suggestion(str(name), known)
-            raise InvalidValue(f"{str(name)[:64]!r} is not a parameter of {operation.name!r}; {hint}")
+            message = f"{str(name)[:64]!r} is not a parameter of {operation.name!r}; {hint}"
+            raise InvalidValue(message, param=str(name)[:64])
     try:
-        params: Any = msgspec.convert(values, operation.params, strict=strict)
+        params: Any = converted(values, operation.params, strict=strict)
     except msgspec.ValidationError as error:
-        raise InvalidValue(readable(error)) from None
+        message = readable(error)
+        raise InvalidValue(message, param=_named_in(message, known)) from None
     except (ValueError, OverflowError, RecursionError) as error:
         raise InvalidValue(f"the parameters cannot be read: {error}") from None
     if not strict:
         _refuse_nulls(operation, values, params)
+    _check(operation, values)
     return params
+
+
+def _named_in(message: str, known: Iterable[str]) -> str:
+    """The parameter that a message begins with, or names as missing."""
+    name = re.match(r"`?(\w+)", message)
+    return name[1] if name is not None and name[1] in known else ""
+
+
+def _check(operation: Operation, values: Mapping[str, Any]) -> None:
+    """Refuse what has the right type and no meaning: a text that is no time, parameters that exclude each other."""
+    given = {
+        name for name, value in values.items() if value is not None and value is not False and value not in ("", [])
+    }
+    for name, check in _checks_of(operation.params).items():
+        if values.get(name) is not None:
+            try:
+                check(values[name])
+            except InvalidValue as error:
+                raise InvalidValue(f"{name}: {error}", param=name) from None
+    for choice in operation.choices:
+        chosen = [name for name in choice.names if name in given]
+        if len(chosen) > 1 or (choice.required and not chosen):
+            raise InvalidValue(str(choice), param=chosen[-1] if chosen else choice.names[0])
+    for name, other in operation.needs:
+        if name in given and other not in given:
+            raise InvalidValue(f"`{name}` needs `{other}`; give it as well", param=name)
+
+
+@lru_cache(maxsize=1_000)
+def _checks_of(params: type) -> dict[str, Callable[[str], object]]:
+    """The parameters whose text has to be of a form, with what refuses all other text."""
+    hints = get_type_hints(params, include_extras=True)
+    found = {}
+    for field in msgspec.structs.fields(params):
+        for meta in _metas(hints[field.name]):
+            if meta.extra is not None and "check" in meta.extra:
+                found[field.encode_name] = meta.extra["check"]
+    return found
+
+
+def _metas(hint: Any) -> Iterator[msgspec.Meta]:
+    yield from (each for each in getattr(hint, "__metadata__", ()) if isinstance(each, msgspec.Meta))
+    if get_origin(hint) is Annotated:
+        yield from _metas(hint.__origin__)
+    elif get_origin(hint) is not list:
+        for inside in get_args(hint):
+            yield from _metas(inside)
 
 
 def _refuse_nulls(operation: Operation, values: Mapping[str, Any], params: Any) -> None:
     # Of numbers and choices, msgspec takes the text null for no value, which no document of ours says.
     for name in values:
         if values[name] is not None and getattr(params, _attributes_of(operation.params)[name]) is None:
-            raise InvalidValue(f"{name}: expected a value, got `null`; leave it out where none is meant")
+            message = f"{name}: expected a value, got `null`; leave it out where none is meant"
+            raise InvalidValue(message, param=name)
 
 
 def call(operation: Operation, context: Context, values: Mapping[str, Any], *, strict: bool) -> Any:
     """Run an operation and answer its result as the operation gives it."""
     return operation.run(context, convert(operation, values, strict=strict))
+
+
+STALE_HEADER = "threadline-stale"
+"""The header of HTTP that has the note."""
 
 
 def stale_note(operation: Operation, context: Context) -> str:

@@ -14,6 +14,7 @@ import msgspec
 
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import COLUMNS
+from threadline.surfaces.arrow import arrow
 
 Format = Literal["json", "csv", "parquet"]
 MEDIA_TYPES: dict[Format, str] = {
@@ -151,12 +152,7 @@ def _csv(table: dict[str, tuple[Kind, list[Any]]], count: int) -> bytes:
 
 
 def _parquet(table: dict[str, tuple[Kind, list[Any]]]) -> bytes:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
-        hint = "pip install 'threadline[parquet]'"
-        raise InvalidValue("writing Parquet needs pyarrow, which is not installed", hint=hint) from None
+    pa = arrow("writing")
     types_of = {
         "text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "flag": pa.bool_(),
         "texts": pa.list_(pa.string()),
@@ -173,7 +169,7 @@ def _parquet(table: dict[str, tuple[Kind, list[Any]]]) -> bytes:
 
     out = io.BytesIO()
     try:
-        parquet.write_table(pa.table({name: column(*each) for name, each in table.items()}), out)
+        pa.parquet.write_table(pa.table({name: column(*each) for name, each in table.items()}), out)
     except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
         raise InvalidValue(f"this list cannot be written as Parquet: {error}; take csv or json") from None
     return out.getvalue()

@@ -23,7 +23,7 @@ from threadline.kernel.limits import (
     KEY_BYTES_MAX,
     PAGE_ITEMS_MAX,
 )
-from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Span, Store, feed_pages
+from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Span, Store, feed_pages, thread_page
 from threadline.testing.store_cases import KEY, SORTS, THREAD, StoreOpening, at_once, entry, put, record, verdicts
 from threadline.testing.store_item_laws import ItemLaws
 from threadline.testing.store_log_laws import LogLaws
@@ -85,7 +85,7 @@ class BoundLaws(StoreOpening):
             for ask in (
                 lambda limit=limit: store.query("t", "p", limit=limit),
                 lambda limit=limit: store.scan("t", limit=limit),
-                lambda limit=limit: store.events(THREAD, Span(limit=limit)),
+                lambda limit=limit: thread_page(store, THREAD, Span(limit=limit)),
                 lambda limit=limit: store.feed(limit=limit),
             ):
                 with pytest.raises(LimitExceeded):
@@ -137,10 +137,10 @@ class BoundLaws(StoreOpening):
         for sort in SORTS:
             put(store, Key("t", "p", sort), sort.encode())
         cursor = store.feed(limit=5)[-1].cursor
-        seen = (store.query("t", "p"), list(feed_pages(store)), store.events(THREAD), store.feed(cursor))
+        seen = (store.query("t", "p"), list(feed_pages(store)), thread_page(store, THREAD), store.feed(cursor))
         store.close()
         store = self.open(tmp_path)
-        again = (store.query("t", "p"), list(feed_pages(store)), store.events(THREAD), store.feed(cursor))
+        again = (store.query("t", "p"), list(feed_pages(store)), thread_page(store, THREAD), store.feed(cursor))
         assert again == (seen if self.durable else ([], [], [], []))
         assert verdicts(store, Batch([entry(1)])) == (["event_exists"] if self.durable else [None])
         store.close()

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from threadline.kernel.limits import ITEM_BYTES_MAX
-from threadline.kernel.store import Batch, FeedEntry, LogEntry, Span, Store, event_pages, feed_pages
+from threadline.kernel.store import Batch, FeedEntry, LogEntry, Span, Store, event_pages, feed_pages, thread_page
 from threadline.testing.store_cases import OTHER_THREAD, THREAD, StoreOpening, at_once, entry, record, verdicts
 
 
@@ -58,7 +58,7 @@ class LogLaws(StoreOpening):
         assert store.histories(threads, lambda type: False) == {}
         assert (store.histories([]), store.histories(["ff" * 16])) == ({}, {})
 
-    def test_spans_are_of_each_thread_what_events_gives_of_it(self, store: Store) -> None:
+    def test_spans_of_many_threads_are_those_of_each_thread_alone(self, store: Store) -> None:
         threads = [f"{number:02x}" * 16 for number in range(1, 8)]
         # Some in the store for long and some not, of some threads many and of one none.
         for first in range(1, 400, 100):
@@ -74,7 +74,7 @@ class LogLaws(StoreOpening):
             Span(), Span(2, 7), Span(2, 7, frozenset({"type1", "absent"})), Span(types=frozenset({"absent"})),
             Span(limit=3), Span(None, 9, frozenset({"type2"}), None, 5, True), Span(after=(4, 100), limit=20),
         ):  # fmt: skip
-            expected = {thread: found for thread in threads if (found := store.events(thread, span))}
+            expected = {thread: found for thread in threads if (found := thread_page(store, thread, span))}
             assert store.spans(asked, span) == expected
         assert (store.spans([], Span()), store.spans(["ff" * 16], Span())) == ({}, {})
 
@@ -88,7 +88,7 @@ class LogLaws(StoreOpening):
         record(store, *entries)
         assert [page.entry for page in store.feed()] == entries
         assert store.find([one.id for one in entries]) == {one.id: one for one in entries}
-        assert store.events("ff" * 16) == [entries[0], entries[2]]
+        assert thread_page(store, "ff" * 16) == [entries[0], entries[2]]
 
     def test_spans_read_a_thread_in_occurred_order(self, store: Store) -> None:
         times = (5, -3, 0, 5, -3, 9, 0, 7, -10, 5, 2, 2)
@@ -109,10 +109,10 @@ class LogLaws(StoreOpening):
                         if (start is None or one.occurred_at >= start) and (stop is None or one.occurred_at < stop)
                         if not types or one.type in types
                     ]
-                    assert store.events(THREAD, Span(start, stop, types)) == wanted
-                    assert store.events(THREAD, Span(start, stop, types, limit=3)) == wanted[:3]
-                    assert store.events(THREAD, Span(start, stop, types, reverse=True)) == wanted[::-1]
-        assert store.events("cc" * 16) == store.events("no id") == []
+                    assert thread_page(store, THREAD, Span(start, stop, types)) == wanted
+                    assert thread_page(store, THREAD, Span(start, stop, types, limit=3)) == wanted[:3]
+                    assert thread_page(store, THREAD, Span(start, stop, types, reverse=True)) == wanted[::-1]
+        assert thread_page(store, "cc" * 16) == thread_page(store, "no id") == []
 
     @pytest.mark.parametrize("limit", [1, 2, 5, 100])
     @pytest.mark.parametrize("reverse", [False, True])
@@ -122,7 +122,7 @@ class LogLaws(StoreOpening):
         record(store, *entries)
         for start, stop in ((None, None), (-1, 1)):
             span = Span(start, stop, types, None, limit, reverse)
-            assert list(event_pages(store, THREAD, span)) == store.events(THREAD, span._replace(limit=100))
+            assert list(event_pages(store, THREAD, span)) == thread_page(store, THREAD, span._replace(limit=100))
 
     def test_the_feed_gives_every_event_once_in_commit_order(self, store: Store) -> None:
         assert store.feed() == []

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from threadline.kernel.store import Batch, Check, Delete, Key, LogEntry, Put, Span, Store
+from threadline.kernel.store import Batch, Check, Delete, Key, LogEntry, Put, Span, Store, thread_page
 from threadline.stores.memory import MemoryStore
 
 _TABLES = st.sampled_from(("a", "b"))
@@ -63,7 +63,7 @@ _SPANS = st.builds(
 )
 _STEPS = st.one_of(
     st.tuples(st.just("commit"), _calls()),
-    st.tuples(st.just("events"), _THREADS, _SPANS),
+    st.tuples(st.just("spans"), st.lists(_THREADS, max_size=3), _SPANS),
     st.tuples(
         st.just("query"),
         _TABLES,
@@ -123,5 +123,5 @@ def everything(store: Store) -> dict[str, Any]:
         "feed": feed,
         "found": store.find([entry.id for entry in feed]),
         "seen": store.seen([f"{number:032x}" for number in range(32)]),
-        "threads": {thread: store.events(thread) for thread in {entry.thread for entry in feed}},
+        "threads": {thread: thread_page(store, thread) for thread in {entry.thread for entry in feed}},
     }

@@ -39,6 +39,7 @@ def decisions(shop: Threadline | Client) -> None:
 def definitions(shop: Threadline | Client) -> None:
     shop.definitions.apply()
     shop.definitions.changes()
+    shop.definitions.reload()
     shop.definitions.schema()
 
 

@@ -99,7 +99,7 @@ RELOAD = Operation(
     method="POST",
     path="/v1/definitions/reload",
     scope="admin",
-    shown_on=frozenset({"http"}),
+    shown_on=frozenset({"http", "python"}),
     example=ReloadParams(),
 )
 APPLY = Operation(

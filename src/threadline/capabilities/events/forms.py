@@ -15,10 +15,31 @@ from threadline.kernel.errors import EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, EVENT_TYPE_LENGTH_MAX
 from threadline.kernel.operation import Context
-from threadline.kernel.time import EARLIEST, LATEST, format_time, parse_time
+from threadline.kernel.time import EARLIEST, LATEST, check_date, format_time, parse_duration, parse_time
 
-Time = Annotated[str, Meta(description="RFC 3339, e.g. 2026-03-01T12:00:00Z; without an offset UTC.", max_length=64)]
-Instant = Annotated[str, Meta(description="RFC 3339 in UTC, to the microsecond.")]
+_DATE_TIME = {"format": "date-time"}
+Time = Annotated[
+    str,
+    Meta(
+        description="RFC 3339, e.g. 2026-03-01T12:00:00Z; without an offset UTC.", max_length=64,
+        extra={"check": parse_time}, extra_json_schema=_DATE_TIME,
+    ),
+]  # fmt: skip
+Instant = Annotated[str, Meta(description="RFC 3339 in UTC, to the microsecond.", extra_json_schema=_DATE_TIME)]
+Duration = Annotated[
+    str,
+    Meta(
+        description="A number and us, ms, s, m, h, d, w or y, e.g. 30d; also several, e.g. 1d12h.", max_length=32,
+        extra={"check": parse_duration}, extra_json_schema={"pattern": "^[1-9][0-9]{0,8}(us|ms|s|m|h|d|w|y)$"},
+    ),
+]  # fmt: skip
+Date = Annotated[
+    str,
+    Meta(
+        description="A date, e.g. 2026-03-01.", max_length=10, extra={"check": check_date},
+        extra_json_schema={"format": "date"},
+    ),
+]  # fmt: skip
 PersonRef = Annotated[
     str,
     Meta(
@@ -29,7 +50,26 @@ PersonRef = Annotated[
 ]
 Identifiers = Annotated[list[str], Meta(description="kind:value, strongest first.")]
 EventId = Annotated[str, Meta(description="An event's id, 32 hex digits.", min_length=1, max_length=64)]
-Cursor = Annotated[str, Meta(description="The `next` of the previous page. Opaque.", max_length=200)]
+
+
+def not_a_cursor(text: str) -> InvalidValue:
+    """The refusal of a cursor that did not come from an earlier page of the same list."""
+    message = f"{text[:64]!r} is not a cursor; pass the `next` of the page before as it is"
+    return InvalidValue(message, param="cursor")
+
+
+def _check_cursor(text: str) -> None:
+    if not re.fullmatch("[!-~]*", text):
+        raise not_a_cursor(text)
+
+
+Cursor = Annotated[
+    str,
+    Meta(
+        description="The `next` of the previous page. Opaque.", max_length=200, extra={"check": _check_cursor},
+        extra_json_schema={"pattern": "^[!-~]*$"},
+    ),
+]  # fmt: skip
 
 
 class NativeEvent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -186,7 +226,7 @@ def read_cursor(text: str) -> tuple[int, str] | None:
         plain = ""
     match = _CURSOR.fullmatch(plain)
     if match is None:
-        raise InvalidValue(f"{text[:64]!r} is not a cursor; pass the `next` of the page before as it is")
+        raise not_a_cursor(text)
     return min(max(int(match[1]), EARLIEST), LATEST), match[2]
 
 
@@ -201,7 +241,7 @@ def past_instant(context: Context[object], text: str | None, name: str = "as_of"
     """The instant of an optional parameter. Raises `InvalidValue` for one that lies ahead."""
     at = time_param(text)
     if at is not None and at > context.now:
-        raise InvalidValue(f"{name} is in the future; it is now {format_time(context.now)}")
+        raise InvalidValue(f"{name} is in the future; it is now {format_time(context.now)}", param=name)
     return at
 
 

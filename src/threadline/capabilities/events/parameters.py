@@ -10,8 +10,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Cursor, Time
-from threadline.kernel.errors import InvalidValue
+from threadline.capabilities.events.forms import Cursor, Time, not_a_cursor
 
 T = TypeVar("T")
 
@@ -78,7 +77,7 @@ def next_of(page: Sequence[T], limit: int, cursor_of: Callable[[T], str]) -> str
 def checked_cursor(cursor: str, form: re.Pattern[str]) -> str:
     """The cursor, or "" for none. Raises `InvalidValue` for what is not one of ours."""
     if cursor and not form.fullmatch(cursor):
-        raise InvalidValue(f"{cursor[:64]!r} is not a cursor; pass the `next` of the page before as it is")
+        raise not_a_cursor(cursor)
     return cursor
 
 

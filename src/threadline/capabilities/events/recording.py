@@ -14,7 +14,7 @@ from threadline.kernel.event import Event, Receipt
 from threadline.kernel.ids import short_hash
 from threadline.kernel.ports import WithRecorder, WithRejected
 from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry, Unreadable, keepable, shown, writable
-from threadline.kernel.typed import readable
+from threadline.kernel.typed import converted, readable
 
 NATIVE_FORM = "native"
 """The form of entries that were to be a `NativeEvent`."""
@@ -36,7 +36,7 @@ def read_native(value: Any, place: str) -> NativeEvent:
     if isinstance(value, Unreadable):
         raise value.error
     try:
-        return msgspec.convert(value, NativeEvent)
+        return converted(value, NativeEvent)
     except msgspec.ValidationError as error:
         raise EventRejected("invalid_value", readable(error, place)) from None
 

@@ -51,9 +51,11 @@ def read_labels(labels: Sequence[tuple[str, str, Any]], now: int) -> list[Label]
         try:
             instant = parse_time(at)
         except InvalidValue as error:
-            raise InvalidValue(f"labels[{place}].at: {error}") from None
+            raise InvalidValue(f"labels[{place}].at: {error}", param="labels") from None
         if instant > now:
-            raise InvalidValue(f"labels[{place}].at: {at} is in the future; it is now {format_time(now)}")
+            raise InvalidValue(
+                f"labels[{place}].at: {at} is in the future; it is now {format_time(now)}", param="labels"
+            )
         found.append(Label(person, instant, value))
     return found
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Instant, PersonRef, instant, past_instant, time_param
+from threadline.capabilities.events.forms import Duration, Instant, PersonRef, instant, past_instant, time_param
 from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import KnownAsOf, TimeRange
 from threadline.capabilities.interests import attribution
@@ -36,7 +36,7 @@ ApplicationId = Annotated[
 ScopeName = Annotated[
     str, Meta(description="Only values of this scope; without it those of all.", max_length=SCOPE_LENGTH_MAX)
 ]
-HalfLife = Annotated[str, Meta(description="For mode decay, e.g. 14d; given alone it means that mode.", max_length=64)]
+HalfLife = Annotated[Duration, Meta(description="For mode decay, e.g. 14d; given alone it means that mode.")]
 
 # --- rankings ---------------------------------------------------------------------------------
 
@@ -112,10 +112,10 @@ def _half_life(params: InterestsParams) -> int | None:
     if params.half_life is None:
         return None
     if params.mode == "periods":
-        raise InvalidValue("`half_life` belongs to mode decay; leave out one of the two")
+        raise InvalidValue("`half_life` belongs to mode decay; leave out one of the two", param="half_life")
     size = parse_duration(params.half_life)
     if size > HALF_LIFE_MAX:
-        raise InvalidValue(f"`half_life` may be up to {format_duration(HALF_LIFE_MAX)}")
+        raise InvalidValue(f"`half_life` may be up to {format_duration(HALF_LIFE_MAX)}", param="half_life")
     return size
 
 

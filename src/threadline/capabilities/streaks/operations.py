@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Instant, PersonRef, instant
+from threadline.capabilities.events.forms import Date, Instant, PersonRef, instant
 from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import KnownAsOf
 from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_trusted
@@ -102,8 +102,8 @@ class DaysParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Whose days, from when to when."""
 
     id: PersonRef
-    start: Annotated[str, Meta(description="From this local date on; without it 30 days.", max_length=10)] = ""
-    stop: Annotated[str, Meta(description="Before this local date; without it up to today.", max_length=10)] = ""
+    start: Annotated[Date | None, Meta(description="From this local date on; without it 30 days.")] = None
+    stop: Annotated[Date | None, Meta(description="Before this local date; without it up to today.")] = None
 
 
 class DayView(msgspec.Struct, kw_only=True):
@@ -134,7 +134,7 @@ def _days(plan: Plan, context: Context[WithReader], params: DaysParams) -> DaysR
     stop = _day(params.stop, "stop", today + 1)
     start = _day(params.start, "start", stop - DAYS_USUAL)
     if not 1 <= stop - start <= DAYS_MAX:
-        raise InvalidValue(f"ask for 1 to {DAYS_MAX} days, from `start` on and before `stop`")
+        raise InvalidValue(f"ask for 1 to {DAYS_MAX} days, from `start` on and before `stop`", param="start")
     points = _points(plan, engine, person, state, start, stop - 1)
     shown = []
     for day, first_at, events in day_records(plan, state, start, stop - 1):
@@ -150,7 +150,7 @@ def _days(plan: Plan, context: Context[WithReader], params: DaysParams) -> DaysR
     )  # fmt: skip
 
 
-def _day(text: str, name: str, otherwise: int) -> int:
+def _day(text: str | None, name: str, otherwise: int) -> int:
     if not text:
         return otherwise
     day = day_of(text)

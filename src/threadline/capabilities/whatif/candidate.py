@@ -84,7 +84,7 @@ def written(context: Context[Needs], id: str, version: int | None, content: dict
     """The version of a rule that is meant: one that is there, or one that nobody has written yet."""
     if content is None:
         if version is None:
-            raise InvalidValue("name the `version` of the rule, or give its `content`")
+            raise InvalidValue("name the `version` of the rule, or give its `content`", param="version")
         return rule_at(context, id, version)
     return msgspec.structs.replace(rule_of_json(id, {"version": version or 1, **content}, "content"), place="content")
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import PersonRef, Time, time_param
+from threadline.capabilities.events.forms import Duration, PersonRef, Time, time_param
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.whatif import candidate
 from threadline.capabilities.whatif.candidate import Candidate
@@ -68,9 +68,9 @@ class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = "all"
     start: Annotated[Time | None, Meta(description="From the events that became known at this instant on.")] = None
     stop: Annotated[Time | None, Meta(description="Up to this instant; without it up to now.")] = None
-    since: Annotated[
-        str, Meta(description="Instead of `start`: this long before `stop`, such as 90d.", max_length=32)
-    ] = ""
+    since: Annotated[Duration | None, Meta(description="Instead of `start`: this long before `stop`, such as 90d.")] = (
+        None
+    )
     people: Annotated[list[PersonRef], Meta(description="Only these people.", max_length=PEOPLE_MAX)] = []
     types: Annotated[
         list[str],

@@ -8,20 +8,25 @@ import msgspec
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.maintenance import indexes
-from threadline.kernel.errors import NotFound
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.ids import short_hash
 from threadline.kernel.operation import Refresh
 from threadline.kernel.ports import Advanced, DefinitionChange, Ports
 from threadline.kernel.store import Batch, Key, Put, Store
+from threadline.kernel.typed import prepared
 
 APPLIED = "applied"
 """Table of one item: the definitions that everybody was last brought up to."""
 PEOPLE = indexes.PEOPLE
+NAMES_MAX = 1_000
+"""Of a section of which each name is known."""
 _KEY = Key(APPLIED, "definitions")
 
 Contents = Mapping[str, Mapping[str, str]]
 """Section -> name -> a hash of what is declared."""
 
 
+@prepared
 class Applied(msgspec.Struct, array_like=True):
     """What was in force when everybody was up to date."""
 
@@ -45,8 +50,8 @@ def advance(store: Store, catalogue: Catalogue, engine: Ports, cursor: str, limi
 
     It may be stopped after any call, or in the middle of one, and begun again: whoever is up to date is passed over.
     """
-    step, _, after = cursor.partition(":")
-    if not cursor:
+    step, after = _where(catalogue, cursor)
+    if not step:
         pending = stale(store, catalogue, engine)
         if not pending:
             _note_applied(store, catalogue)
@@ -57,21 +62,33 @@ def advance(store: Store, catalogue: Catalogue, engine: Ports, cursor: str, limi
         if not after:
             indexes.write_changed_rows(store, catalogue)
     else:
-        people, after = _refresh(catalogue, step).page(engine, after, limit)
+        refresh = next(each for each in catalogue.refreshes if each.name == step)
+        people, after = refresh.page(engine, after, limit)
     if after:
-        return Advanced(step, people, f"{step}:{after}")
+        return Advanced(step, people, _cursor(catalogue, step, after))
     indexes.mark(store, catalogue, step)
     left = [name for name in stale(store, catalogue, engine) if name != step]
     if not left:
         _note_applied(store, catalogue)
-    return Advanced(step, people, f"{left[0]}:" if left else "")
+    return Advanced(step, people, _cursor(catalogue, left[0], "") if left else "")
 
 
-def _refresh(catalogue: Catalogue, name: str) -> Refresh:
-    found = next((each for each in catalogue.refreshes if each.name == name), None)
-    if found is None:
-        raise NotFound(f"nothing is refreshed under the name {name[:80]!r}; begin again without a cursor")
-    return found
+def _cursor(catalogue: Catalogue, step: str, after: str) -> str:
+    return f"{step}:{short_hash(indexes.step_version(catalogue, step))[:8]}:{after}"
+
+
+def _where(catalogue: Catalogue, cursor: str) -> tuple[str, str]:
+    """The step of a cursor and after whom to go on; nothing for none, and for one of definitions that are in force no
+    more: whoever was looked at by those is not up to date by these."""
+    if not cursor:
+        return "", ""
+    step, colon, rest = cursor.partition(":")
+    if not colon:
+        raise InvalidValue(f"{cursor[:64]!r} is not a cursor; pass the `next` of the call before as it is")
+    if step not in (PEOPLE, *(each.name for each in catalogue.refreshes)):
+        return "", ""
+    after = rest.partition(":")[2]
+    return (step, after) if cursor == _cursor(catalogue, step, after) else ("", "")
 
 
 # --- what has changed -------------------------------------------------------------------------
@@ -84,6 +101,8 @@ def changes(store: Store, catalogue: Catalogue) -> Iterator[DefinitionChange]:
     new = contents_of(catalogue)
     for section in sorted(old.keys() | new.keys()):
         was, now = old.get(section, {}), new.get(section, {})
+        if len({_is_whole(was), _is_whole(now)} - {None}) > 1:
+            was, now = {"": "before"}, {"": "now"}  # one side has too many names to know each
         for name in sorted(was.keys() | now.keys()):
             if was.get(name) != now.get(name):
                 change = "added" if name not in was else "removed" if name not in now else "changed"
@@ -103,9 +122,16 @@ def applied(store: Store) -> Applied | None:
     return None if item is None else msgspec.json.decode(item.value, type=Applied)
 
 
+def _is_whole(section: Mapping[str, str]) -> bool | None:
+    """Whether a section is known as a whole and not by its names; None if it is empty."""
+    return "" in section if section else None
+
+
 def contents_of(catalogue: Catalogue) -> Contents:
-    """What the definitions of a catalogue declare."""
-    return {} if catalogue.definitions is None else catalogue.definitions.contents()
+    """What the definitions of a catalogue declare; a section of very many names as a whole, for an item has a bound."""
+    found = {} if catalogue.definitions is None else catalogue.definitions.contents()
+    whole = {section: {"": short_hash(repr(sorted(each.items())))} for section, each in found.items()}
+    return {section: each if len(each) <= NAMES_MAX else whole[section] for section, each in found.items()}
 
 
 def put_applied(catalogue: Catalogue) -> Put:

@@ -17,10 +17,10 @@ from threadline.kernel.projection import Projection
 from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Store, scan_pages
 
 MARKS = "index"
-"""Table of marks: under the name of a projection, for which definition everybody's rows are written; under `PEOPLE` and
-what `_refresh_mark` gives, for which everybody is up to date otherwise."""
+"""Table of marks: under the name of a projection, for which definition everybody's rows are written; under ``all`` and
+the name of a step, for which everybody is up to date in it."""
 PEOPLE = "people"
-"""Names what is brought up to date first: everybody's states."""
+"""The step that comes first: everybody's states. The others are those of a `Refresh`."""
 _NONE = b"-"
 """A mark that is taken back: for no definition."""
 _ATTEMPTS_MAX = 32
@@ -53,11 +53,13 @@ def _marks(catalogue: Catalogue) -> dict[str, Put]:
     return {mark.key.partition: mark for mark in marks}
 
 
+def step_version(catalogue: Catalogue, step: str) -> str:
+    """What changes with the definitions that a step goes by: `PEOPLE` or the name of a `Refresh`."""
+    return next((each.fingerprint for each in catalogue.refreshes if each.name == step), catalogue.layout)
+
+
 def _step_mark(catalogue: Catalogue, step: str) -> Put:
-    if step == PEOPLE:
-        return Put(Key(MARKS, "all people"), catalogue.layout.encode())
-    fingerprint = next(each.fingerprint for each in catalogue.refreshes if each.name == step)
-    return Put(Key(MARKS, f"all {step}"), fingerprint.encode())
+    return Put(Key(MARKS, f"all {step}"), step_version(catalogue, step).encode())
 
 
 def mark(store: Store, catalogue: Catalogue, step: str) -> None:
@@ -78,8 +80,11 @@ def _writes_of_marks(store: Store, wanted: Mapping[str, Put], besides: Put) -> l
     right = {(mark.key, mark.value) for mark in wanted.values()}
     other = (item.key for item in held.values() if item.value != _NONE and (item.key, item.value) not in right)
     writes = {key: Put(key, _NONE) for key in other}
+    applied = store.get([besides.key])[0]
+    if applied is None or applied.value != besides.value:
+        missing.append(besides)
     if missing and not store.scan(PERSON, limit=1):
-        writes |= {mark.key: mark for mark in (*missing, besides)}
+        writes |= {mark.key: mark for mark in missing}
     return list(writes.values())
 
 

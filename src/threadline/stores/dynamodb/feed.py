@@ -43,7 +43,7 @@ def _parse(text: str) -> _Cursor:
         return _Cursor()
     match = _CURSOR.fullmatch(text)
     if match is None:
-        raise InvalidValue(f"{text!r:.80} is not a cursor of this feed")
+        raise InvalidValue(f"{text!r:.80} is not a cursor of this feed", param="cursor")
     return _Cursor(match[1], int(match[2]), int(match[3]))
 
 

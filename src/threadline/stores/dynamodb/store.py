@@ -145,26 +145,24 @@ class DynamoStore:
         found = reading.get_many(self.client, keys, consistent=consistent)
         return {name[0][1:]: each for name, each in found.items()}
 
-    def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
-        """See `Store.events`."""
+    def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
+        """See `Store.spans`."""
         self._check_open()
         check_page(span.limit)
-        return reading.read_thread(self.client, thread, span)
-
-    def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
-        """See `Store.spans`: as many queries as threads, several at once."""
-        return self._of_each(threads, lambda thread: self.events(thread, span))
+        return self._of_each(threads, lambda thread: reading.read_thread(self.client, thread, span))
 
     def histories(
         self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
     ) -> dict[str, list[LogEntry]]:
-        """See `Store.histories`: as many queries as threads, several at once."""
+        """See `Store.histories`."""
         return only(self._of_each(threads, lambda thread: list(event_pages(self, thread))), wanted)
 
     def _of_each(self, threads: Sequence[str], read: Callable[[str], list[LogEntry]]) -> dict[str, list[LogEntry]]:
         _check_texts(threads)
         chosen = [thread for thread in dict.fromkeys(threads) if thread]
-        found = zip(chosen, self._pool.map(read, chosen), strict=True)
+        # One thread without the pool: `histories` reads its pages from within it, and waiting there could block all.
+        run = self._pool.map if len(chosen) > 1 else map
+        found = zip(chosen, run(read, chosen), strict=True)
         return {thread: entries for thread, entries in found if entries}
 
     def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:

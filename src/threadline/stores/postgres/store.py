@@ -143,10 +143,6 @@ class PostgresStore:
         """See `Store.seen`."""
         return {id.hex(): digest for id, digest in self._ask(_SEEN, (packed_ids(ids),))}
 
-    def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
-        """See `Store.events`."""
-        return self.spans((thread,), span).get(thread, [])
-
     def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
         """See `Store.spans`."""
         check_page(span.limit)
@@ -163,7 +159,7 @@ class PostgresStore:
         """See `Store.feed`; the cursor is how many entries have been read. A stand-by gives what has its place."""
         check_page(limit)
         if cursor and not (cursor.isascii() and cursor.isdigit() and int(cursor) < _POSITION_END):
-            raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed")
+            raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed", param="cursor")
         return [FeedEntry(str(row[7]), log_entry(row[:7])) for row in self._ask(_FEED, (int(cursor or 0), limit))]
 
     # --- writing ------------------------------------------------------------------------------

@@ -240,10 +240,6 @@ class CachedStore:
         """See `Store.seen`."""
         return self._store.seen(ids, certain=certain)
 
-    def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
-        """See `Store.events`."""
-        return self._store.events(thread, span)
-
     def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
         """See `Store.spans`."""
         return self._store.spans(threads, span)

@@ -200,12 +200,6 @@ class SqliteStore:
         with self._reading() as db:
             return self._log.digests(asking(db), ids)
 
-    def events(self, thread: str, span: Span = Span()) -> list[LogEntry]:
-        """See `Store.events`."""
-        check_page(span.limit)
-        with self._reading() as db:
-            return self._log.spans(asking(db), (thread,), span).get(thread, [])
-
     def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
         """See `Store.spans`."""
         check_page(span.limit)
@@ -223,7 +217,7 @@ class SqliteStore:
         """See `Store.feed`; the cursor is the position of the last entry read."""
         check_page(limit)
         if cursor and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
-            raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed")
+            raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed", param="cursor")
         with self._reading() as db:
             return self._log.feed(asking(db), int(cursor or 0), limit)
 

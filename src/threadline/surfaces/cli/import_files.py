@@ -16,6 +16,7 @@ from typing import IO, Any, NamedTuple, Protocol, cast
 import msgspec
 
 from threadline.kernel.errors import InvalidValue
+from threadline.surfaces.arrow import arrow
 from threadline.wire.table import Row
 
 LINE_BYTES_MAX = 1_048_576
@@ -267,20 +268,16 @@ class ParquetFile:
     """Columns by name, in row groups; read a thousand rows at a time."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            from pyarrow import ArrowException, parquet, schema
-        except ImportError:
-            hint = "pip install 'threadline[parquet]'"
-            raise InvalidValue("reading Parquet needs pyarrow, which is not installed", hint=hint) from None
+        pa = arrow("reading")
         self.name = path.name
-        self._damaged = ArrowException
+        self._damaged: type[Exception] = pa.ArrowException
         try:
-            self._file = parquet.ParquetFile(path)
+            self._file = pa.parquet.ParquetFile(path)
         except (self._damaged, OSError) as error:
             raise InvalidValue(f"{path.name} is not a Parquet file: {error}") from None
         told = self._file.schema_arrow
-        kept = [each.with_type(_coarse(each.type)) for each in told]
-        self._cut = None if kept == list(told) else schema(kept)
+        kept = [each.with_type(_coarse(pa, each.type)) for each in told]
+        self._cut = None if kept == list(told) else pa.schema(kept)
         self.size = int(self._file.metadata.num_rows)
         self._read = 0
 
@@ -319,20 +316,18 @@ class ParquetFile:
         self._file.close()
 
 
-def _coarse(kind: Any) -> Any:
+def _coarse(pa: Any, kind: Any) -> Any:
     """A type with microseconds in place of nanoseconds, however deep: data frames write these, Python knows those."""
-    import pyarrow as pa
-
     types = pa.types
     if types.is_struct(kind):
-        return pa.struct([each.with_type(_coarse(each.type)) for each in kind])
+        return pa.struct([each.with_type(_coarse(pa, each.type)) for each in kind])
     if types.is_map(kind):
-        return pa.map_(_coarse(kind.key_type), _coarse(kind.item_type), kind.keys_sorted)
+        return pa.map_(_coarse(pa, kind.key_type), _coarse(pa, kind.item_type), kind.keys_sorted)
     if types.is_fixed_size_list(kind):
-        return pa.list_(kind.value_field.with_type(_coarse(kind.value_type)), kind.list_size)
+        return pa.list_(kind.value_field.with_type(_coarse(pa, kind.value_type)), kind.list_size)
     if types.is_list(kind) or types.is_large_list(kind):
         made = pa.large_list if types.is_large_list(kind) else pa.list_
-        return made(kind.value_field.with_type(_coarse(kind.value_type)))
+        return made(kind.value_field.with_type(_coarse(pa, kind.value_type)))
     if not types.is_temporal(kind) or getattr(kind, "unit", "") != "ns":
         return kind
     if types.is_timestamp(kind):

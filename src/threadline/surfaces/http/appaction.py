@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from threadline.engine.context import Context
 from threadline.engine.credentials import Credential, fresh_key
-from threadline.kernel.errors import Forbidden, InvalidValue, NotFound, Unauthorized
+from threadline.kernel.errors import EventRejected, Forbidden, InvalidValue, NotFound, Unauthorized
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.limits import EVENT_BYTES_MAX
 from threadline.kernel.lists import comma_separated
@@ -146,7 +146,7 @@ class AppActions:
         """Record an action of somebody unknown: by the device if it names itself, else by the network address."""
         action = await _action(request)
         if not action.application_id:
-            raise InvalidValue("an anonymous action needs `applicationId`")
+            raise InvalidValue("an anonymous action needs `applicationId`", param="applicationId")
         if self._applications is not None and action.application_id not in self._applications:
             raise Forbidden(
                 f"the application {action.application_id!r} may not send anonymous actions",
@@ -203,7 +203,7 @@ class AppActions:
             await self._limit(event, limited_name(_address(request)))
         outcome = await self._ingest.take([event], self._credential, _address(request), SOURCE)
         if outcome.rejected:
-            raise InvalidValue(f"{outcome.rejected[0].code}: {outcome.rejected[0].message}")
+            raise EventRejected(outcome.rejected[0].code, outcome.rejected[0].message)
         status = "duplicate" if outcome.duplicates else "conflict" if outcome.conflicts else "accepted"
         receipt = AppActionReceipt(action.action_id, status, event.key)
         return Response(msgspec.json.encode(receipt), media_type="application/json")

@@ -58,7 +58,16 @@ class AppAction(msgspec.Struct, kw_only=True, rename="camel"):
         Meta(description="The visitor's device. With a user's token it joins what was done before signing in.",
              max_length=100),
     ] = ""  # fmt: skip
-    occurred_at: Annotated[str, Meta(description="When, RFC 3339; without it now.", max_length=64)] | None = None
+    occurred_at: (
+        Annotated[
+            str,
+            Meta(
+                description="When, RFC 3339; without it now.", max_length=64,
+                extra_json_schema={"anyOf": [{"format": "date-time"}, {"maxLength": 0}]},
+            ),
+        ]
+        | None
+    ) = None  # fmt: skip
     utm: Annotated[
         dict[str, str], Meta(description="The campaign: source, medium, name (or campaign), term, content, id.")
     ] = {}

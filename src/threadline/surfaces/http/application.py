@@ -30,7 +30,7 @@ from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.operations import Operations
 from threadline.surfaces.http.pages import Pages
-from threadline.surfaces.http.problem import is_inside, problem, unexpected
+from threadline.surfaces.http.problem import is_inside, problem, server_of, unexpected
 from threadline.surfaces.http.public import PublicRoutes
 from threadline.surfaces.http.rate import Buckets, RateLimits
 from threadline.surfaces.http.routing import PREFLIGHT, Route, Router
@@ -125,12 +125,12 @@ class Application:
         except ThreadlineError as error:
             if is_inside(error):
                 log.warning("%s %s: %s", scope["method"], route.path if route else UNMATCHED, error)
-            response = problem(error, _readable(path))
+            response = problem(error, _readable(path), server_of(request))
         except ClientDisconnect:
             return
         except Exception:
             log.exception("%s %s failed", scope["method"], route.path if route else UNMATCHED)
-            response = unexpected(_readable(path))
+            response = unexpected(_readable(path), server_of(request))
         if route is not None and route.open_to_browsers:
             response.headers["access-control-allow-origin"] = "*"
             response.headers["access-control-expose-headers"] = "retry-after, x-ratelimit-reset"

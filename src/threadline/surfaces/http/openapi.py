@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 from typing import Any
 
 import msgspec
@@ -14,11 +15,10 @@ from threadline.surfaces.http.health import Status, Version, package_version
 from threadline.surfaces.http.ingest import Outcome
 from threadline.surfaces.http.openapi_appaction import APPACTION_PATHS, APPACTION_TYPES, allow_null
 from threadline.surfaces.http.openapi_ingest import INGEST_PATHS
-from threadline.surfaces.http.operations import STALE_HEADER
 from threadline.surfaces.http.problem import MEDIA_TYPE, Problem
 from threadline.surfaces.http.public import public_paths
 from threadline.surfaces.http.whatif import PATH as PROGRESS_PATH
-from threadline.surfaces.operation_calls import path_names
+from threadline.surfaces.operation_calls import STALE_HEADER, path_names
 from threadline.surfaces.row_formats import MEDIA_TYPES, rows_of
 
 _REF = "#/components/schemas/{name}"
@@ -101,6 +101,8 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
     names = path_names(operation)
     told = _example(operation, shape)
     meaning = (operation.params.__doc__ or "").strip() if shape.get("properties") else ""
+    together = [_sentence(str(choice)) for choice in operation.choices]
+    together += [f"`{name}` needs `{other}`." for name, other in operation.needs]
     described: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
@@ -108,7 +110,7 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
         "security": [{"token": []}],
         "parameters": [_path_parameter(name, shape["properties"][name]) for name in names],
         "responses": {str(operation.status): _answer("What was asked for.", result)},
-        "description": f"{meaning} Needs the scope `{operation.scope}`.".strip(),
+        "description": " ".join([*filter(None, [meaning]), *together, f"Needs the scope `{operation.scope}`."]),
     }
     if operation.relies_on:
         described["responses"][str(operation.status)]["headers"] = {STALE_HEADER: _STALE}
@@ -116,6 +118,8 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
     required = [name for name in shape.get("required", ()) if name not in names]
     if operation.method == "POST":
         body = {"type": "object", "properties": others, "required": required, "additionalProperties": False}
+        if combined := list(_combinations(operation)):
+            body["allOf"] = combined
         content: dict[str, Any] = {"schema": body}
         if operation.example is not None:
             content["example"] = {name: value for name, value in told.items() if name in others}
@@ -139,6 +143,25 @@ _FORMAT = {
     "name": "format", "in": "query", "required": False, "schema": {"enum": [*MEDIA_TYPES]},
     "description": "The form of the list, instead of what `Accept` says. The header `Link` leads to the next page.",
 }  # fmt: skip
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _combinations(operation: Operation) -> Iterator[dict[str, Any]]:
+    """What `Operation.choices` and `Operation.needs` are in JSON Schema. Of a query it has no form."""
+    for choice in operation.choices:
+        if choice.required:
+            yield {"anyOf": list(map(_given, choice.names))}
+        for one, other in combinations(choice.names, 2):
+            yield {"not": {"allOf": [_given(one), _given(other)]}}
+    for name, other in operation.needs:
+        yield {"anyOf": [{"not": _given(name)}, _given(other)]}
+
+
+def _given(name: str) -> dict[str, Any]:
+    return {"required": [name], "properties": {name: {"not": {"enum": [None, False, "", []]}}}}
 
 
 def _example(operation: Operation, shape: dict[str, Any]) -> dict[str, Any]:

@@ -27,6 +27,12 @@ def allow_null(schemas: dict[str, Any]) -> None:
                 schema["properties"][name] = {"anyOf": [field, {"type": "null"}], **about}
 
 
+_ANONYMOUS = {
+    "allOf": [
+        {"$ref": "#/components/schemas/AppAction"},
+        {"required": ["applicationId"], "properties": {"applicationId": {"type": "string", "minLength": 1}}},
+    ]
+}
 _USER: list[dict[str, list[str]]] = [{"userToken": []}]
 _ACTION = {
     "topic": "Article",
@@ -37,7 +43,7 @@ _ACTION = {
 
 
 def _post(
-    name: str, summary: str, more: str, security: list[dict[str, list[str]]], body: type, example: Any, answer: Any,
+    name: str, summary: str, more: str, security: list[dict[str, list[str]]], body: Any, example: Any, answer: Any,
     without: tuple[str, ...],
 ) -> dict[str, Any]:  # fmt: skip
     return {
@@ -49,7 +55,7 @@ def _post(
             "security": security,
             "requestBody": {
                 "required": True,
-                "content": {"application/json": {"schema": _ref(body), "example": example}},
+                "content": {"application/json": {"schema": body, "example": example}},
             },
             "responses": {"200": {"description": "It is so.", "content": {"application/json": {"schema": answer}}}},
             "x-without": without,
@@ -65,17 +71,17 @@ APPACTION_PATHS: dict[str, dict[str, Any]] = {
     USER_PATH: _post(
         "user_action", "Record an action of the user whom the web token names.",
         "Names of fields count without regard to case; unknown ones are passed over.",
-        _USER, AppAction, _ACTION, _ref(AppActionReceipt), ("403", "404", "409"),
+        _USER, _ref(AppAction), _ACTION, _ref(AppActionReceipt), ("403", "404", "409"),
     ),
     ANONYMOUS_PATH: _post(
         "anonymous_action", "Record an action of a visitor, by device or network address.",
         "Needs `applicationId`. New actions of one address are limited; a retry costs nothing.",
-        [], AppAction, _ACTION, _ref(AppActionReceipt), ("401", "404", "409"),
+        [], _ANONYMOUS, _ACTION, _ref(AppActionReceipt), ("401", "404", "409"),
     ),
     RANKING_PATH: _post(
         "topic_value_frequency", "List the values of a topic that the user cares about most, first.",
         "With `includeWeights` an object for each value in place of the value alone.",
-        _USER, TopicQuestion, {"topic": "Article", "scopeTopic": "category"},
+        _USER, _ref(TopicQuestion), {"topic": "Article", "scopeTopic": "category"},
         {"type": "array", "items": {"anyOf": [{"type": "string"}, _ref(WeighedValue)]}}, ("403", "404", "409", "429"),
     ),
 }  # fmt: skip

@@ -141,7 +141,7 @@ def _settings(name: str, client: str, security: list[dict[str, list[str]]], para
             "security": security,
             "parameters": [
                 {"name": parameter, "in": place, "required": place == "path", "description": "A write key.",
-                 "schema": {"type": "string", "minLength": 1}},
+                 "schema": {"type": "string"}},
             ],
             "responses": {
                 "200": {

@@ -30,7 +30,7 @@ from threadline.surfaces.http.client_address import client_host
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import Charge, RateLimits, merged
 from threadline.surfaces.http.routing import Route
-from threadline.surfaces.operation_calls import convert, field_names, shown, stale_note
+from threadline.surfaces.operation_calls import STALE_HEADER, convert, field_names, shown, stale_note
 from threadline.surfaces.row_formats import MEDIA_TYPES, Format, Rendered, accepted, rendered, rows_of
 from threadline.wire.message import read_array
 from threadline.wire.scan import depth, depth_bound
@@ -39,7 +39,6 @@ T = TypeVar("T")
 
 QUERY_FIELDS_MAX = 2_000
 """More than the longest list that an operation takes, so that a longer one is refused for its own bound."""
-STALE_HEADER = "threadline-stale"
 _NOT_PARAMETERS = frozenset({"access_token"})
 
 
@@ -99,7 +98,7 @@ class Operations:
         headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
         if operation.relies_on and (stale := await self._run(partial(stale_note, operation, context))):
             headers[STALE_HEADER] = stale
-        if answer.next:
+        if answer.next and operation.method == "GET":
             following = {name: each for name, each in in_query.items() if name != "cursor"}
             headers["link"] = f'<?{urlencode({**following, "format": form, "cursor": answer.next}, True)}>; rel="next"'
         return Response(answer.body, operation.status, headers, MEDIA_TYPES[form])

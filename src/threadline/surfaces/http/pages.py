@@ -17,6 +17,7 @@ from threadline.surfaces.http.codes import error_codes
 from threadline.surfaces.http.health import package_version
 from threadline.surfaces.http.openapi import document
 from threadline.surfaces.http.openapi_ingest import INGEST_PATHS
+from threadline.surfaces.http.problem import server_of
 from threadline.surfaces.http.public import PAGE_HEADERS
 from threadline.surfaces.http.routing import Route
 
@@ -66,7 +67,7 @@ class Pages:
 
     async def _show_docs(self, request: Request, names: Mapping[str, str]) -> Response:
         # The commands go to the server that is asked, wherever it listens.
-        here = html.escape(str(request.base_url).rstrip("/")).encode()
+        here = html.escape(server_of(request)).encode()
         return Response(self._docs.replace(_SERVER.encode(), here), headers=PAGE_HEADERS, media_type="text/html")
 
     async def _show_openapi(self, request: Request, names: Mapping[str, str]) -> Response:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
+from starlette.requests import Request
 from starlette.responses import Response
 
 from threadline.kernel.errors import (
@@ -90,8 +92,9 @@ class RateLimited(TooManyRequests):
 class Problem(msgspec.Struct, omit_defaults=True):
     """An error as RFC 9457 tells it; ``code`` is stable and machine-readable."""
 
-    type: str
-    """Where this kind of error is explained."""
+    type: Annotated[
+        str, Meta(description="Where this kind of error is explained.", extra_json_schema={"format": "uri"})
+    ]
     title: str
     status: int
     code: str
@@ -100,6 +103,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
     """The path that was asked for."""
     hint: str = ""
     """What to do about it."""
+    param: Annotated[str, Meta(description="The parameter that is at fault, where it is one.")] = ""
     message: str = ""
     """`detail` once more: Segment's and RudderStack's clients look for it here, and retry for minutes without it."""
 
@@ -109,21 +113,27 @@ def is_inside(error: ThreadlineError) -> bool:
     return error.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(error, Internal | NotNow)
 
 
-def problem(error: ThreadlineError, instance: str) -> Response:
-    """The answer that tells an error; of one that `is_inside` only of which kind it is."""
+def problem(error: ThreadlineError, instance: str, server: str) -> Response:
+    """The answer that tells an error; of one that `is_inside` only of which kind it is. ``server`` is the address under
+    which it was asked for."""
     title = (type(error).__doc__ or error.code).split(";")[0].split(". ")[0].rstrip(".")
     inside = is_inside(error)
     told = f"{title}; the server's log tells more" if inside else str(error)
     body = Problem(
-        type=f"/docs#error-{error.code}", title=title, status=error.status, code=error.code, detail=told,
-        instance=instance, hint="" if inside else error.hint, message=told,
+        type=f"{server}/docs#error-{error.code}", title=title, status=error.status, code=error.code, detail=told,
+        instance=instance, hint="" if inside else error.hint, param=error.param, message=told,
     )  # fmt: skip
     return Response(msgspec.json.encode(body), error.status, _headers(error), MEDIA_TYPE)
 
 
-def unexpected(instance: str) -> Response:
+def server_of(request: Request) -> str:
+    """The address under which the server was asked, as the client wrote it."""
+    return str(request.base_url).rstrip("/")
+
+
+def unexpected(instance: str, server: str) -> Response:
     """The answer for an error of our own, which says nothing of what is inside."""
-    return problem(Internal("something went wrong on the server; its log tells more"), instance)
+    return problem(Internal("something went wrong on the server; its log tells more"), instance, server)
 
 
 def _headers(error: ThreadlineError) -> Mapping[str, str]:

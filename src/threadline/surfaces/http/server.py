@@ -262,7 +262,8 @@ class Connection(HttpToolsProtocol):
         self._deadline = math.inf
         if self.transport.is_closing():
             return
-        answer = problem(error, "")
+        host, port = self.server or ("localhost", 0)
+        answer = problem(error, "", f"{self.scheme}://{f'[{host}]' if ':' in host else host}:{port}")
         headers = [f"{name}: {value}" for name, value in (*answer.headers.items(), ("connection", "close"))]
         head = [f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}", *headers, "", ""]
         self.transport.write("\r\n".join(head).encode("latin-1") + bytes(answer.body))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,6 +20,16 @@ Many: TypeAlias = list[Item] | tuple[Item, ...]
 """Several values of one parameter."""
 Moment: TypeAlias = datetime | str
 """A time: an aware datetime or RFC 3339 text."""
+
+
+class StaleAnswer(UserWarning):
+    """An answer goes by what is older than the definitions; the message says by what, and what to do."""
+
+
+def warn_if_stale(call: Call[Any], note: str) -> None:
+    """Warn whoever called the method that made this call."""
+    if note:
+        warnings.warn(f"{call.name}: older than the definitions: {note}", StaleAnswer, stacklevel=4)
 
 
 @dataclass(frozen=True, slots=True)

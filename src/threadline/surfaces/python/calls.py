@@ -130,6 +130,9 @@ DEFINITIONS_APPLY: Call[definitions_applying.ApplyResult] = Call(
 DEFINITIONS_CHANGES: Call[definitions_applying.ChangesResult] = Call(
     "definitions_changes", "GET", "/v1/definitions/changes", definitions_applying.ChangesResult, {}
 )
+DEFINITIONS_RELOAD: Call[definitions_applying.ChangesResult] = Call(
+    "definitions_reload", "POST", "/v1/definitions/reload", definitions_applying.ChangesResult, {}, repeatable=False
+)
 DEFINITIONS_SCHEMA: Call[dict[str, Any]] = Call(
     "definitions_schema", "GET", "/v1/definitions/schema", dict[str, Any], {}
 )
@@ -708,8 +711,8 @@ STREAKS_DAYS: Call[streaks_operations.DaysResult] = Call(
     "/v1/people/{id}/days",
     streaks_operations.DaysResult,
     {
-        "start": "",
-        "stop": "",
+        "start": None,
+        "stop": None,
     },
 )
 STREAKS_OF: Call[streaks_operations.StreaksResult] = Call(
@@ -801,7 +804,7 @@ WHAT_IF_RUN: Call[whatif_views.WhatIfView] = Call(
         "historical": "all",
         "start": None,
         "stop": None,
-        "since": "",
+        "since": None,
         "people": (),
         "types": (),
         "samples": 20,

@@ -17,8 +17,9 @@ except ImportError as error:  # pragma: no cover — the tests have it
 
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.event import Receipt
+from threadline.surfaces.operation_calls import STALE_HEADER
 from threadline.surfaces.python import async_operations, exchange, operations
-from threadline.surfaces.python.call import Answer, Call
+from threadline.surfaces.python.call import Answer, Call, warn_if_stale
 from threadline.surfaces.python.exchange import Lost, Request, Response
 from threadline.surfaces.python.recording import AsyncRecording, Recording
 
@@ -70,7 +71,9 @@ class Client(operations.Operations, Recording):
             outcome = self._send(request)
             pause = exchange.pause(call, attempt, self._attempts, outcome)
             if pause is None:
-                return _answer(call, outcome, self.url)
+                answer = _answer(call, outcome, self.url)
+                warn_if_stale(call, _stale(outcome))
+                return answer
             time.sleep(pause)
         raise AssertionError
 
@@ -118,7 +121,9 @@ class AsyncClient(async_operations.Operations, AsyncRecording):
             outcome = await self._send(request)
             pause = exchange.pause(call, attempt, self._attempts, outcome)
             if pause is None:
-                return _answer(call, outcome, self.url)
+                answer = _answer(call, outcome, self.url)
+                warn_if_stale(call, _stale(outcome))
+                return answer
             await asyncio.sleep(pause)
         raise AssertionError
 
@@ -146,6 +151,10 @@ def _headers(token: str) -> dict[str, str]:
 def _lost(error: httpx.TransportError) -> Lost:
     never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
     return Lost(str(error) or type(error).__name__, sent=not never_sent)
+
+
+def _stale(outcome: Response | Lost) -> str:
+    return "" if isinstance(outcome, Lost) else outcome.headers.get(STALE_HEADER, "")
 
 
 def _answer(call: Call[Answer], outcome: Response | Lost, url: str) -> Answer:

@@ -21,7 +21,8 @@ from threadline.kernel.event_limits import is_finite, not_finite
 from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.time import format_time
 from threadline.surfaces.operation_calls import call as run
-from threadline.surfaces.python.call import Answer, Call
+from threadline.surfaces.operation_calls import stale_note
+from threadline.surfaces.python.call import Answer, Call, warn_if_stale
 from threadline.surfaces.python.messages import instant_of
 from threadline.surfaces.python.operations import Operations
 from threadline.surfaces.python.recording import Recording
@@ -73,6 +74,8 @@ class Threadline(Operations, Recording):
         self.engine.recorder.refuse_forks()
         with self.engine.reading() if operation.method == "GET" else nullcontext():
             result = msgspec.to_builtins(run(operation, context, call.given(values), strict=True))
+            stale = stale_note(operation, context)
+        warn_if_stale(call, stale)
         # A copy of its own: what the caller does to it changes nothing that the engine remembers.
         answer: Answer = msgspec.convert(result, call.answer)
         return answer

@@ -88,10 +88,10 @@ RECORD = Operation(
     scope="write",
     example=RecordParams(
         events=[
-            NativeEvent(
-                type="purchase_completed", identifiers={"user_id": "42"}, key="order-1001",
-                occurred_at="2026-03-01T12:00:00Z", properties={"total": 29.33, "currency": "EUR"},
-            )
+            {
+                "type": "purchase_completed", "identifiers": {"user_id": "42"}, "key": "order-1001",
+                "occurred_at": "2026-03-01T12:00:00Z", "properties": {"total": 29.33, "currency": "EUR"},
+            }
         ]
     ),
     refused=_refused,

@@ -15,7 +15,7 @@ from threadline.capabilities.events.recording import NATIVE_FORM, read_native
 from threadline.capabilities.events.rejected import RejectedView, rejected_view
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier, Receipt, source_type_of
-from threadline.kernel.operation import Context, Intake, Operation
+from threadline.kernel.operation import Choice, Context, Intake, Operation
 from threadline.kernel.ports import WithRejected
 from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.typed import prepared
@@ -47,8 +47,6 @@ def resubmitted(engine: WithRejected, workspace: str, params: ResubmitParams) ->
 
     Raises `NotFound`, and `InvalidValue` or `EventRejected` for what makes no event.
     """
-    if params.event is not None and params.payload is not UNSET:
-        raise InvalidValue("give `event` or `payload`, not both")
     stored: StoredEntry = engine.rejected.entry(workspace, params.id)
     if params.event is not None:
         return _corrected(params.event, stored.entry), stored
@@ -182,6 +180,7 @@ RESUBMIT = Operation(
     result=ResubmitResult,
     run=_resubmit,
     intake=Intake(_taken_in),
+    choices=(Choice(("event", "payload")),),
     method="POST",
     path="/v1/rejected/{id}/resubmit",
     scope="admin",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -57,8 +57,17 @@ class RememberParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: PersonRef
     type: FactType
     key: FactKey
-    value: Annotated[Any, Meta(description=f"Anything but null, of at most {FACT_VALUE_BYTES_MAX} bytes.")]
-    source: Annotated[str, Meta(description="user_declared, system_computed or agent_inferred.")] = USER_DECLARED
+    value: Annotated[
+        Any,
+        Meta(
+            description=f"Anything but null, of at most {FACT_VALUE_BYTES_MAX} bytes.",
+            extra_json_schema={"not": {"type": "null"}},
+        ),
+    ]
+    source: Annotated[
+        Literal["user_declared", "system_computed", "agent_inferred"],
+        Meta(description="Who says so; what events say is derived from them."),
+    ] = "user_declared"
     confidence: Annotated[
         Annotated[float, Meta(ge=0, le=1)] | None,
         Meta(description="How sure; not for user_declared. Capped at the maximum of its source."),
@@ -83,17 +92,16 @@ class RememberResult(msgspec.Struct, kw_only=True):
 
 
 def _remember(context: Context[Needs], params: RememberParams) -> RememberResult:
-    type = _TYPES.get(params.source)
-    if type is None:
-        raise InvalidValue(f"source must be one of {', '.join(_TYPES)}; what events say is derived from them")
+    type = _TYPES[params.source]
     if params.source == USER_DECLARED and params.confidence is not None:
         raise InvalidValue(
-            "what a person says of themselves is certain; leave out `confidence`, or give another source"
+            "what a person says of themselves is certain; leave out `confidence`, or give another source",
+            param="confidence",
         )
     if params.key != params.key.strip():
-        raise InvalidValue("a key must not begin or end with a blank")
+        raise InvalidValue("a key must not begin or end with a blank", param="key")
     if params.value is None:
-        raise InvalidValue("a fact cannot be null; to take one back use `retract`")
+        raise InvalidValue("a fact cannot be null; to take one back use `retract`", param="value")
     if keep(params.value) is None:
         raise LimitExceeded(f"a value has at most {FACT_VALUE_BYTES_MAX} bytes and numbers of 64 bits")
     person = context.engine.reader.person(context.workspace, params.id)

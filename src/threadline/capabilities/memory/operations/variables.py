@@ -39,7 +39,9 @@ class VariablesResult(msgspec.Struct, kw_only=True):
 def _variables(context: Context[WithReader], params: VariablesParams) -> VariablesResult:
     names = list(dict.fromkeys([*comma_separated(params.names), *params.variables]))
     if not names:
-        raise InvalidValue("name the variables: in `names`, separated by commas, or one by one in `variables`")
+        raise InvalidValue(
+            "name the variables: in `names`, separated by commas, or one by one in `variables`", param="names"
+        )
     person = context.engine.reader.person(context.workspace, params.id)
     facts = memory_of(context, person)
     values = {name: resolve(facts, name) for name in names}

@@ -19,7 +19,7 @@ from threadline.capabilities.segments.operations.definitions import Segments, se
 from threadline.capabilities.segments.projection import member_rows
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX, PAGE_ITEMS_MAX
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Choice, Context, Operation
 from threadline.kernel.policy import Read
 from threadline.kernel.ports import Person, WithCatalogue, WithReader, WithStore
 from threadline.kernel.store import Item, query_pages
@@ -79,8 +79,6 @@ class Needs(Reads, WithStore, WithCatalogue, Protocol):
 
 
 def _people(segments: Segments, context: Context[Needs], params: PeopleParams) -> PeoplePage:
-    if sum(map(bool, (params.identifier, params.tag, params.group, params.segment))) > 1:
-        raise InvalidValue("give one of `identifier`, `tag`, `group` and `segment`")
     if params.segment:
         segment_named(segments, params.segment)
     if params.when:
@@ -106,10 +104,11 @@ def _condition(context: Context[WithCatalogue], written: str) -> Conditions:
     try:
         conditions = Conditions(read_json(msgspec.json.decode(written), "when"))
     except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidValue(f"when: this is not JSON: {error}") from None
+        raise InvalidValue(f"when: this is not JSON: {error}", param="when") from None
     for field in conditions.fields:
         if not viewed(field)[0]:
-            raise InvalidValue(f"when: a person has no event; name what is known of them, not {'.'.join(field)}")
+            message = f"when: a person has no event; name what is known of them, not {'.'.join(field)}"
+            raise InvalidValue(message, param="when")
     context.engine.catalogue.refuse_unread(Read(name, path, "when") for name, path in conditions.reads)
     return conditions
 
@@ -196,5 +195,6 @@ def operation(segments: Segments) -> Operation:
         run=partial(_people, segments),
         method="GET",
         path="/v1/people",
+        choices=(Choice(("identifier", "tag", "group", "segment")),),
         example=PeopleParams(tag="vip", limit=20),
     )

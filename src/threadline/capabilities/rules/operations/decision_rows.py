@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from threadline.capabilities.events.forms import not_a_cursor
 from threadline.capabilities.rules.projection import SHARDS, partition, sort_of
-from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import WithStore
 from threadline.kernel.store import query_pages
@@ -32,7 +32,7 @@ def decision_rows(
 ) -> Iterator[DecisionRow]:
     """The rows of decisions recorded in a range of time, behind a cursor. Raises `InvalidValue` for another one."""
     if cursor and not _CURSOR.fullmatch(cursor):
-        raise InvalidValue(f"{cursor[:64]!r} is not a cursor; pass the `next` of the page before as it is")
+        raise not_a_cursor(cursor)
     store, size = context.engine.store, max(_PAGE_ROWS // max(len(rules), 1), 10)
     # Later decisions have smaller sort keys.
     first, last = cursor or ("" if stop is None else sort_of(stop - 1)), None if start is None else sort_of(start - 1)

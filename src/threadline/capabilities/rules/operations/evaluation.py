@@ -37,7 +37,7 @@ from threadline.capabilities.rules.projection import decision_of
 from threadline.capabilities.rules.views import AskedDecision, asked_view, recorded_view, tried_view
 from threadline.kernel.errors import Conflict, EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Recorded
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Choice, Context, Operation
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import (
     Person,
@@ -92,14 +92,6 @@ class Needs(repository.Needs, WithReader, WithLog, Protocol):
 
 
 def _evaluate(context: Context[Needs], params: EvaluateParams) -> EvaluateResult:
-    if sum(each is not None for each in (params.event_id, params.event, params.person)) != 1:
-        raise InvalidValue("give one of `event_id`, `event` and `person`")
-    if sum(each is not None for each in (params.rule, params.content, params.rule_set)) > 1:
-        raise InvalidValue("give at most one of `rule`, `content` and `rule_set`")
-    if params.version is not None and params.rule is None:
-        raise InvalidValue("`version` needs a `rule`; name the rule too")
-    if params.record and params.content is not None:
-        raise InvalidValue("decisions of a rule that is not written cannot be recorded: write the rule first")
     if params.event is not None and params.record:
         return _record(context, params, params.event)
     active = repository.active_rules_of(context)
@@ -132,7 +124,8 @@ def _event(context: Context[WithRecorder], native: NativeEvent) -> Event:
 
 def _record(context: Context[Needs], params: EvaluateParams, native: NativeEvent) -> EvaluateResult:
     if params.rule is not None or params.rule_set is not None:
-        raise InvalidValue("an event is recorded with all rules in force: leave `rule` and `rule_set` out")
+        message = "an event is recorded with all rules in force: leave `rule` and `rule_set` out"
+        raise InvalidValue(message, param="record")
     (receipt,) = context.engine.recorder.record([_event(context, native)], expected=native.expected)
     if receipt.status == "rejected":
         raise EventRejected(receipt.code, receipt.message)
@@ -277,6 +270,12 @@ EVALUATE = Operation(
     path="/v1/decisions/evaluate",
     scope="write",
     guarded=_guarded,
+    choices=(
+        Choice(("event_id", "event", "person"), required=True), Choice(("rule", "content", "rule_set")),
+        # Decisions of a rule that is not written cannot be recorded.
+        Choice(("record", "content")),
+    ),
+    needs=(("version", "rule"),),
     example=EvaluateParams(
         event=NativeEvent(
             type="payment_received", identifiers={"user_id": "42"}, key="try-1", properties={"score": 91}

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Protocol
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import Cursor, Identifiers, Instant, instant
+from threadline.capabilities.events.forms import Cursor, Duration, Identifiers, Instant, instant
 from threadline.capabilities.events.parameters import Next, Page, page_of
 from threadline.capabilities.segments.membership import leaves_at
 from threadline.capabilities.segments.operations import SEGMENTS_GROUP
@@ -66,7 +66,7 @@ class LeavingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Of which segment, and how soon."""
 
     name: Name
-    within: Annotated[str, Meta(description="How far ahead to look, such as 1d; at most a year.", max_length=32)] = "1d"
+    within: Annotated[Duration, Meta(description="How far ahead to look, such as 1d; at most a year.")] = "1d"
     cursor: Cursor = ""
 
 
@@ -91,7 +91,7 @@ def _leaving(segments: Segments, context: Context[WithReader], params: LeavingPa
     segment = segment_named(segments, params.name)
     within = parse_duration(params.within)
     if within > YEAR:
-        raise InvalidValue("`within` is at most a year")
+        raise InvalidValue("`within` is at most a year", param="within")
     until = context.now + within
     found: list[tuple[int, Any]] = []
     cursor = ""

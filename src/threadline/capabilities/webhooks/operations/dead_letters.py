@@ -68,7 +68,7 @@ def _call(context: Context[WithReader], each: DeadLetter) -> ParkedCall:
 def _page(context: Context[WithDelivery], params: ParkedParams | RedriveParams) -> list[DeadLetter]:
     cursor = checked_cursor(params.cursor, _CURSOR)
     if params.destination and not NAME.fullmatch(params.destination):
-        raise InvalidValue(f"{params.destination!r} is not a valid destination name")
+        raise InvalidValue(f"{params.destination!r} is not a valid destination name", param="destination")
     return context.engine.delivery.dead_letters(context.workspace, params.destination, cursor, params.limit)
 
 

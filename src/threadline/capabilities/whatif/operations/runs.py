@@ -12,7 +12,7 @@ from threadline.capabilities.whatif.saved_results import Saved
 from threadline.capabilities.whatif.simulation import Asked, Needs, Simulation, prepare
 from threadline.capabilities.whatif.views import WhatIfView, about, view
 from threadline.kernel.errors import Conflict, NotFound
-from threadline.kernel.operation import Context, Group, Operation
+from threadline.kernel.operation import Choice, Context, Group, Operation
 from threadline.kernel.ports import WithSimulations, WithStore
 from threadline.kernel.simulation import SimulationJob
 
@@ -78,6 +78,8 @@ WHAT_IF = Operation(
     path="/v1/whatif",
     scope="admin",
     shown_on=frozenset({"http", "python"}),
+    choices=(Choice(("start", "since")), Choice(("rule", "definitions"), required=True)),
+    needs=(("version", "rule"), ("content", "rule"), ("against", "rule")),
     example=WhatIfParams(rule="risk-score", version=4, since="90d"),
 )
 
