@@ -112,16 +112,7 @@ def _show(console: Console, server: Server) -> None:
     console.print(report.best(top))
     report.say(console, f"Ranked at this instant, by reading all {top['people_read']:,} people.", "dim")
 
-    report.heading(console, "4  A segment and a streak")
-    for path, shown in ((SEGMENT, report.segment), (STREAKS, report.streak)):
-        answer, seconds = _timed(reader, path)
-        report.request(console, path, seconds)
-        report.say(console, shown(answer))
-
-    report.heading(console, "5  A rule, and what another threshold would have changed")
-    report.say(console, f"`threadline rules diff` with this instead: {CANDIDATE}", "dim")
-    tried = reader.post("/v1/whatif", {"definitions": CANDIDATE, "samples": 3, "wait": True})
-    print_what_if(console, msgspec.convert(tried, WhatIfView))
+    _show_declared(console, reader)
 
     report.heading(console, "6  Everything a second time")
     outcome, seconds = _send(console, writer, history)
@@ -132,6 +123,20 @@ def _show(console: Console, server: Server) -> None:
     assert ranking["top"] == top["top"], "the best customers have changed"
     report.say(console, f"{len(history):,} duplicates in {seconds:.1f} s, and nothing was recorded.", "bold green")
     report.say(console, "Asked again, the customer and the ten best are the same, to the cent.")
+
+
+def _show_declared(console: Console, reader: Client) -> None:
+    """What the definitions of the demo add."""
+    report.heading(console, "4  A segment and a streak")
+    for path, shown in ((SEGMENT, report.segment), (STREAKS, report.streak)):
+        answer, seconds = _timed(reader, path)
+        report.request(console, path, seconds)
+        report.say(console, shown(answer))
+
+    report.heading(console, "5  A rule, and what another threshold would have changed")
+    report.say(console, f"`threadline rules diff` with this instead: {CANDIDATE}", "dim")
+    tried = reader.post("/v1/whatif", {"definitions": CANDIDATE, "samples": 3, "wait": True})
+    print_what_if(console, msgspec.convert(tried, WhatIfView))
 
 
 def _send(console: Console, writer: Client, history: Sequence[Order]) -> tuple[dict[str, int], float]:
