@@ -99,7 +99,7 @@ def try_out(session: Session, given: dict[str, Any]) -> None:
     if given["as_json"]:
         click.echo(json_of(found))
     else:
-        _print(session.console, found)
+        print_what_if(session.console, found)
     share = found.changed / max(found.decisions, 1)
     if given["changed_max"] is not None and (found.errors or found.failed or share > given["changed_max"]):
         raise click.exceptions.Exit(1)
@@ -199,7 +199,8 @@ def _bar(engine: Engine, done: int) -> Iterator[Callable[[int], None]]:
 # --- what came of it --------------------------------------------------------------------------
 
 
-def _print(console: Console, found: WhatIfView) -> None:
+def print_what_if(console: Console, found: WhatIfView) -> None:
+    """Print a result: the diff of what is tried, the counts, and whom it changes."""
     for line in found.diff:
         style = (
             "green" if line.startswith("+") else "red" if line.startswith("-") else "cyan" if line[:2] == "@@" else ""
