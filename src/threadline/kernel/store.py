@@ -176,7 +176,7 @@ class Store(Protocol):
         ...
 
     def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
-        """A page of the events of each of these threads in occurred order; see `Span`. Threads without any are not in it.
+        """A page of each thread's events in occurred order; see `Span`. Threads without events are left out.
 
         One statement in SQLite and PostgreSQL, a query for each thread in DynamoDB, several at once.
         """

@@ -711,8 +711,8 @@ STREAKS_DAYS: Call[streaks_operations.DaysResult] = Call(
     "/v1/people/{id}/days",
     streaks_operations.DaysResult,
     {
-        "start": "",
-        "stop": "",
+        "start": None,
+        "stop": None,
     },
 )
 STREAKS_OF: Call[streaks_operations.StreaksResult] = Call(
@@ -804,7 +804,7 @@ WHAT_IF_RUN: Call[whatif_views.WhatIfView] = Call(
         "historical": "all",
         "start": None,
         "stop": None,
-        "since": "",
+        "since": None,
         "people": (),
         "types": (),
         "samples": 20,

@@ -642,7 +642,7 @@ class Memory:
         type: Literal["fact", "preference", "interest", "purchase", "support", "behavioral", "campaign", "form"],
         key: str,
         value: Any,
-        source: str = "user_declared",
+        source: Literal["user_declared", "system_computed", "agent_inferred"] = "user_declared",
         confidence: float | None = None,
         expires_at: Moment | None = None,
         derived_from: Many[str] = (),
@@ -655,7 +655,7 @@ class Memory:
         id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
         key: The fact's key, e.g. last_transaction.
         value: Anything but null, of at most 400 bytes.
-        source: user_declared, system_computed or agent_inferred.
+        source: Who says so; what events say is derived from them.
         confidence: How sure; not for user_declared. Capped at the maximum of its source.
         expires_at: The instant from which the fact is gone.
         derived_from: Facts as type/key.
@@ -1468,8 +1468,8 @@ class Streaks:
         self,
         id: str,
         *,
-        start: str = "",
-        stop: str = "",
+        start: str | None = None,
+        stop: str | None = None,
     ) -> streaks_operations.DaysResult:
         """List the local days on which a person was active, with what was done and earned.
 
@@ -1650,7 +1650,7 @@ class WhatIf:
         historical: Literal["all", "by_set"] = "all",
         start: Moment | None = None,
         stop: Moment | None = None,
-        since: str = "",
+        since: str | None = None,
         people: Many[str] = (),
         types: Many[str] = (),
         samples: int = 20,
