@@ -131,6 +131,11 @@ class PersonReader(Protocol):
 class EventLog(Protocol):
     """Reads single events, and all of them in the order of commits."""
 
+    @property
+    def forms(self) -> Mapping[str, Callable[[Event], dict[str, Any]]]:
+        """Member of `Event.wire` -> how the message that an event came in is written as it came."""
+        ...
+
     def event(self, workspace: str, id: str) -> Recorded:
         """One event by its id; raises `NotFound`."""
         ...

@@ -172,6 +172,6 @@ VERIFY = Operation(
     run=_verify,
     method="GET",
     path="/v1/decisions/verify",
-    example=VerifyParams(),
+    example=VerifyParams(limit=100),
     refused=lambda result: bool(result.breaches),
 )

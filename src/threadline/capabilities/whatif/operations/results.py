@@ -70,7 +70,7 @@ LIST = Operation(
     run=_listed,
     method="GET",
     path="/v1/whatif",
-    example=SavedParams(),
+    example=SavedParams(limit=20),
 )
 
 
