@@ -770,8 +770,7 @@ class People:
     ) -> people_operations_people.PeoplePage:
         """List people: all, or by identifier, tag, group, segment or a condition.
 
-        Which people to list: all, or those of one identifier, tag, group or segment, and of these those whom a
-            condition holds for.
+        All people, or those of one identifier, tag, group or segment; of these, those for whom a condition holds.
 
         cursor: The `next` of the previous page. Opaque.
         limit: How many on a page.
