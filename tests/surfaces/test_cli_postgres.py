@@ -214,7 +214,7 @@ def test_what_one_server_took_the_others_tell(
     assert told[0] == told[1], "in one order for all"
     assert len(set(told[0])) == len(told[0])
     for door in (one, other):
-        best = door.ask("leaderboards/points", identifiers="true")["places"]
+        best = door.ask("leaderboards/points")["places"]
         assert [(place["identifiers"], place["score"]) for place in best] == [
             (["user_id:bob"], 25),
             (["user_id:ada"], 10),
