@@ -96,8 +96,9 @@ class NativeEvent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     historical: Annotated[
         bool, Meta(description="Back-filled history: it counts as known from when it occurred, not from now.")
     ] = False
+    object_id: Annotated[str, Meta(description="Your own id of the object it is about.", max_length=512)] = ""
     object_ref: Annotated[
-        str, Meta(description="The name of the object it is about, e.g. a group's id.", max_length=512)
+        str, Meta(description="The producer's name of the object it is about, e.g. a group's id.", max_length=512)
     ] = ""
     schema_version: Annotated[str, Meta(max_length=100)] = ""
     expected: Annotated[int, Meta(ge=0)] | None = None
@@ -140,6 +141,18 @@ class EventView(msgspec.Struct, kw_only=True, omit_defaults=True):
         dict[str, Any], Meta(description="Fields of the message it came in that have no place of their own.")
     ] = {}
     person: Annotated[str, Meta(description="The id of the person it belongs to now, where that was asked for.")] = ""
+
+
+class EventDetail(EventView, kw_only=True, omit_defaults=True):
+    """One recorded event with the message that it came in."""
+
+    payload: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="The message as it came, in Segment's form or CloudEvents'. Without it the event came in "
+            "Threadline's own form, and is all that came."
+        ),
+    ] = None
 
 
 @lru_cache(maxsize=4_096)
@@ -190,7 +203,8 @@ def native_event(
         type=native.type, identifiers=tuple(identifiers), occurred_at=received_at if given is None else given,
         key=native.key, source=source, source_type=source_type, workspace=workspace,
         properties=native.properties, context=native.context, received_at=received_at, sent_time=given,
-        historical=native.historical, object_ref=native.object_ref, schema_version=native.schema_version,
+        historical=native.historical, object_id=native.object_id, object_ref=native.object_ref,
+        schema_version=native.schema_version,
     )  # fmt: skip
 
 
