@@ -69,8 +69,6 @@ api: $(VENV)/.test ## Write the Python API's modules of the operations again, af
 	@$(BIN)/python -m threadline.surfaces.python.generate
 	@$(BIN)/ruff check --quiet --select I --fix src/threadline/surfaces/python
 	@$(BIN)/ruff format --quiet src/threadline/surfaces/python
-	@$(BIN)/ruff format --quiet src/threadline/surfaces/python
-	@$(BIN)/ruff check --quiet --select I --fix src/threadline/surfaces/python
 
 lock: $(VENV)/.test ## Resolve the requirements again, keeping what still fits (UPGRADE=1: take the newest)
 	@$(COMPILE) --extra dev --output-file requirements/test.txt

@@ -281,8 +281,8 @@ class Events:
     async def show(
         self,
         id: str,
-    ) -> events_forms.EventView:
-        """Show one event, whole, and whose it is.
+    ) -> events_forms.EventDetail:
+        """Show one event, whole, with the message that it came in, and whose it is.
 
         Which event to read.
 
