@@ -85,6 +85,7 @@ def test_plausible_events(random: Random) -> None:
     assert problems == []
 
 
+@pytest.mark.slow
 def test_every_policy_emits_in_a_long_life() -> None:
     problems, emitted = lived(Random(4), 120)
     assert problems == []

@@ -24,7 +24,7 @@ import pytest
 
 from threadline.app import open_engine
 from threadline.engine.maintenance.dump import dump
-from threadline.surfaces.cli.demo.history import message, orders
+from threadline.surfaces.cli.demo.history import definitions, message, orders
 from threadline.surfaces.cli.demo.program import PERSON
 from threadline.surfaces.cli.demo.server import free
 
@@ -91,6 +91,32 @@ def test_it_sends_everything_twice_and_nothing_happens(printed: str) -> None:
     assert re.search(r"6,919 duplicates in [\d.]+ s, and nothing was recorded", printed)
 
 
+def test_it_shows_a_segment_a_streak_and_a_rules_diff(printed: str, spent: dict[str, Decimal]) -> None:
+    customer = PERSON.partition("-")[2]
+    own = spent[f"cdnow-{customer}"]
+    assert f"good_customers: a member, for features.monetary_total is {own}, greater than 200." in printed
+    rows = [line.split() for line in FILE.read_text().splitlines()]
+    months = {int(day[:4]) * 12 + int(day[4:6]) for _, who, day, _, _ in rows if who == customer}
+    longest = max(next(n for n in range(1, 99) if month + n not in months) for month in months)
+    assert f"months with an order: {longest} in a row at most" in printed
+    changed = sum(80 < Decimal(dollars) <= 100 for *_, dollars in rows)
+    assert "-  greater_than: 100" in printed
+    assert f"{changed} of 6,919 answers changed" in printed
+
+
+def test_without_a_terminal_it_names_its_addresses_and_how_to_keep_it(printed: str) -> None:
+    end = printed.partition("there is no terminal")[2]
+    assert re.search(r"http://127\.0\.0\.1:\d+/docs", end)
+    assert "In a terminal `threadline demo` keeps it up" in end.replace("\n", " ")
+
+
+def test_definitions_of_others_beside_the_store_stop_it(tmp_path: Path) -> None:
+    (tmp_path / "threadline.yaml").write_text("segments: {}")
+    command = [*PROGRAM, "--file", str(tmp_path / "x.db")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+    assert (ran.returncode, "would change what the demo shows" in ran.stderr) == (1, True)
+
+
 MAPPING = """
 type: purchase_completed
 time: {column: day, format: "%Y%m%d"}
@@ -109,6 +135,7 @@ def test_the_same_file_imported_is_the_same_store(printed: str, kept: Path, tmp_
         for number, (_, customer, *rest) in enumerate(rows, 1):
             write([f"cdnow-order-{number}", f"cdnow-{customer}", *rest])
     mapping.write_text(MAPPING)
+    (tmp_path / "threadline.yaml").write_text(definitions())
     options = ["--map", str(mapping), "--source", "demo", "--file", str(imported)]
     importing = [*PROGRAM[:-1], "import", str(table), *options]
     assert "6,919 accepted, 0 known already, 0 in conflict, 0 rejected" in run(shlex.join(importing))
@@ -213,11 +240,11 @@ def test_in_a_terminal_it_stays_with_commands_that_work(tmp_path: Path) -> None:
     commands = re.findall(r"^  (curl .*?)\r?$", terminal.screen, re.MULTILINE)
     assert len(commands) == 3
     ask, as_of, record = commands
-    assert json.loads(run(ask))["position"] == 8
+    assert json.loads(run(ask))["position"] == 9, "eight orders, and the segment that they led to"
     assert json.loads(run(as_of))["features"]["monetary_total"]["value"] == 84.22
     assert json.loads(run(record))["accepted"] == 1
     after = json.loads(run(ask))
-    assert (after["position"], after["features"]["monetary_total"]["value"]) == (9, 264.89)
+    assert (after["position"], after["features"]["monetary_total"]["value"]) == (10, 264.89)
     beside = re.search(r"^  (\S+ -m threadline person .*?)\r?$", terminal.screen, re.MULTILINE)
     assert beside is not None
     assert "264.89" in run(beside[1])

@@ -258,8 +258,11 @@ class Delivery(Protocol):
         """The effect that a policy emitted for an event, and its outcomes."""
         ...
 
-    def caused_by(self, events: Sequence[Recorded]) -> list[CausedEffect]:
-        """The effects that policies emitted because of these events, as far as the same events tell their outcomes."""
+    def caused_by(self, events: Sequence[Recorded], without: str) -> list[CausedEffect]:
+        """The effects that policies emitted because of these events, those of one policy apart.
+
+        Outcomes are looked for among the same events.
+        """
         ...
 
     def dead_letters(self, workspace: str, queue: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:

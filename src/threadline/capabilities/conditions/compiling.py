@@ -48,7 +48,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expected: Any
     actual: Any = None
     matched: bool | None = None
-    """None: it was skipped, because the answer stood before it was its turn."""
+    """None: it was skipped, because the answer was known before."""
     note: str = ""
     """``missing``, ``type`` (the operator has no meaning for a value of that type) or ``skipped``."""
     reason: str = ""
@@ -86,7 +86,7 @@ class Conditions:
         self.reads: tuple[tuple[str, Path], ...] = tuple(view for path in self.fields if (view := viewed(path))[0])
         """Which projections' views are read, and the steps inside each; fields of the event are not among them."""
         self.relative: tuple[Test, ...] = tuple(test for test in tests_of(tree) if test.path[0] in RELATIVE)
-        """The tests that time alone may turn, whatever the views say."""
+        """The tests whose answer may change by time alone, whatever the views hold."""
 
     @property
     def plain(self) -> dict[str, Any]:

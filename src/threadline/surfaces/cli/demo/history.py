@@ -13,6 +13,11 @@ AFTERWARDS = date(1998, 7, 1)
 """The first day after the history."""
 
 
+def definitions() -> str:
+    """What the demo declares besides the features that ship."""
+    return files(__package__).joinpath("threadline.yaml").read_text(encoding="utf-8")
+
+
 class Order(NamedTuple):
     """One line of the file."""
 

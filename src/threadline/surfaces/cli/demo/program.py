@@ -12,19 +12,25 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from rich.console import Console
 
+from threadline.capabilities.whatif.views import WhatIfView
 from threadline.kernel.errors import InvalidValue, Unavailable
 from threadline.surfaces.cli.demo import report
-from threadline.surfaces.cli.demo.history import AFTERWARDS, Order, message, orders
+from threadline.surfaces.cli.demo.history import AFTERWARDS, Order, definitions, message, orders
 from threadline.surfaces.cli.demo.server import Client, Server, free
 from threadline.surfaces.cli.session import Session
+from threadline.surfaces.cli.what_if import print_what_if
 
 BATCH_ORDERS = 100
 """As many as a Segment client puts into one request."""
 PERSON = "user_id:cdnow-0232"
 """A customer of eight orders, the last of them a week before the history ends."""
 BEST = "/v1/features/monetary_total/top?limit=10"
+SEGMENT = f"/v1/people/{PERSON}/segments/good_customers"
+STREAKS = f"/v1/people/{PERSON}/streaks"
+CANDIDATE = "rules: {large-order: {conditions: {field: event.properties.total, greater_than: 80}}}"
 _ON_DISK = Path("/var/tmp")
 """Unlike the usual folder for such files it is on a disk everywhere: a synced write to memory would prove nothing."""
 
@@ -50,8 +56,10 @@ def command(session: Session, port: int, file: Path | None, exit_: bool) -> None
     console = session.console
     stay = not exit_ and console.is_terminal and sys.stdin.isatty() and not os.environ.get("CI")
     with _folder() as folder:
+        store = (file or folder / "demo.db").absolute()
+        _write_definitions(store.with_name("threadline.yaml"))
         chosen = port if port == 0 or free(port) else 0
-        with Server((file or folder / "demo.db").absolute(), folder / "server.log", chosen) as server:
+        with Server(store, folder / "server.log", chosen) as server:
             report.heading(console, "Threadline, on a shop's real history")
             if chosen != port:
                 report.say(console, f"Port {port} is taken by another program; a free one is used instead.", "yellow")
@@ -59,6 +67,8 @@ def command(session: Session, port: int, file: Path | None, exit_: bool) -> None
             _show(console, server)
             if stay:
                 _stay(console, server)
+            else:
+                _leave(console, server)
 
 
 @contextmanager
@@ -102,7 +112,9 @@ def _show(console: Console, server: Server) -> None:
     console.print(report.best(top))
     report.say(console, f"Ranked at this instant, by reading all {top['people_read']:,} people.", "dim")
 
-    report.heading(console, "4  Everything a second time")
+    _show_declared(console, reader)
+
+    report.heading(console, "6  Everything a second time")
     outcome, seconds = _send(console, writer, history)
     _expect(outcome, duplicates=len(history))
     again, _ = _timed(reader, then_path)
@@ -111,6 +123,20 @@ def _show(console: Console, server: Server) -> None:
     assert ranking["top"] == top["top"], "the best customers have changed"
     report.say(console, f"{len(history):,} duplicates in {seconds:.1f} s, and nothing was recorded.", "bold green")
     report.say(console, "Asked again, the customer and the ten best are the same, to the cent.")
+
+
+def _show_declared(console: Console, reader: Client) -> None:
+    """What the definitions of the demo add."""
+    report.heading(console, "4  A segment and a streak")
+    for path, shown in ((SEGMENT, report.segment), (STREAKS, report.streak)):
+        answer, seconds = _timed(reader, path)
+        report.request(console, path, seconds)
+        report.say(console, shown(answer))
+
+    report.heading(console, "5  A rule, and what another threshold would have changed")
+    report.say(console, f"`threadline rules diff` with this instead: {CANDIDATE}", "dim")
+    tried = reader.post("/v1/whatif", {"definitions": CANDIDATE, "samples": 3, "wait": True})
+    print_what_if(console, msgspec.convert(tried, WhatIfView))
 
 
 def _send(console: Console, writer: Client, history: Sequence[Order]) -> tuple[dict[str, int], float]:
@@ -141,8 +167,21 @@ def _timed(client: Client, path: str) -> tuple[Any, float]:
     return answer, time.perf_counter() - began
 
 
+def _write_definitions(path: Path) -> None:
+    """What the demo declares, beside its store: the commands that it names read it there."""
+    if path.exists():
+        raise InvalidValue(f"{path} would change what the demo shows", hint="name a file in another folder")
+    path.write_text(definitions(), encoding="utf-8")
+
+
+def _leave(console: Console, server: Server) -> None:
+    report.heading(console, "7  The end, for there is no terminal to stay in")
+    report.say(console, f"Its addresses were {server.url}/docs for all of the API and {server.url}/v1/people/{PERSON}.")
+    report.say(console, "The server ends now. In a terminal `threadline demo` keeps it up; --file keeps the store.")
+
+
 def _stay(console: Console, server: Server) -> None:
-    report.heading(console, "5  The server is yours now")
+    report.heading(console, "7  The server is yours now")
     report.to_try(console, server, PERSON)
     console.print()
     report.say(console, "Ctrl-C ends the server.", "bold")

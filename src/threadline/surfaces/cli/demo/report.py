@@ -93,7 +93,7 @@ def _timeline(events: Sequence[Mapping[str, Any]]) -> Table:
     table.add_column()
     table.add_column(justify="right")
     table.add_column(style="dim")
-    for event in events:
+    for event in (each for each in events if each["type"] == "purchase_completed"):
         said = event["properties"]
         table.add_row(
             event["occurred_at"][:10], event["type"], f"{said['total']:,.2f} {said['currency']}", _cds(said["cds"])
@@ -103,6 +103,19 @@ def _timeline(events: Sequence[Mapping[str, Any]]) -> Table:
 
 def _cds(count: int) -> str:
     return f"{count} CD" if count == 1 else f"{count} CDs"
+
+
+def segment(answer: Mapping[str, Any]) -> str:
+    """Whether a person belongs to a segment, and the condition that decides."""
+    step = answer["steps"][0]
+    found = f"{step['field']} is {step['actual']}, {step['operator'].replace('_', ' ')} {step['expected']}"
+    return f"{answer['segment']}: {'a member' if answer['member'] else 'no member'}, for {found}."
+
+
+def streak(answer: Mapping[str, Any]) -> str:
+    """The longest run of months with an order."""
+    run = answer["streaks"]["months"]["longest_run"]
+    return f"months with an order: {run['length']} in a row at most, {run['from']} to {run['to']}."
 
 
 def best(top: Mapping[str, Any]) -> RenderableType:

@@ -144,7 +144,7 @@ class Client:
             raise Unavailable(
                 f"the server does not answer {method} {path}: {str(error) or type(error).__name__}"
             ) from None
-        if answer.status != 200:
+        if answer.status not in (200, 202):
             raise Unavailable(f"the server answers {answer.status} to {method} {path}: {content[:500].decode()}")
         return msgspec.json.decode(content)
 
