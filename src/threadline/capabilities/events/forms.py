@@ -158,7 +158,7 @@ class EventDetail(EventView, kw_only=True, omit_defaults=True):
 @lru_cache(maxsize=4_096)
 def instant(at: int) -> str:
     """A time as text. What a Python caller stamped with no time that text can hold reads as the nearest that it can."""
-    # Remembered, because a person is told in hundreds of times, many of them twice.
+    # Cached: the view of a person has hundreds of times, many of them twice.
     return format_time(min(max(at, EARLIEST), LATEST))
 
 
@@ -210,7 +210,7 @@ def native_event(
 
 def _check_numbers(native: NativeEvent, place: str) -> None:
     try:
-        # States are kept as MessagePack: what it cannot hold, integers beyond 64 bits, could be told but never folded.
+        # States are MessagePack: integers beyond 64 bits could be recorded but never folded.
         msgspec.msgpack.encode((native.properties, native.context))
     except (OverflowError, ValueError, TypeError, RecursionError) as error:
         message = f"{place}: a number does not fit into 64 bits, or a value cannot be kept; send it as text ({error})"
