@@ -15,6 +15,7 @@ MISTAKES = {
     "currencies": "currencies: {base: EUR, rates: {USD: -1}}",
     "destinations": "destinations: {crm: {url: ftp://crm.example.com}}",
     "event_schemas": "event_schemas: {paid: {type: objekt}}",
+    "feature_updates": "feature_updates: {active_within: 1h}",
     "features": "features: {wrong_count: {aggregate: cuont, events: click}}",
     "identifiers": "identifiers: {customer_no: {priority: high}}",
     "interests": "interests: {modus: 3}",
