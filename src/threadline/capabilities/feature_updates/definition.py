@@ -10,7 +10,6 @@ from msgspec import Meta
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.definitions.declaring import Given, Single, duration, listed, parsed, struct, text
-from threadline.capabilities.feature_updates.events import FEATURES_CHANGED
 from threadline.capabilities.webhooks.definition import DESTINATIONS
 from threadline.kernel.limits import FEATURES_MAX
 from threadline.kernel.suggestion import suggestion
@@ -42,7 +41,7 @@ class FeatureUpdates(msgspec.Struct, frozen=True, kw_only=True):
     place: Given = ""
 
 
-SECTION = Single("feature_updates", struct(FeatureUpdates), frozenset({FEATURES_CHANGED}))
+SECTION = Single("feature_updates", struct(FeatureUpdates))
 FEATURE_UPDATES = SECTION.declared
 
 
