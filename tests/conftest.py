@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests import repeating
 from tests.conformance import telling
+from tests.few_examples import try_few
 
 SKIPS_ALLOWED: dict[str, str] = {
     "=0 leaves .* out": "Whoever runs it has said by a switch that this server cannot be had or is not wanted.",
@@ -30,7 +31,8 @@ settings.register_profile(
 settings.register_profile(
     "few", max_examples=2, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile(os.environ.get("THREADLINE_TEST_PROFILE", "fast"))
+PROFILE = os.environ.get("THREADLINE_TEST_PROFILE", "fast")
+settings.load_profile(PROFILE)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -80,9 +82,11 @@ def _no_policy_fails(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests that draw: another seed tries something else in them."""
+    """Mark the tests that draw: another seed tries something else in them. In a quick look each draws a few times."""
     if is_hypothesis_test(getattr(item, "obj", None)) or "seed" in getattr(item, "fixturenames", ()):
         item.add_marker("drawn")
+    if PROFILE == "few" and os.environ.get("THREADLINE_TEST_CONFORMANCE") != "all":
+        try_few(item)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -35,7 +35,7 @@ from threadline.settings import (
 from threadline.surfaces.composition import Composition, Copied, OnProgress, SharedLimits
 from threadline.surfaces.definition_checks import settings_in_force
 from threadline.surfaces.python.embedded import Threadline
-from threadline.surfaces.rereading import readers
+from threadline.surfaces.rereading import forms, readers
 
 MEMORY = "memory:"
 """Instead of a path: a store that lives as long as its process."""
@@ -109,6 +109,7 @@ def reopen(engine: Engine, settings: Settings) -> Engine:
 def _engine_on(store: Store, made: Catalogue, chosen: Settings, clock: Clock, *, readonly: bool) -> Engine:
     engine = Engine(store, made, clock)
     engine.rejected.readers.update(readers(made.rules.kinds))
+    engine.log.forms.update(forms())
     engine.credentials.cache_seconds = chosen.credential_cache_seconds
     shared_store = readonly or "://" in chosen.store
     if shared_store:

@@ -328,6 +328,7 @@ def test_an_alias_that_goes_in_circles_is_refused(text: str) -> None:
     assert document.problems
 
 
+@pytest.mark.slow
 def test_aliases_that_multiply_are_refused_soon() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from threadline.app import catalogue
 from threadline.capabilities.definitions import Definitions, declaring, schema
 from threadline.capabilities.definitions.declaring import Named, Single
+from threadline.capabilities.feature_updates.definition import SECTION as FEATURE_UPDATES
 from threadline.capabilities.features.definition import CAMPAIGNS, CURRENCIES, FEATURES
 from threadline.capabilities.interests.definition import INTERESTS, read_interests
 from threadline.capabilities.leaderboards.definition import LEADERBOARDS
@@ -35,8 +36,8 @@ from threadline.kernel.errors import InvalidDefinition
 SECTIONS: dict[str, Named[Any] | Single[Any]] = {
     each.section: each
     for each in (
-        CALENDAR, CAMPAIGNS, CURRENCIES, DESTINATIONS, FEATURES, INTERESTS, LEADERBOARDS, MEMORY, POINTS, RULES,
-        SEGMENTS, SETS, STREAKS,
+        CALENDAR, CAMPAIGNS, CURRENCIES, DESTINATIONS, FEATURE_UPDATES, FEATURES, INTERESTS, LEADERBOARDS, MEMORY,
+        POINTS, RULES, SEGMENTS, SETS, STREAKS,
     )
 }  # fmt: skip
 WHOLE = jsonschema_rs.Draft202012Validator(schema(catalogue().sections))
@@ -106,7 +107,7 @@ def problems(name: str, value: Any) -> str:
 
 PAGES = {
     "calendar": "streaks", "campaigns": "features", "currencies": "features", "destinations": "webhooks",
-    "rule_sets": "rules",
+    "feature_updates": "features", "rule_sets": "rules",
 }  # fmt: skip
 """Section -> the page that tells of it, where that is named otherwise."""
 

@@ -41,6 +41,7 @@ def problems(folder: Path, texts: dict[str, str]) -> set[str]:
     return set(str(raised.value).replace(f"{folder}/", "").splitlines())
 
 
+@pytest.mark.slow
 def test_mistakes_of_all_sections_are_those_of_each_alone(tmp_path: Path) -> None:
     assert MISTAKES.keys() | {"settings"} == {section.name for section in catalogue().sections}
     alone = {name: problems(tmp_path / name, {name: text}) for name, text in MISTAKES.items()}

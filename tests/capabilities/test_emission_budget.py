@@ -41,6 +41,7 @@ def types(asked: Asked) -> Counter[str]:
 
 
 @pytest.mark.parametrize("count", [9, 15, 28])
+@pytest.mark.slow
 def test_many_boards_and_segments_cut_nothing_off(count: int) -> None:
     asked = Asked(definitions=crowded(count))
     asked.tell("tool_used", user_id="ada")
@@ -71,6 +72,7 @@ def test_what_an_event_and_the_points_it_earns_turn_is_told_without_any_timer_of
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 16, 40])
+@pytest.mark.slow
 def test_what_a_merge_turns_is_in_its_own_batch_however_many_rows_it_moves(count: int) -> None:
     segments = "".join(f"  p{n}: {{when: {{field: points.earned, greater_than: 60}}}}\n" for n in range(count))
     asked = Asked(definitions=f"{WHOLE}segments:{' {}' if not count else ''}\n{segments}")

@@ -23,7 +23,10 @@ SHIPPED: Any = yaml.safe_load(
 
 def test_the_schema_takes_what_ships_and_what_the_page_shows() -> None:
     page = (Path(__file__).parents[2] / "docs" / "features.md").read_text(encoding="utf-8")
-    blocks = [block.split("```")[0] for block in page.split("```yaml\n")[1:]]
+    # The section of a capability beside this one has its own schema.
+    blocks = [
+        block.split("```")[0] for block in page.split("```yaml\n")[1:] if not block.startswith("feature_updates:")
+    ]
     assert len(blocks) >= 5
     for written in [SHIPPED, *map(yaml.safe_load, blocks)]:
         assert [error.message for error in VALIDATOR.iter_errors(written)] == []

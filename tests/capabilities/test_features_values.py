@@ -287,6 +287,7 @@ def test_as_many_currencies_as_may_be_are_added_up_and_one_more_is_not(window: s
 
 
 @pytest.mark.parametrize("window", ["36h", "30d", "1y", "10y"])
+@pytest.mark.slow
 def test_a_window_keeps_a_bounded_number_of_buckets(window: str) -> None:
     definitions = f"features: {{n: {{aggregate: count, events: x, window: {window}}}}}"
     known = projection(read_definitions([("threadline.yaml", definitions)]))

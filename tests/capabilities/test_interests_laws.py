@@ -193,6 +193,7 @@ def test_what_is_kept_of_too_much_depends_on_no_order(seed: int) -> None:
     assert rank(Interests(), expected, NOW)["Article"].capped
 
 
+@pytest.mark.slow
 def test_full_blocks_of_two_people_merge_as_if_one_person_had_filled_them(seed: int) -> None:
     random, known = Random(seed), interests_projection(Interests())
     for number in range(40):
@@ -239,6 +240,7 @@ def test_too_many_topics_keep_their_first_days_in_every_order(seed: int) -> None
         assert written(folded(Interests(), events)) == written(expected)
 
 
+@pytest.mark.slow
 def test_the_largest_state_leaves_room_for_others(seed: int) -> None:
     random = Random(seed)
     state = folded(Interests(), crowd(random, 60_000, 120, BLOCKS_MAX * BLOCK_DAYS))

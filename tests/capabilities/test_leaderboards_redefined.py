@@ -61,6 +61,7 @@ def found(stage: Stage, name: str) -> set[tuple[int, str, int]]:
 
 @given(scenarios.randoms)
 @settings(max_examples=40)
+@pytest.mark.slow
 def test_a_board_refuses_or_is_right(random: Random) -> None:
     store = MemoryStore()
     stage = opened(random.choice(VARIANTS), store, 0)

@@ -177,6 +177,7 @@ def test_more_facts_than_are_kept_are_said_not_to_be(shop: Asked) -> None:
     assert 0 < sum(1 for each in answers if not each["applied"]) < 40
 
 
+@pytest.mark.slow
 def test_what_was_taken_back_or_has_expired_makes_room(shop: Asked) -> None:
     for number in range(100):
         remember(shop, f"old{number}", number)

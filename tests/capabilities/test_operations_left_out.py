@@ -35,6 +35,7 @@ SECTIONS = left_out()
 
 
 @pytest.mark.parametrize("definitions", [*([name] for name in SECTIONS), [*SECTIONS]], ids=" ".join)
+@pytest.mark.slow
 def test_every_operation_answers_whatever_is_left_out(definitions: list[str]) -> None:
     asked = Asked(definitions=yaml.safe_dump({name: SECTIONS[name] for name in definitions}))
     for type in ("page", "tool_used", "purchase_completed"):

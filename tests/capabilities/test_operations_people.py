@@ -218,7 +218,7 @@ def test_a_condition_is_put_to_so_many_people_in_a_call(monkeypatch: pytest.Monk
         ({"when": '{"field": "features.monetary", "gt": 1}'}, "when: .*did you mean"),
         ({"when": '{"field": "event.type", "equals": "page"}'}, "when: a person has no event"),
         ({"segment": "spender"}, "did you mean 'spenders'"),
-        ({"segment": "spenders", "tag": "vip"}, "give one of"),
+        ({"segment": "spenders", "tag": "vip"}, "give at most one of"),
     ],
 )
 def test_a_wrong_filter_of_people_is_named(params: dict[str, str], problem: str) -> None:

@@ -115,6 +115,17 @@ def test_what_two_files_declare_is_refused_and_none_is_lost(name: str) -> None:
     assert f"c.yaml:2: `identifiers`: {kind!r} is already declared at a.yaml:2; keep one" in str(caught.value)
 
 
+def test_the_list_of_junk_can_be_shortened() -> None:
+    found = declared("identifiers: {not_junk: [guest, True, ID], junk: [walk-in]}")
+    assert found.junk == (JUNK - {"guest", "true", "id"}) | {"walk-in"}
+    assert found.normalise(Identifier("user_id", "Guest")) == Identifier("user_id", "Guest")
+    assert found.normalise(Identifier("user_id", "null")) is None
+
+
+def test_an_address_that_somebody_may_have_is_nobodys_junk() -> None:
+    assert rules().normalise(Identifier("email", "Test@Example.com")) == Identifier("email", "test@example.com")
+
+
 def test_files_are_read_together() -> None:
     found = declared(
         "identifiers: {junk: [Nobody, ~, 0123, no], email: {limit: 1, identifying: no}}",

@@ -128,6 +128,7 @@ def test_the_newest_stay_whatever_comes_first(numbers: list[int], span: int) -> 
     assert sorted(map(int, table)) == list(range(12 - span, 12))
 
 
+@pytest.mark.slow
 def test_a_state_stays_small() -> None:
     lines = [line(POINTS_EARNED, 5, JANUARY + number * HOUR, number) for number in range(24 * 365 * 3)]
     assert len(msgspec.msgpack.encode(folded(lines))) < 4_000

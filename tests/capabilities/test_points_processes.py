@@ -81,6 +81,7 @@ def test_what_another_process_earned_is_ranked_within_the_time_that_is_promised(
     reader.close()
 
 
+@pytest.mark.slow
 def test_on_one_database_everybody_sees_their_own_at_once(tmp_path: Path, definitions: Path) -> None:
     url = server("18").made(schema_of(tmp_path))
     one, other = (threadline.open(url, definitions=definitions) for _ in range(2))

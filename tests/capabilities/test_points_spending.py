@@ -126,6 +126,7 @@ def _race(stages: list[Stage], work: Callable[[Stage, int], None]) -> None:
 
 @pytest.mark.parametrize("engines", [1, 3])
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@pytest.mark.slow
 def test_a_spend_never_overdraws_whoever_spends_at_the_same_moment(kind: str, engines: int, tmp_path: Path) -> None:
     store = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "thread.db")
     stages = [rich(1_000, store=store)]  # type: ignore[arg-type]

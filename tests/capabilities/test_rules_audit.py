@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.policy import Effect, Emit, Policy, PolicyView, Wish
 from threadline.kernel.sender import Outcome
 from threadline.kernel.time import DAY, HOUR, MINUTE, format_time
+from threadline.senders.console import ConsoleSender
 
 
 def test_decisions_are_found_by_person_rule_version_status_and_time() -> None:
@@ -358,3 +361,17 @@ def test_pages_of_reckoning_go_on_where_the_last_ended() -> None:
         if not cursor:
             break
     assert count == 7
+
+
+def test_notification_that_is_only_printed_is_not_done() -> None:
+    always = {"field": "event.type", "exists": True}
+    hello = {"conditions": always, "actions": [{"send_notification": {"message": "hello"}}]}
+    definitions = {"rules": {"hello": hello}, "rule_sets": {"all": {"events": ["applied"], "rules": ["hello"]}}}
+    tried = Asked(definitions=json.dumps(definitions))
+    tried.tell("applied", user_id="ada")
+    printed = io.StringIO()
+    Dispatcher(tried.engine, {"notification": ConsoleSender(printed, "notification")}, "test").run_once()
+    assert json.loads(printed.getvalue())["data"]["message"] == "hello"
+    [decision] = tried.ask("decisions_list", person="ada")["decisions"]
+    [sent] = tried.ask("decisions_audit", decision=decision["decision_id"])["consequences"]
+    assert (sent["status"], [each["type"] for each in sent["outcomes"]]) == ("printed", ["threadline.effect_printed"])

@@ -340,6 +340,7 @@ def test_an_imported_model_decides_as_its_file_says(name: str) -> None:
         assert declared.body.evaluate(subject(case["input"])).output == case["output"]
 
 
+@pytest.mark.slow
 def test_the_command_prints_definitions_that_can_be_read(tmp_path: Path) -> None:
     files = [str(FOLDER / f"{name}.json") for name in ("loan-approval", "dynamic-ticket-pricing")]
     done = run(tmp_path, *files)
@@ -348,6 +349,7 @@ def test_the_command_prints_definitions_that_can_be_read(tmp_path: Path) -> None
     assert sorted(active.rules) == ["dynamic-ticket-pricing", "loan-approval"]
 
 
+@pytest.mark.slow
 def test_the_command_writes_drafts(tmp_path: Path) -> None:
     done = run(tmp_path, str(FOLDER / "loan-approval.json"), "--draft", "--file", str(tmp_path / "bank.db"))
     assert (done.stdout, done.stderr) == ("loan-approval: version 1 is draft\n", "")

@@ -143,6 +143,7 @@ def test_local_time_around_every_transition() -> None:
 
 
 @pytest.mark.parametrize("day_start", [0, 2 * HOUR + 30 * MINUTE, 4 * HOUR])
+@pytest.mark.slow
 def test_days_around_every_transition_begin_when_they_begin(day_start: int) -> None:
     for zone, text, *_ in TRANSITIONS:
         for day in (local_day(zone, parse_time(text), day_start) + each for each in (0, 1)):

@@ -65,6 +65,7 @@ HOPS = {"A": (10, "Europe/Rome"), "B": (11, "Asia/Tokyo"), "C": (12, "America/Ne
 
 
 @pytest.mark.parametrize("order", ["".join(each) for each in permutations(HOPS)])
+@pytest.mark.slow
 def test_hopping_is_flagged_in_whatever_order_it_becomes_known(stage: Callable[..., Stage], order: str) -> None:
     on = stage()
     on.now = parse_time("2026-03-03T00:00:00Z")

@@ -22,14 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+
+from tests.few_examples import try_few
 
 BACKEND = os.environ.get("THREADLINE_TEST_BACKEND", "memory")
 HOW_MUCH = os.environ.get("THREADLINE_TEST_CONFORMANCE", "share")
 """``share``, ``few`` or ``all``."""
 ROOT = Path(__file__).parents[2]
-SETTINGS_OF_TEST = "_hypothesis_internal_use_settings"
-"""Where Hypothesis keeps what ``@settings`` chose. If it moves, the run takes longer and is as good."""
 
 _stack = ExitStack()
 _open: list[Any] = []
@@ -73,7 +72,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         telling = drawn(telling, share, os.environ["THREADLINE_TEST_SEED"])
     if HOW_MUCH != "all":
         for item in telling:
-            _try_few(item)
+            try_few(item)
     kept = {item.nodeid for item in telling}
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
     items[:] = telling
@@ -90,15 +89,6 @@ def drawn(items: Sequence[pytest.Item], share: float, seed: str) -> list[pytest.
         each.sort(key=lambda item: hashlib.blake2b(f"{seed} {item.nodeid}".encode()).digest())
         kept.update(item.nodeid for item in each[: math.ceil(len(each) * share)])
     return [item for item in items if item.nodeid in kept]
-
-
-def _try_few(item: pytest.Item) -> None:
-    """Hypothesis tries a test no more often than the profile says, also where the test has a number of its own."""
-    test = getattr(item, "obj", None)
-    test = getattr(test, "__func__", test)
-    chosen = getattr(test, SETTINGS_OF_TEST, None)
-    if chosen is not None and chosen.max_examples > settings.default.max_examples:
-        setattr(test, SETTINGS_OF_TEST, settings(chosen, max_examples=settings.default.max_examples))
 
 
 @cache

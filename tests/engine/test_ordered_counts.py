@@ -52,6 +52,7 @@ def test_made_at_once_it_is_the_same(listed: list[int]) -> None:
         assert counts.above(number) == sum(each > number for each in listed)
 
 
+@pytest.mark.slow
 def test_a_long_life(seed: int) -> None:
     random = Random(seed)
     counts, held = OrderedCounts(), Counter[int]()

@@ -173,9 +173,9 @@ def test_what_lies_ahead_is_the_same_to_a_policy_to_a_reader_and_in_a_sandbox(
     seen.clear()
     variant = Variant(catalogue, [Undecided()], {"watch"}, {})
     variant.fold_also(catalogue.index["features"], whole=True)
-    life = SimulatedPerson(variant, "default", person.id, person.identifiers)
+    simulated = SimulatedPerson(variant, "default", person.id, person.identifiers)
     for each in sorted(recorded, key=lambda each: each.sequence):
-        life.live(each)
+        simulated.replay(each)
     assert seen == alone
 
 
@@ -197,9 +197,9 @@ def test_a_life_with_an_event_ahead_is_not_folded_anew_for_every_decision() -> N
     variant = Variant(catalogue, [Undecided()], {"watch"}, {})
     variant.fold_also(catalogue.index["counted"], whole=True)
     ada = Identifier("user_id", "ada")
-    life = SimulatedPerson(variant, "default", "ada", {"thread": ada})
+    simulated = SimulatedPerson(variant, "default", "ada", {"thread": ada})
     agos = [-HOUR, *(HOUR - number for number in range(200))]
     for number, ago in enumerate(agos):
-        life.live(Recorded(bought(number, ago, 1), f"{number:032x}", "thread", number + 1, NOW))
+        simulated.replay(Recorded(bought(number, ago, 1), f"{number:032x}", "thread", number + 1, NOW))
     assert seen == [1, *range(1, 201)]
     assert folded[0] < 3 * len(agos)

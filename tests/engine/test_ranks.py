@@ -65,6 +65,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "thread.db")
 
 
+@pytest.mark.slow
 def test_a_board_that_is_read_while_others_write_misses_and_doubles_nothing(
     store: Store, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,22 +56,35 @@ def test_a_writer_waits_for_all_who_read(patient: None) -> None:
 
 
 def test_after_a_wait_the_writer_goes_on_for_as_long_whoever_reads(patient: None) -> None:
-    way = ReaderPriority()
-    reading = threading.Event()
+    way, waited, again = ReaderPriority(), threading.Event(), threading.Event()
 
-    def read() -> None:
-        with way.reading():
-            reading.set()
-            time.sleep(1)
+    def write() -> None:
+        way.give()
+        waited.set()
+        assert again.wait(LONG)
+        way.give()
 
-    reader = started(read)
-    assert reading.wait(LONG)
-    way.give()
-    reader.join(LONG)
     with way.reading():
-        writer = started(way.give)
+        writer = started(write)
+        time.sleep(1)
+    assert waited.wait(LONG)
+    with way.reading():
+        again.set()
         writer.join(LONG / 2)
         assert not writer.is_alive()
+
+
+def test_a_wait_of_one_thread_lets_no_other_pass_the_readers(patient: None) -> None:
+    way, waited = ReaderPriority(), threading.Event()
+    with way.reading():
+        first = started(way.give)
+        time.sleep(1)
+    first.join(LONG)
+    with way.reading():
+        other = started(lambda: (way.give(), waited.set()))
+        assert not waited.wait(0.05)
+    other.join(LONG)
+    assert waited.is_set()
 
 
 class _LongAgo:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 import threadline
 from threadline.app import catalogue
@@ -41,6 +42,7 @@ print("alive")
 """
 
 
+@pytest.mark.slow
 def test_first_calls_of_operations_at_the_same_time_crash_nothing() -> None:
     done = subprocess.run([sys.executable, "-c", RACE], capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr[-2_000:]

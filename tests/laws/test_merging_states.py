@@ -68,6 +68,7 @@ MERGED = [projection for projection in CATALOGUE.projections if projection.faste
 
 
 @pytest.mark.parametrize("projection", MERGED, ids=lambda each: each.name)
+@pytest.mark.slow
 def test_of_people_at_home_nearly_all_states_can_be_merged(projection: Projection, seed: int) -> None:
     random = Random(seed)
     merged = [_merged(projection, *pair(random)) for _ in range(200)]
@@ -319,6 +320,7 @@ CROWDS: dict[str, tuple[Callable[[Random, int], Event], int, Callable[[Any], boo
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CROWDS)
 def test_of_too_much_a_merged_state_keeps_what_a_fold_of_the_union_keeps(name: str, seed: int) -> None:
     make, count, full = CROWDS[name]

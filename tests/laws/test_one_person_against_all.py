@@ -77,6 +77,7 @@ def ordinary() -> int:
     return spent(ATTACKS["in order"], 2)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_events_of_a_long_history_cost_no_more_than_those_of_a_short_one(attack: str, ordinary: int) -> None:
     found = spent(ATTACKS[attack], BLOCKS)

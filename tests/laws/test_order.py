@@ -101,6 +101,7 @@ def _on_sqlite(sqlite: Store, seed: int, people: int, count: int) -> None:
     assert_true(other, history)
 
 
+@pytest.mark.slow
 def test_sqlite_through_crashes_is_the_memory_store(sqlite: Store, seed: int) -> None:
     _on_sqlite(sqlite, seed, people=8, count=250)
 

@@ -34,6 +34,7 @@ points:
   multipliers:
     - {by: streaks.daily.current, from: 2, times: 1.5}
   expires_after: 30d
+feature_updates: {features: [recency_days, monetary_total], active_within: 2d}
 rules:
   large:
     version: 1
@@ -84,11 +85,12 @@ def test_plausible_events(random: Random) -> None:
     assert problems == []
 
 
+@pytest.mark.slow
 def test_every_policy_emits_in_a_long_life() -> None:
     problems, emitted = lived(Random(4), 120)
     assert problems == []
     # Those that these events are made for; one that is new may need others.
-    shipped = {"campaign_ignored", "leaderboards", "points", "rules", "segments", "streaks"}
+    shipped = {"campaign_ignored", "feature_updates", "leaderboards", "points", "rules", "segments", "streaks"}
     assert {policy for policy, _ in emitted} >= shipped
 
 

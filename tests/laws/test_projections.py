@@ -109,6 +109,7 @@ def test_many_hostile_events(projection: Projection, data: st.DataObject, random
 
 
 @every_projection
+@pytest.mark.slow
 def test_naughty_strings(projection: Projection, seed: int) -> None:
     texts: list[str] = json.loads(NAUGHTY.read_text(encoding="utf-8"))
     own = asked(projection.name)

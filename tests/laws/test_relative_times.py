@@ -90,11 +90,10 @@ def test_segments_turn_at_the_instant_and_events_say_so(offset: int) -> None:
     )
 
 
-Turn = tuple[int, str, str]
 steps = st.lists(st.tuples(st.sampled_from(["page", "tag_added", "tag_removed"]), st.integers(1, 45 * 24)), max_size=6)
 
 
-def held(spans: list[tuple[int, int]], delay: int) -> list[tuple[int, int]]:
+def delayed(spans: list[tuple[int, int]], delay: int) -> list[tuple[int, int]]:
     """When somebody has belonged for so long, from when they belonged."""
     return [(start + delay, stop) for start, stop in spans if start + delay < stop]
 
@@ -122,16 +121,17 @@ def test_since_when_somebody_is_in_a_segment_turns_others_at_the_instant(script:
             again = bool(visited) and visited[-1][1] > at
             visited[-1:] = [(visited[-1][0], at + 10 * DAY)] if again else [*visited[-1:], (at, at + 10 * DAY)]
     run_until(asked, at + 40 * DAY)
-    spans = {"vips": tagged, "visitors": visited, "a_veterans": held(tagged, 30 * DAY), "loyal": held(visited, 3 * DAY)}
-    starts_and_stops = [(max(a, c), min(b, d)) for a, b in spans["a_veterans"] for c, d in spans["loyal"]]
+    veterans, loyal = delayed(tagged, 30 * DAY), delayed(visited, 3 * DAY)
+    spans = {"vips": tagged, "visitors": visited, "a_veterans": veterans, "loyal": loyal}
+    starts_and_stops = [(max(a, c), min(b, d)) for a, b in veterans for c, d in loyal]
     spans["both"] = [(start, stop) for start, stop in starts_and_stops if start < stop]
     found = turns(asked)
     for name, each in spans.items():
         expected = [turn for start, stop in each for turn in (("segment_entered", start), ("segment_left", stop))]
-        told = sorted(((type, at) for type, of, at in found if of == name), key=lambda turn: turn[1])
-        assert [type for type, _ in told] == [type for type, at in expected if at < end], name
+        events = sorted(((type, at) for type, of, at in found if of == name), key=lambda turn: turn[1])
+        assert [type for type, _ in events] == [type for type, at in expected if at < end], name
         # Who waits for the event of another segment enters right after it.
-        assert all(0 <= at - wanted <= 3 for (_, at), (_, wanted) in zip(told, expected, strict=False)), name
+        assert all(0 <= at - wanted <= 3 for (_, at), (_, wanted) in zip(events, expected, strict=False)), name
     shown = {each["segment"]: each["member"] for each in asked.ask("segments_of", id="user_id:ada")["segments"]}
     assert shown == {name: any(start < asked.now <= stop for start, stop in each) for name, each in spans.items()}
 

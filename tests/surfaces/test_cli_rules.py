@@ -16,7 +16,7 @@ __all__ = ["call", "composed", "store"]
 RULE = {"conditions": {"field": "event.properties.total", "greater_than": 80}}
 
 
-@pytest.mark.parametrize(("historical", "asked", "done"), [("all", 3, "are counted"), ("by_set", 1, "are left out")])
+@pytest.mark.parametrize(("historical", "asked", "done"), [("all", 3, "counted"), ("by_set", 1, "left out")])
 def test_a_what_if_says_what_became_of_historical_events(
     call: Any, store: Path, tmp_path: Path, historical: str, asked: int, done: str
 ) -> None:
@@ -29,5 +29,5 @@ def test_a_what_if_says_what_became_of_historical_events(
     command = ("what-if", "run", "--rule", "big", "--content", str(tmp_path / "big.json"), "--historical", historical)
     shown = call(*command)
     assert shown.code == 0, shown.err
-    assert f"2 historical events of rule sets with `historical: false` {done}" in shown.out.replace("\n", " ")
+    assert f"{done}: 2 historical events of rule sets with `historical: false`" in shown.out.replace("\n", " ")
     assert f"0 of {asked} answers changed" in shown.out

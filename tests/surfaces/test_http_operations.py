@@ -128,6 +128,42 @@ def test_a_number_without_a_fraction_is_an_integer(client: TestClient, keys: Key
         assert answer.status_code == 400
 
 
+SEGMENT = {"type": "identify", "messageId": "s-1", "userId": "U-1", "traits": {"email": "Ada@Example.com"},
+           "timestamp": "2026-03-01T11:59:00+01:00", "custom": [1]}  # fmt: skip
+CLOUD = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "order.done", "subject": "user_id:1", "n": 7,
+         "time": "2026-03-01T11:59:00+01:00", "data": {"total": 1}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "message", "key"),
+    [
+        ("/v1/batch", "application/json", SEGMENT, "s-1"),
+        ("/v1/cloudevents", "application/cloudevents+json", CLOUD, "/shop 1"),
+    ],
+)
+def test_the_message_that_an_event_came_in_can_be_read_as_it_came(
+    path: str, kind: str, message: dict[str, Any], key: str, client: TestClient, keys: Keys, engine: Engine
+) -> None:
+    body = {"batch": [message]} if path == "/v1/batch" else message
+    client.post(path, content=json.dumps(body), headers={**keys.bearer("writer"), "content-type": kind})
+    recorded = engine.log.of_key("default", "writer", key)
+    assert recorded is not None
+    shown = client.get(f"/v1/events/{recorded.id}", headers=keys.bearer("read")).json()
+    assert shown["payload"] == message
+
+
+def test_an_event_bears_both_names_of_its_object(client: TestClient, keys: Keys) -> None:
+    event = {"type": "t", "identifiers": {"user_id": "1"}, "key": "k", "object_id": "order-7", "object_ref": "#1007"}
+    outcomes = []
+    for sent in (event, event, {**event, "object_id": "order-8"}):
+        answer = client.post("/v1/events", json={"events": [sent]}, headers=keys.bearer("writer"))
+        (receipt,) = answer.json()["receipts"]
+        outcomes.append(receipt["status"])
+    assert outcomes == ["accepted", "duplicate", "conflict"]
+    shown = client.get(f"/v1/events/{receipt['id']}", headers=keys.bearer("read")).json()
+    assert (shown["object_id"], shown["object_ref"], "payload" in shown) == ("order-7", "#1007", False)
+
+
 def test_head_is_get_without_a_body(client: TestClient, keys: Keys, engine: Engine) -> None:
     record(engine)
     for path in ("/v1/people/user_id:1", "/v1/people/user_id:2", "/docs", "/livez", "/nothing"):

@@ -15,8 +15,9 @@ import pytest
 
 import threadline
 from tests.surfaces.test_http_server import Process
-from threadline.app import reopen
+from threadline.app import composition, reopen
 from threadline.settings import Settings
+from threadline.surfaces.cli.program import run
 
 KEYS = {"THREADLINE_WRITE_KEYS": "shop=mine-alone", "THREADLINE_TOKENS": "tok-alone", "THREADLINE_ACCESS_LOG": "false"}
 BEARER = {"Authorization": "Bearer tok-alone"}
@@ -48,7 +49,10 @@ def wait_until(client: httpx.Client, segments: int) -> None:
     raise AssertionError("the signal had no effect")
 
 
-def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(server: Process, tmp_path: Path) -> None:
+def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(
+    server: Process, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THREADLINE_TOKEN", "tok-alone")
     definitions = tmp_path / "threadline.yaml"
     stopping, statuses = threading.Event(), set[int]()
 
@@ -108,14 +112,13 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(ser
         sender.join()
         assert statuses == {200}
 
-        cursor, steps = "", []
-        while True:
-            done = client.post("/v1/definitions/apply", json={"cursor": cursor, "limit": 2}).json()
-            steps.append(done["step"])
-            cursor = done["next"]
-            if not cursor:
-                break
-        assert set(steps) >= {"leaderboards", "segments"}
+        for command in ("segments members clickers", "apply --dry-run", "apply"):
+            capfd.readouterr()
+            assert run(composition(), [*command.split(), "--url", server.url]) == 0
+            told = capfd.readouterr()
+            if command.startswith("segments"):
+                assert "older than the definitions: people, segments; run `threadline apply`" in told.err
+        assert "segments: 4 people brought up to date" in told.out
         assert client.get("/v1/definitions/changes").json() == {"changes": [], "stale": [], "projections": []}
         members = client.get("/v1/segments/clickers/members")
         assert (len(members.json()["members"]), members.headers.get(STALE)) == (3, None)

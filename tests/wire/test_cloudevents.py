@@ -413,3 +413,13 @@ def test_any_batch_gives_one_answer_per_event_and_what_is_taken_comes_back(batch
 def test_any_binary_request_has_an_answer(body: bytes, headers: dict[str, str]) -> None:
     (result,) = send(body, "application/json", **headers).results
     assert isinstance(result, Event) or result.code in CODES
+
+
+@pytest.mark.parametrize("events", [0, 1, 5])
+def test_who_decodes_may_pause_before_each_event(events: int) -> None:
+    paused: list[int] = []
+    body, headers = json.dumps([ce()] * events).encode(), {"content-type": BATCH}
+    decoded = cloudevents.decode(
+        body, headers, source="orders", workspace="acme", received_at=RECEIVED, pause=lambda: paused.append(1)
+    )
+    assert len(paused) == len(decoded.results) == events

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.limits import SENDING_SECONDS_MAX
 from threadline.kernel.time import DAY, HOUR, SECOND, format_time, parse_time
+from threadline.wire import segment
 from threadline.wire.segment import encode
 
 USER = Identifier("user_id", "u1")
@@ -370,3 +372,14 @@ def test_any_event_can_be_told_as_a_message_and_means_the_same() -> None:
     assert again.properties == event.properties
     assert set(again.identifiers) == set(event.identifiers)
     assert again.context["campaign"] == {"name": "spring"}
+
+
+@pytest.mark.parametrize("messages", [0, 1, 5])
+def test_who_decodes_may_pause_before_each_message(messages: int) -> None:
+    paused: list[int] = []
+    body = json.dumps({"batch": [track()] * messages}).encode()
+    decoded = segment.decode(
+        body, kind=None, source="shop", workspace="acme", received_at=RECEIVED, fresh_key=str,
+        pause=lambda: paused.append(1),
+    )  # fmt: skip
+    assert len(paused) == len(decoded.results) == messages

@@ -18,14 +18,16 @@ class ReaderPriority:
     a busy writer only after the interpreter's switch interval: a read of 4 ms took 80 ms beside one.
 
     A long read delays the writer by a bounded time, and after a wait the writer runs at least as long as it has waited.
-    Thread-safe.
+    So does each other thread that gives way. Thread-safe.
     """
 
     def __init__(self) -> None:
         self._changing = threading.Condition()
         self._begun_at: dict[object, float] = {}
         """Of each read that goes on."""
-        self._writing_until = 0.0
+        self._own = threading.local()
+        """``until``: the instant before which the thread need not wait again. Were it shared, a wait of one thread
+        would let all the others pass the readers."""
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -45,7 +47,7 @@ class ReaderPriority:
         if not self._begun_at:  # without the lock: this runs between any two events
             return
         began = time.monotonic()
-        if began < self._writing_until:
+        if began < getattr(self._own, "until", 0.0):
             return
         with self._changing:
             first = {read: until for read, at in self._begun_at.items() if (until := at + SECONDS_MAX) > began}
@@ -54,4 +56,4 @@ class ReaderPriority:
                     break
                 self._changing.wait(left)
         ended = time.monotonic()
-        self._writing_until = ended + (ended - began)
+        self._own.until = ended + (ended - began)

@@ -131,6 +131,11 @@ class PersonReader(Protocol):
 class EventLog(Protocol):
     """Reads single events, and all of them in the order of commits."""
 
+    @property
+    def forms(self) -> Mapping[str, Callable[[Event], dict[str, Any]]]:
+        """Member of `Event.wire` -> how the message that an event came in is written as it came."""
+        ...
+
     def event(self, workspace: str, id: str) -> Recorded:
         """One event by its id; raises `NotFound`."""
         ...
@@ -253,8 +258,11 @@ class Delivery(Protocol):
         """The effect that a policy emitted for an event, and its outcomes."""
         ...
 
-    def caused_by(self, events: Sequence[Recorded]) -> list[CausedEffect]:
-        """The effects that policies emitted because of these events, as far as the same events tell their outcomes."""
+    def caused_by(self, events: Sequence[Recorded], without: str) -> list[CausedEffect]:
+        """The effects that policies emitted because of these events, those of one policy apart.
+
+        Outcomes are looked for among the same events.
+        """
         ...
 
     def dead_letters(self, workspace: str, queue: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:

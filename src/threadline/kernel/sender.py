@@ -18,6 +18,8 @@ REST_SECONDS_MAX = 600
 
 EFFECT_DONE = "threadline.effect_done"
 """Type of the event that says an effect happened."""
+EFFECT_PRINTED = "threadline.effect_printed"
+"""Type of the event that says an effect was only printed: nobody received it, and it is not tried again."""
 EFFECT_RETRIED = "threadline.effect_retried"
 """Type of the event that says an effect did not happen yet and when it is tried again."""
 EFFECT_PARKED = "threadline.effect_parked"

@@ -44,7 +44,7 @@ class Evaluator(Protocol):
         ...
 
     def alike(self, wish: Emit) -> Any:
-        """What of an event that it wants makes a difference to others: two that are equal in it may share a life."""
+        """The part of an event it wants that others can notice: variants that are equal in it share one simulation."""
         ...
 
 

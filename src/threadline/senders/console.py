@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from threadline.kernel.policy import Effect
-from threadline.kernel.sender import EFFECT_DONE, Outcome, SenderFactory
+from threadline.kernel.sender import EFFECT_PRINTED, Outcome, SenderFactory
 
 
 class _Stream(Protocol):
@@ -17,7 +17,7 @@ class _Stream(Protocol):
 
 
 class ConsoleSender:
-    """Prints each effect of a kind as one JSON line and counts it done."""
+    """Prints each effect of a kind as one JSON line. The outcome says so, because nobody has received it."""
 
     def __init__(self, stream: _Stream, kind: str = "console") -> None:
         self.kind = kind
@@ -28,7 +28,7 @@ class ConsoleSender:
         line = {"effect": effect_id, "thread": person, "kind": effect.kind, "data": effect.data}
         self._stream.write(msgspec.json.encode(line).decode() + "\n")
         self._stream.flush()
-        return Outcome(type=EFFECT_DONE)
+        return Outcome(type=EFFECT_PRINTED)
 
 
 CONSOLE = SenderFactory("console", lambda ports: ConsoleSender(sys.stderr))

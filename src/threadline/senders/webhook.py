@@ -25,7 +25,7 @@ from threadline.settings import Settings
 KIND = "webhook"
 """The kind of effects that it sends."""
 TYPE = "rule_matched"
-"""What the body says happened."""
+"""What the body says happened, unless the call names its own type."""
 SECRET_PREFIX = "whsec_"
 SECRET_BYTES = range(24, 65)
 TIMEOUT_SECONDS = 5.0
@@ -178,10 +178,10 @@ def written(data: Mapping[str, Any], allowed: tuple[str, ...] | None) -> tuple[b
         payload = {name: value for name, value in payload.items() if name in allowed}
     elif allowed is not None and payload is not None:
         payload, withheld = None, ["payload"]
-    content = {"rule": data.get("rule"), "version": data.get("version")}
+    content = {name: data.get(name) for name in ("rule", "version")} if "rule" in data else {}
     if payload is not None:
         content["payload"] = payload
-    return canonical_json({"type": TYPE, "timestamp": data.get("at"), "data": content}), withheld
+    return canonical_json({"type": data.get("type", TYPE), "timestamp": data.get("at"), "data": content}), withheld
 
 
 class Destination(Protocol):

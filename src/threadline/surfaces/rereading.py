@@ -1,8 +1,8 @@
-"""Reads a rejected payload again in the form in which it came, for `resubmit`."""
+"""Messages in the form in which they came: a rejected one read again, a recorded one written again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -22,6 +22,11 @@ def readers(kinds: Iterable[str]) -> dict[str, Reader]:
         "segment": read_segment,
         "cloudevents": lambda payload, entry: read_cloudevent(payload, entry, known),
     }
+
+
+def forms() -> dict[str, Callable[[Event], dict[str, Any]]]:
+    """Member of `Event.wire` -> what writes the message that an event came in as it came."""
+    return {"segment": segment.encode, "cloudevent": cloudevents.encode}
 
 
 def read_segment(payload: Any, entry: RejectedEntry) -> Event:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -55,11 +55,13 @@ def decode(
     workspace: str,
     received_at: int,
     kinds: frozenset[str] = PERSON_KINDS,
+    pause: Callable[[], None] = lambda: None,
 ) -> Decoded:
     """What a request says. ``headers`` have names in lower case and values as ISO-8859-1, as servers hand them over.
 
     The content type decides on the mode. Each event of a batch stands for itself: one that is not valid is answered
-    with a `Rejection` in its place. ``kinds`` are those that a subject such as ``email:a@b.c`` names.
+    with a `Rejection` in its place. ``kinds`` are those that a subject such as ``email:a@b.c`` names. ``pause`` is
+    called before each event of a batch, by a thread that gives way to others.
     Raises `MalformedBody` if no single event can be made out, or if the format is not JSON, and `LimitExceeded` for too
     many events.
     """
@@ -68,7 +70,7 @@ def decode(
     if is_structured(content_type):
         _check_format(content_type)
         batch = _media_type(content_type).startswith(_BATCH)
-        return Decoded(results=_batch(body, request) if batch else [_structured(body, request)])
+        return Decoded(results=_batch(body, request, pause) if batch else [_structured(body, request)])
     return Decoded(results=[_binary(body, content_type, headers, request)])
 
 
@@ -104,8 +106,12 @@ def _structured(body: bytes, request: Request) -> Event | Rejection:
     return result
 
 
-def _batch(body: bytes, request: Request) -> list[Event | Rejection]:
-    return [_result(index, raw, request) for index, raw in enumerate(_elements(body))]
+def _batch(body: bytes, request: Request, pause: Callable[[], None]) -> list[Event | Rejection]:
+    results = []
+    for index, raw in enumerate(_elements(body)):
+        pause()
+        results.append(_result(index, raw, request))
+    return results
 
 
 def _elements(body: bytes) -> list[bytes]:

@@ -53,19 +53,26 @@ _decode_credential = msgspec.json.Decoder(_Credential).decode
 
 
 def decode(
-    body: bytes, *, kind: str | None, source: str, workspace: str, received_at: int, fresh_key: Callable[[], str]
+    body: bytes,
+    *,
+    kind: str | None,
+    source: str,
+    workspace: str,
+    received_at: int,
+    fresh_key: Callable[[], str],
+    pause: Callable[[], None] = lambda: None,
 ) -> Decoded:
     """What a request says. ``kind`` is the call that its path names, one of `KINDS`, or None for a batch.
 
     Each message stands for itself: one that cannot be an event is answered with a `Rejection` in its place.
     ``fresh_key`` gives an idempotency key to a message that came without a messageId; such a message is recorded
-    again if it is sent again. Raises `MalformedBody` if no single message can be made out, and `LimitExceeded` for too
-    many of them.
+    again if it is sent again. ``pause`` is called before each message of a batch, by a thread that gives way to others.
+    Raises `MalformedBody` if no single message can be made out, and `LimitExceeded` for too many of them.
     """
     request = Request(source, workspace, received_at, fresh_key, Envelope(kind=kind or ""))
     if kind is None:
         envelope, messages = _open(body)
-        return Decoded(results=_batch(envelope, messages, request), write_key=envelope.write_key)
+        return Decoded(results=_batch(envelope, messages, request, pause), write_key=envelope.write_key)
     assert kind in KINDS, kind
     result = _result(0, body, request)
     if type(result) is Rejection and is_no_message(body, result.code):
@@ -96,11 +103,14 @@ def _write_key(body: bytes) -> str:
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _batch(envelope: _Envelope, messages: list[bytes], request: Request) -> list[Event | Rejection]:
+def _batch(
+    envelope: _Envelope, messages: list[bytes], request: Request, pause: Callable[[], None]
+) -> list[Event | Rejection]:
     # Where what all share is wrong, each message is rejected for it, so that all are kept and can be sent again.
     request, fault = _shared(envelope, request)
     results: list[Event | Rejection] = []
     for index, raw in enumerate(messages):
+        pause()
         if fault is not None:
             results.append(rejection(index, raw, fault, _message_id(raw), request.envelope))
         else:

@@ -48,7 +48,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expected: Any
     actual: Any = None
     matched: bool | None = None
-    """None: it was skipped, because the answer stood before it was its turn."""
+    """None: it was skipped, because the answer was known before."""
     note: str = ""
     """``missing``, ``type`` (the operator has no meaning for a value of that type) or ``skipped``."""
     reason: str = ""
@@ -86,7 +86,7 @@ class Conditions:
         self.reads: tuple[tuple[str, Path], ...] = tuple(view for path in self.fields if (view := viewed(path))[0])
         """Which projections' views are read, and the steps inside each; fields of the event are not among them."""
         self.relative: tuple[Test, ...] = tuple(test for test in tests_of(tree) if test.path[0] in RELATIVE)
-        """The tests that time alone may turn, whatever the views say."""
+        """The tests whose answer may change by time alone, whatever the views hold."""
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -95,10 +95,12 @@ class Conditions:
 
     def trace(self, subject: Subject) -> Trace:
         """Whether a subject matches, and why: every condition with what was expected and what was found."""
-        trace = self._trace(lambda leaf: leaf.read(subject))
-        return Trace(
-            trace.matched, [_reasoned(step, leaf, subject) for step, leaf in zip(trace.steps, self.leaves, strict=True)]
-        )
+        return self._trace(lambda leaf: leaf.read(subject))
+
+    def explain(self, subject: Subject) -> Trace:
+        """The same with the reasons that views give, for people; decisions are made without them, and faster."""
+        matched, steps = self.trace(subject)
+        return Trace(matched, [_reasoned(step, leaf, subject) for step, leaf in zip(steps, self.leaves, strict=True)])
 
     def retrace(self, value_of: Callable[[Test], Any]) -> Trace:
         """The same from values that were read before, one for each condition."""

@@ -38,7 +38,7 @@ class Subject:
         self.at = at
         """The instant of the views, which `RELATIVE` fields count from; None: there are no such fields."""
         self.memo: dict[Any, Any] = {}
-        """What whoever asks has computed of it once, and need not compute again."""
+        """A cache for the caller, computed once for each subject."""
         self._make = view
         self._made: dict[str, Any] = {}
 
@@ -78,7 +78,7 @@ def reader(path: Path) -> Read:
 
 
 def _part_reader(name: str, step: str) -> Read:
-    """`told` for a single step, which most fields are: it is asked far more often than anything else here."""
+    """`value_at` for a single step, which most fields are: it is called more often than anything else here."""
 
     def read(subject: Subject) -> Any:
         view = subject.view(name)
@@ -93,7 +93,7 @@ def _part_reader(name: str, step: str) -> Read:
 def value_at(view: Any, steps: Path) -> tuple[Any, Any]:
     """What stands at the end of some steps into a view, and the object around it that says more, None without one.
 
-    A view may tell a value together with what is to be known about it, as ``{"value": 80, "changes_at": …}``. Such an
+    A view may hold a value with details about it, as ``{"value": 80, "changes_at": …}``. Such an
     object stands for its value wherever the path does not name another part of it.
     """
     around = None

@@ -61,12 +61,12 @@ def misread(part: Part, is_literal: Callable[[str], bool]) -> bool:
 
 
 def read_plain(value: Any, fail: Callable[[Place, str], None]) -> Node | None:
-    """The tree of plain values for who reads more than conditions: ``fail`` is told of each mistake and its place."""
+    """The tree of plain values inside a larger one; each mistake is passed to ``fail`` with its place."""
     return _Reader(fail).tree(value)
 
 
 class _Reader:
-    """Reads plain values; ``fail`` is told of each mistake and its place."""
+    """Reads plain values; each mistake is passed to ``fail`` with its place."""
 
     def __init__(self, fail: Callable[[Place, str], None]) -> None:
         self._fail = fail

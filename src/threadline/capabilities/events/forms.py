@@ -96,8 +96,9 @@ class NativeEvent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     historical: Annotated[
         bool, Meta(description="Back-filled history: it counts as known from when it occurred, not from now.")
     ] = False
+    object_id: Annotated[str, Meta(description="Your own id of the object it is about.", max_length=512)] = ""
     object_ref: Annotated[
-        str, Meta(description="The name of the object it is about, e.g. a group's id.", max_length=512)
+        str, Meta(description="The producer's name of the object it is about, e.g. a group's id.", max_length=512)
     ] = ""
     schema_version: Annotated[str, Meta(max_length=100)] = ""
     expected: Annotated[int, Meta(ge=0)] | None = None
@@ -142,10 +143,22 @@ class EventView(msgspec.Struct, kw_only=True, omit_defaults=True):
     person: Annotated[str, Meta(description="The id of the person it belongs to now, where that was asked for.")] = ""
 
 
+class EventDetail(EventView, kw_only=True, omit_defaults=True):
+    """One recorded event with the message that it came in."""
+
+    payload: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="The message as it came, in Segment's form or CloudEvents'. Without it the event came in "
+            "Threadline's own form, and is all that came."
+        ),
+    ] = None
+
+
 @lru_cache(maxsize=4_096)
 def instant(at: int) -> str:
     """A time as text. What a Python caller stamped with no time that text can hold reads as the nearest that it can."""
-    # Remembered, because a person is told in hundreds of times, many of them twice.
+    # Cached: the view of a person has hundreds of times, many of them twice.
     return format_time(min(max(at, EARLIEST), LATEST))
 
 
@@ -190,13 +203,14 @@ def native_event(
         type=native.type, identifiers=tuple(identifiers), occurred_at=received_at if given is None else given,
         key=native.key, source=source, source_type=source_type, workspace=workspace,
         properties=native.properties, context=native.context, received_at=received_at, sent_time=given,
-        historical=native.historical, object_ref=native.object_ref, schema_version=native.schema_version,
+        historical=native.historical, object_id=native.object_id, object_ref=native.object_ref,
+        schema_version=native.schema_version,
     )  # fmt: skip
 
 
 def _check_numbers(native: NativeEvent, place: str) -> None:
     try:
-        # States are kept as MessagePack: what it cannot hold, integers beyond 64 bits, could be told but never folded.
+        # States are MessagePack: integers beyond 64 bits could be recorded but never folded.
         msgspec.msgpack.encode((native.properties, native.context))
     except (OverflowError, ValueError, TypeError, RecursionError) as error:
         message = f"{place}: a number does not fit into 64 bits, or a value cannot be kept; send it as text ({error})"

@@ -21,7 +21,7 @@ class PersonAsOf(NamedTuple):
     known_at: int | None
     """By when something has to be known to count; None: it is all that is."""
     past: IdentityHistory | None
-    """Who they were at other instants; None where nobody asked as of then."""
+    """Their identity at other instants; None without an ``as_of``."""
 
     @property
     def at(self) -> int:

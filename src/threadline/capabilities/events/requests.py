@@ -1,4 +1,4 @@
-"""Wishes of callers: what an operation records for whoever calls it, once however often it is sent and by whomever."""
+"""Requests of callers: the event of an operation, recorded once however often and by whomever it is sent."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ Action = tuple[str, list[str]]
 """The topic of an event and the names of the cells that it counts in, each once."""
 
 Reader = Callable[[dict[str, Any]], Action | None]
-"""Reads the properties of an event; None if they tell no interest."""
+"""Reads the properties of an event; None if they show no interest."""
 
 
 def reader_of(source: Source) -> Reader:

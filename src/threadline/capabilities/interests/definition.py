@@ -1,4 +1,4 @@
-"""What users declare about interests: how each topic is counted and scored, and which events tell one."""
+"""What users declare about interests: how each topic is counted and scored, and which events show one."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def _summary(interests: Interests, context: Context[WithReader], params: Summary
 def _events(
     context: Context[WithReader], person: Person, types: frozenset[str], start: int | None, stop: int
 ) -> Iterator[Recorded]:
-    if types:  # where no event tells an interest, none is asked for: without types it would be all
+    if types:  # where no event shows an interest, none is read: without types it would be all
         yield from context.engine.reader.all_events(person, start=start, stop=stop, types=types)
 
 

@@ -115,5 +115,6 @@ key_revoke = Operation(
     run=_revoke,
     method="DELETE",
     path="/v1/keys/{id}",
+    example=KeyRevokeParams(id="0123456789abcdef"),
     scope="admin",
 )

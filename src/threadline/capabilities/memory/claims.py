@@ -200,7 +200,7 @@ def by_value(claims: Sequence[Claim]) -> list[list[Claim]]:
 def voided(
     claims: Mapping[FactId, list[Claim]], retracted: Mapping[FactId, int], now: int
 ) -> dict[FactId, tuple[int, FactId]]:
-    """Up to which instant what is said of each fact is void, and the retracted fact that is the reason.
+    """Of each fact: the instant up to which claims are void, and the retracted fact that is the reason.
 
     ``claims`` are those that the fact's own retraction, in ``retracted``, leaves. A claim that rests on a fact is void
     with it if it is no newer than what voided that fact; a fact that loses so all its claims that live takes along what

@@ -52,7 +52,7 @@ CERTAINTY = {
     SYSTEM_COMPUTED: (700_000, 900_000),
     AGENT_INFERRED: (500_000, 800_000),
 }
-"""Source -> confidence of one voice that tells none, and the most that one voice may have; millionths."""
+"""Source -> (default confidence of one voice, its maximum), millionths."""
 
 PERMANENT = ("computed", "insight", "remembered")
 """Derivations that ship and cannot be replaced: what `remember` records is read by them."""
@@ -72,7 +72,7 @@ PLACED = frozenset({"sum", "first", "last"})
 """Aggregates that read something in each event."""
 
 COUNTED = frozenset({"count", "first_at", "last_at"})
-"""Aggregates that tell that something happened. With one of them an event that has what the key needs is enough."""
+"""Aggregates of occurrences: an event that has what the key needs is enough for them."""
 
 
 _EXAMPLES = ["total", "order.total", "name|product_name"]
@@ -207,7 +207,7 @@ class Derivation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         either(PATH, Form((int, float), "a number above 0 and at most 1", _confidence, _NUMBER)),
         Meta(description="A number, or the path at which an event has it."),
     ] = None
-    """Millionths, or where an event tells it; None: what `CERTAINTY` says."""
+    """Millionths, or the path in the event; None: the default in `CERTAINTY`."""
     expires_after: Annotated[int | None, duration(), Meta(description="After the newest event that made the fact.")] = (
         None
     )
@@ -305,7 +305,7 @@ class Derivation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def cells_by_name(self) -> tuple[tuple[str, str, int], ...]:
         """What a value that is a mapping holds, by name: name, how it is made, and its place among words or cells.
 
-        A sum of money is told twice: as ``sums``, and under ``…_by_currency`` as ``amounts``.
+        A sum of money is shown twice: as ``sums``, and under ``…_by_currency`` as ``amounts``.
         """
         found = []
         words = cells = 0

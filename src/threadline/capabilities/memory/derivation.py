@@ -45,7 +45,7 @@ class FactDerivation:
         constants = dict(feed.constants)
         self.constants = [constants.get(name) for name in derivation.constants]
         self.cells = [(f.aggregate, _reader(f)) for f in derivation.fields if f.aggregate in ("first", "sum")]
-        # Where the key says which thing it is, that it happened is worth counting whatever else is told of it.
+        # Where the key names the thing, each occurrence counts, whatever else the event says.
         counts = self.many and any(field.aggregate in COUNTED for field in derivation.fields)
         self.counted = counts or (not self.lasts and not self.cells)
         self.confidence = derivation.confidence.getter() if isinstance(derivation.confidence, Places) else None

@@ -1,9 +1,9 @@
-"""The event types that tell, take back and give back facts."""
+"""The event types that state, retract and restore facts."""
 
 from __future__ import annotations
 
 FACT_REMEMBERED = "fact_remembered"
-"""The person said so. Properties: ``type``, ``key``, ``value``, and optionally ``expires_at`` and ``derived_from``."""
+"""By the person. Properties: ``type``, ``key``, ``value``, and optionally ``expires_at`` and ``derived_from``."""
 FACT_COMPUTED = "fact_computed"
 """A system computed it; properties as above and ``confidence``."""
 FACT_RETRACTED = "fact_retracted"

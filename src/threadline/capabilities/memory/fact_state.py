@@ -88,7 +88,7 @@ Retractions = list[list[Any]]
 
 
 def add_retraction(retractions: Retractions, at: int, id: str, bit: int, most: int) -> None:
-    """Note that a retraction was told, or undone; only the newest stay, whatever came first."""
+    """Note a retraction, or its undoing; only the newest stay, in whatever order they arrive."""
     for each in retractions:
         if each[0] == at and each[1] == id:
             each[2] |= bit
@@ -99,5 +99,5 @@ def add_retraction(retractions: Retractions, at: int, id: str, bit: int, most: i
 
 
 def standing(retractions: Retractions) -> list[Any] | None:
-    """The newest retraction that was told and not undone."""
+    """The newest retraction that is not undone."""
     return next((each for each in retractions if each[2] == RETRACTED), None)

@@ -169,7 +169,7 @@ def _adder_of_voices(maker: FactDerivation) -> Add:
         confidence = None if maker.confidence is None else _confidence(maker, element, event)
         until = None if maker.expires_at is None else _instant(maker.expires_at(element, event))
         premises = None if maker.derived_from is None else _premises(maker.derived_from(element, event))
-        # What a person says of themselves is one voice, whichever application it was said to.
+        # A person is one voice about themselves, whichever application recorded it.
         voice = "" if maker.derivation.source == USER_DECLARED else event.source
         statement = [at, id, value, confidence, until, premises]
         piece = pieces.get(part)

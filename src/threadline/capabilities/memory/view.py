@@ -37,7 +37,7 @@ class Reader:
         self._by_code = {maker.code: maker for listed in makers.values() for maker in listed}
 
     def view(self, state: State, now: int, events: list[Recorded]) -> dict[str, Any]:
-        """``{type: {key: fact}, …, "retracted": […]}``; of what has expired or is void nothing is told."""
+        """``{type: {key: fact}, …, "retracted": […]}``, without expired and void facts."""
         pieces, retracted = self._sorted_out(state)
         self._refold(pieces, retracted, events)
         self._pass_over(pieces, state, now)
@@ -103,7 +103,7 @@ class Reader:
         return pieces, retracted
 
     def _pass_over(self, pieces: FactStates, state: State, now: int) -> None:
-        """Leave as many facts as may be told where more are kept: of those that live, by the hashes of their keys."""
+        """Leave as many facts as may be shown of those not expired: by the hashes of their keys."""
         for maker in self._by_code.values():
             most = maker.derivation.most
             if not maker.room or len(state.get(maker.code, ())) <= most:

@@ -176,12 +176,11 @@ def _effects_of_rules(context: Context[Needs], caused: Sequence[Recorded]) -> It
 
 
 def _effects_of_others(context: Context[Needs], events: Sequence[Recorded]) -> Iterator[MessageEffect]:
-    for each in context.engine.delivery.caused_by(events):
-        if each.policy != POLICY:
-            yield MessageEffect(
-                policy=each.policy, decision="", action=each.kind, wished=each.data, status=status_of(each.status),
-                effect=each.status.id, outcomes=[event_view(outcome) for outcome in each.status.outcomes],
-            )  # fmt: skip
+    for each in context.engine.delivery.caused_by(events, POLICY):
+        yield MessageEffect(
+            policy=each.policy, decision="", action=each.kind, wished=each.data, status=status_of(each.status),
+            effect=each.status.id, outcomes=[event_view(outcome) for outcome in each.status.outcomes],
+        )  # fmt: skip
 
 
 MESSAGE = Operation(

@@ -27,8 +27,8 @@ KINDS = (
 
 JUNK = frozenset(
     {
-        "null", "undefined", "none", "nil", "nan", "anonymous", "guest", "0", "-1", "[object object]", "true", "false",
-        "unknown", "n/a", "na", "not_authenticated", "distinct_id", "id", "email", "test@example.com", "[]", "{}",
+        "null", "undefined", "none", "nil", "nan", "anonymous", "guest", "-1", "[object object]", "true", "false",
+        "unknown", "n/a", "na", "not_authenticated", "distinct_id", "id", "email", "[]", "{}",
     }
 )  # fmt: skip
 """Case-folded values that broken clients send for "nobody". Each of them would join strangers into one person."""
@@ -46,10 +46,20 @@ def _written(part: Part) -> str:
     raise InvalidValue("must be text")
 
 
+def _shipped(part: Part) -> str:
+    word = _written(part).casefold()
+    if word not in JUNK:
+        raise InvalidValue(f"must be one of the values that ship as junk: {', '.join(sorted(JUNK))}")
+    return word
+
+
 _SCALAR = ["string", "number", "boolean", "null"]
 _LISTS: dict[str, Form[Any]] = {
     "junk": listed(
         Form((str, int, float, bool, NoneType), "text", _written, {"type": _SCALAR}), wanted="a list, such as [guest]"
+    ),
+    "not_junk": listed(
+        Form((str, int, float, bool, NoneType), "text", _shipped, {"type": _SCALAR}), wanted="a list, such as [guest]"
     ),
     "blocked": listed(
         parsed(_blocked, "kind:value, such as email:info@example.com", pattern="^[^:]+:.+$"),
@@ -90,6 +100,7 @@ def rules(definitions: Definitions | None = None) -> IdentityRules:
                     kinds[name] = struct(IdentifierKind, known, ["name"]).read(part)
             except Noted:
                 continue
-    draft = IdentityRules(kinds, JUNK | {word.casefold() for word in lists["junk"]})
+    junk = (JUNK - set(lists["not_junk"])) | {word.casefold() for word in lists["junk"]}
+    draft = IdentityRules(kinds, junk)
     normalised = frozenset(n for i in lists["blocked"] if (n := draft.normalise(i)) is not None)
     return dataclasses.replace(draft, blocked=normalised)

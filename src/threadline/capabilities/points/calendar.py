@@ -33,7 +33,7 @@ class Calendar:
         try:
             offset = to_datetime(at).astimezone(self._zone).utcoffset()
         except (OverflowError, ValueError):
-            offset = None  # the first and the last hours that can be told lie outside the zone's own years
+            offset = None  # the first and the last representable hours lie outside the zone's own years
         return (at + (0 if offset is None else int(offset.total_seconds()) * SECOND)) // DAY
 
     def start(self, day: int) -> int:

@@ -12,7 +12,7 @@ from threadline.capabilities.points.projection import points_projection
 
 
 def declare(definitions: Definitions) -> list[Any]:
-    """The projection and the policy of what is declared, and the operations that tell it; nothing for ``false``."""
+    """The projection, the policy and the operations of what is declared; nothing for ``false``."""
     points = read_points(definitions)
     if points is None:
         return []

@@ -41,7 +41,7 @@ EVENTS_PER_HOUR = 100
 BACK, BACK_MAX = 7 * DAY, 8 * DAY
 SPIKE_TIMES = 10
 SPIKE_DAYS_MIN = 5
-"""Days with points that an average needs before a day can be told to be out of all proportion to it."""
+"""Days with points that an average needs before a day is compared with it."""
 POINTS_MAX = 1_000_000_000
 
 _PATH = re.compile(r"[a-z][a-z0-9_]{0,63}(\.[^.\s]{1,64}){1,4}")

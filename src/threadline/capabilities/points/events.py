@@ -1,4 +1,4 @@
-"""The event types of the ledger. None of them counts when it came over a wire: whoever may tell events may not mint."""
+"""The event types of the ledger. Over a wire none of them counts: a write key must not mint points."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AMOUNT_MAX = 10**12
 
 
 def is_trusted(event: Event) -> bool:
-    """Whether an event may move points: Threadline made it, or this very process told it, such as an import."""
+    """Whether an event may move points: Threadline emitted it, or this process recorded it, such as an import."""
     return event.source_type != "external"
 
 

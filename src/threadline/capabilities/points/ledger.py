@@ -52,7 +52,7 @@ _NAME_LENGTH_MAX = 200
 
 
 def empty() -> State:
-    """The state of somebody who has no points."""
+    """The state of a person without points."""
     return {
         "sums": [0, 0, 0, 0, 0],
         "days": {},
@@ -260,7 +260,7 @@ def next_expiry(state: State, calendar: Calendar, expires_after: int | None, at:
 
 
 def is_jump(state: State, today: int, streak: int) -> bool:
-    """Whether a streak has grown by more than the days that went by, as when a day of long ago is told today."""
+    """Whether a streak has grown by more than the days that went by, as when a day of long ago arrives today."""
     if not state["streak"]:
         return False
     day, length = state["streak"]

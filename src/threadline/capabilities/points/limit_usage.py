@@ -1,4 +1,4 @@
-"""How much of the limits somebody has used: by the state, and by the lines of the ledger where that has let go."""
+"""How much of the limits a person has used: by the state, and by the ledger for what the state has dropped."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def is_cooling(known: PolicyView, rule: str, cooldown: int, at: int) -> bool:
 
 
 def is_flagged(known: PolicyView, kind: str, of: str, at: int) -> bool:
-    """Whether an anomaly of the hour or the day in which an instant lies has been told."""
+    """Whether an anomaly was emitted for the hour or the day of an instant."""
     state: State = known["points"]
     if f"{kind}/{of}" in state["flags"] or len(state["flags"]) < POINTS_ANOMALIES_MAX:
         return f"{kind}/{of}" in state["flags"]

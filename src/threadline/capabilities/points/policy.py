@@ -72,7 +72,7 @@ def _react(points: Points, calendar: Calendar, recorded: Recorded, known: Policy
 
 def _award(points: Points, calendar: Calendar, recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     event = recorded.event
-    # What is told to happen later today has happened by now: nothing is earned ahead of time.
+    # An event ahead of the clock occurs now: nothing is earned ahead of time.
     at = min(event.occurred_at, recorded.recorded_at)
     table = points.table(at)
     rule = table.by_type.get(event.type)

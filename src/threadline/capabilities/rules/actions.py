@@ -269,7 +269,7 @@ SYNONYMS = {_pascal(name): name for name in KINDS}
 
 
 def read_action(value: Any, at: Place, fail: Fail) -> Action | None:
-    """The action of a plain value, such as ``{tag: {tag: vip}}``; None if it is none, which ``fail`` is told."""
+    """The action of a plain value, such as ``{tag: {tag: vip}}``; None for a mistake, which is passed to ``fail``."""
     if type(value) is not dict or len(value) != 1:
         fail(at, "an action is a mapping with one key, such as {tag: {tag: vip}}")
         return None

@@ -36,7 +36,7 @@ class Ordered:
 
     @cached_property
     def _rest(self) -> tuple[Matching, tuple[int, ...]]:
-        """Of those that no index tells: the function that asks all trees of conditions, and the other bodies."""
+        """Of the rules outside the index: the function that asks all trees of conditions, and the other bodies."""
         rest = self._index.rest
         trees = [(position, tree) for position in rest if (tree := self.rules[position].body.tree) is not None]
         return fused(trees), tuple(position for position in rest if self.rules[position].body.tree is None)
@@ -60,7 +60,7 @@ class ActiveRules:
         self.rules: Mapping[str, Rule] = {rule.id: rule for rule in sorted(rules, key=lambda each: each.id)}
         self.sets: Mapping[str, RuleSet] = {each.name: each for each in sorted(sets, key=lambda each: each.name)}
         self.declared: Mapping[str, Rule] = self.rules
-        """Those of the definitions; nobody can change them by an operation."""
+        """Those of the definitions; no operation changes them."""
         self.declared_sets: Mapping[str, RuleSet] = self.sets
         self.shadows: Mapping[str, Rule] = {}
         """Versions that are asked beside those that count, by rule."""
@@ -98,7 +98,15 @@ class ActiveRules:
 
     def sets_of(self, rule: str) -> tuple[RuleSet, ...]:
         """The sets that name a rule."""
-        return tuple(each for each in self.sets.values() if rule in each.rules)
+        return self._sets_by_rule.get(rule, ())
+
+    @cached_property
+    def _sets_by_rule(self) -> dict[str, tuple[RuleSet, ...]]:
+        found: dict[str, tuple[RuleSet, ...]] = {}
+        for each in self.sets.values():
+            for rule in each.rules:
+                found[rule] = (*found.get(rule, ()), each)
+        return found
 
 
 def make_active_rules(declared: ActiveRules, items: Mapping[str, bytes], before: Any) -> ActiveRules:

@@ -14,7 +14,7 @@ Inputs = dict[str, Any]
 
 
 class Answer(Protocol):
-    """What a body answered, see `Outcome`; one that takes long to tell may be made when it is looked at."""
+    """What a body answered, see `Outcome`; parts that cost time may be made when they are read."""
 
     @property
     def matched(self) -> bool:

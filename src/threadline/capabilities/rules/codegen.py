@@ -82,7 +82,7 @@ class _Writer:
         return name
 
     def _first(self, path: Path, number: int) -> str:
-        """A field of the event is read at once; what lies in a view when it is needed, for that takes longer."""
+        """A field of the event is read at once; a field of a view when it is needed, because that takes longer."""
         if path[0] != EVENT:
             return "U"
         if path[1] == "properties" and len(path) == 3:

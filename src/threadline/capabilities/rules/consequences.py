@@ -14,6 +14,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context
 from threadline.kernel.outbox import EffectStatus
 from threadline.kernel.ports import WithDelivery, WithLog
+from threadline.kernel.sender import EFFECT_PRINTED
 from threadline.kernel.time import parse_time
 
 
@@ -23,9 +24,10 @@ class Consequence(msgspec.Struct, kw_only=True):
     action: str
     wished: Annotated[dict[str, Any], Meta(description="What it was filled in with.")]
     status: Annotated[
-        Literal["decided", "recorded", "waiting", "done", "retrying", "parked", "cut", "not carried out"],
+        Literal["decided", "recorded", "waiting", "done", "printed", "retrying", "parked", "cut", "not carried out"],
         Meta(
-            description="parked: it was given up on, until somebody drives it again; without an outcome that says so "
+            description="printed: to the server's console, because nothing delivers effects of its kind. "
+            "parked: it was given up on, until somebody drives it again; without an outcome that says so "
             "where the thread could not take what came of it. "
             "cut: what came of the event was too much, and this was left out."
         ),
@@ -68,10 +70,12 @@ def _consequence(
     )  # fmt: skip
 
 
-def status_of(effect: EffectStatus) -> Literal["waiting", "retrying", "cut", "parked", "done"]:
+def status_of(effect: EffectStatus) -> Literal["waiting", "retrying", "cut", "parked", "printed", "done"]:
     """How an effect stands; cut: it was never in the outbox."""
     if effect.parked:
         return "parked"
     if effect.waits:
         return "retrying" if effect.outcomes else "waiting"
-    return "done" if effect.outcomes else "cut"
+    if not effect.outcomes:
+        return "cut"
+    return "printed" if effect.outcomes[-1].event.type == EFFECT_PRINTED else "done"

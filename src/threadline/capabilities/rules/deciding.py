@@ -1,4 +1,4 @@
-"""Deciding: the rules in force for one event are asked in order, and what each answers is told with its reasons."""
+"""Deciding: the rules in force for one event are asked in order; each answer comes with its trace and a hash."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Decided:
         }  # fmt: skip
 
     def properties(self, recorded: Recorded, mode: str, at: int) -> dict[str, Any]:
-        """As the decision's event tells it."""
+        """The properties of the decision's event."""
         return {
             "decision_id": decision_id(recorded, self.rule, mode), "event_id": recorded.id, "mode": mode,
             "evaluated_at": format_time(at), **self.plain,
@@ -99,7 +99,7 @@ class Decided:
     def wishes(self, recorded: Recorded) -> list[Wish]:
         """The decision as an event, and what its actions want."""
         key = f"{self.rule.id}/{self.rule.version}/{LIVE}"
-        # Beside its cause in time, and never ahead of it: whoever reads the past finds the two together.
+        # At the time of its cause, so that a read of the past finds both or neither.
         at = min(recorded.event.occurred_at, recorded.recorded_at)
         properties = self.properties(recorded, LIVE, recorded.recorded_at)
         wishes: list[Wish] = [Emit(type=DECISION_MADE, key=key, occurred_at=at, properties=properties)]

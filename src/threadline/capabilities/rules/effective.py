@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Annotated, Literal, Protocol
 
 import msgspec
@@ -33,6 +34,7 @@ class Reason(msgspec.Struct, frozen=True):
     message: Annotated[str, Meta(description="The same in words.")]
 
 
+_SILENT = (NO_MATCH, ERROR)
 UNWRITTEN = Reason("unwritten", "the rule is not written")
 REPLAYED = Reason("replay", "a decision in the mode `replay` carries nothing out")
 
@@ -63,7 +65,7 @@ class Effectiveness:
         if not rule.is_effective(self._at):
             dates = "outside of its `effective_from` and `effective_until`"
             found.append(Reason("not_effective", f"{format_time(self._at)} is {dates}"))
-        if decided.status not in (NO_MATCH, ERROR) and self._recorded is not None:
+        if decided.status not in _SILENT and self._recorded is not None:
             found += self._of_event(rule, self._recorded, others=bool(found))
         return found
 
@@ -104,13 +106,19 @@ class Effectiveness:
                 return
         if others:
             return
-        live = decide(self._active, recorded, self._person)
-        if all(each.rule.id != rule.id or each.status in (NO_MATCH, ERROR) for each in live):
-            before = ", ".join(repr(each.rule.id) for each in live if each.status not in (NO_MATCH, ERROR))
+        if rule.id not in self._live:
+            before = ", ".join(map(repr, self._live))
             yield Reason("first_match", f"its rule set ends at the first match, and {before} comes before it")
         elif self._stored:
             text = "when the event came, the rule did not act: its rule set, or what it reads, was different then"
             yield Reason("undecided", text)
+
+    @cached_property
+    def _live(self) -> dict[str, None]:
+        """The rules that match when all are asked as a live event asks them: a set may end at an earlier match."""
+        assert self._recorded is not None, "without an event no rule is asked"
+        live = decide(self._active, self._recorded, self._person)
+        return {each.rule.id: None for each in live if each.status not in _SILENT}
 
 
 def _of_answer(decided: Decided) -> Iterator[Reason]:

@@ -31,7 +31,7 @@ class Index:
             if not needed:
                 rest.append(position)
                 continue
-            # The field of which most values are told apart; one of the event, because it costs nothing to read.
+            # The field with the most different values; one of the event first, because it costs nothing to read.
             path, keys = max(needed, key=lambda need: (need[0][0] == EVENT, len(spread[need[0]])))
             for key in keys:
                 found.setdefault(path, {}).setdefault(key, []).append(position)

@@ -55,13 +55,13 @@ _DATES = re.compile(rf"\b(?:{'|'.join(_CLOCKED)}|time)\s*\(")
 
 
 def read_model(value: Any, fail: Fail) -> ModelBody | None:
-    """The body of a plain value; None if it is none, which ``fail`` is told with the place."""
+    """The body of a plain value; None for a mistake, which is passed to ``fail`` with its place."""
     reading = _Reading(fail)
     return reading.body(value)
 
 
 class _Reading:
-    """One model; every mistake is told."""
+    """Reads one model and passes on every mistake."""
 
     def __init__(self, fail: Fail) -> None:
         self._failed = 0

@@ -1,4 +1,4 @@
-"""The projection ``decisions``: what each rule said of a person last, and where all that it ever said is found."""
+"""The projection ``decisions``: the last decision of each rule about a person, and the index of all decisions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def decision_of(recorded: Recorded) -> tuple[str, int, str] | None:
     event = recorded.event
     get = event.properties.get
     rule, version, status = get("rule"), get("version"), get("status")
-    # Whoever tells such an event from outside speaks of rules of their own.
+    # An event of this type from outside is about rules of another system.
     if event.source_type != "internal" or type(rule) is not str or NAME.fullmatch(rule) is None:
         return None
     return (rule, version, status) if type(version) is int and status in STATUSES else None

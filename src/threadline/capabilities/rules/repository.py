@@ -1,4 +1,4 @@
-"""Versions of rules that operations write: drafts, what was tested, what is active, and the log of all turns."""
+"""Versions of rules that operations write: drafts, what was tested, what is active, and the log of all transitions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEAD = "rule_head"
 VERSION = "rule_version"
 """Table: the versions of each rule."""
 LOG = "rule_log"
-"""Table: every turn of each rule and of each set, in order; entries are only ever added."""
+"""Table: every transition of each rule and of each set, in order; entries are only ever added."""
 
 ATTEMPTS_MAX = 16
 
@@ -110,7 +110,7 @@ class Needs(Reads, WithRecorder, WithCatalogue, Protocol):
 
 
 def existing(context: Context[Reads], id: str) -> Head:
-    """The head of a rule that somebody wrote or the definitions have declared; raises `NotFound`."""
+    """The head of a rule that was written or declared; raises `NotFound`."""
     head, _ = stored_head(context, id)
     if not head.states and not context.engine.definition_history.transitions(POLICY, id):
         raise NotFound(f"there is no rule {id!r}")
@@ -132,7 +132,7 @@ def written(context: Context[WithStore], id: str, version: int) -> Written:
 
 
 def log(context: Context[WithStore], id: str, after: int = 0, limit: int = PAGE_ITEMS_MAX) -> list[Transition]:
-    """The turns of a rule from the ``after``-th on, oldest first."""
+    """The transitions of a rule after the ``after``-th, oldest first."""
     start = f"{after + 1:08d}"
     items = context.engine.store.query(LOG, _where(context, id), start=start, limit=limit)
     return [msgspec.json.decode(item.value, type=Transition) for item in items]
@@ -156,7 +156,7 @@ def compiled(content: dict[str, Any]) -> Rule:
 
 
 class _Change:
-    """What one operation adds to a rule: turns of the log and other writes, all of one commit."""
+    """What one operation adds to a rule: log entries and other writes, in one commit."""
 
     def __init__(self, context: Context[Needs], id: str, head: Head, expected: int) -> None:
         self._context = context
@@ -180,7 +180,7 @@ class _Change:
         self.writes.append(Put(key, msgspec.json.encode(transition), 0))
 
     def commit(self) -> bool:
-        """Whether it is durable; False: somebody else was faster."""
+        """Whether it is durable; False: another process was faster."""
         key = Key(HEAD, self._context.workspace, self._id)
         head = Put(key, msgspec.json.encode(self.head), self._expected)
         refusal = self._context.engine.shared.change(self._context.workspace, POLICY, [head, *self.writes])

@@ -15,16 +15,16 @@ from threadline.kernel.policy import Emit, Wish
 SHADOW = "shadow"
 """The mode of such a decision."""
 TABLE = "shadow_decision"
-"""Index rows of what shadows have said, apart from what counts."""
+"""Index rows of the decisions of shadows, apart from those that count."""
 
 
 def shadow_wishes(
     active: ActiveRules, recorded: Recorded, live: Sequence[Decided], tried: Sequence[Decided]
 ) -> list[Wish]:
-    """A decision for each shadow that says something, or is silent where the version that counts is not.
+    """A decision for each shadow that matches, or does not match where the active version does.
 
-    What it wished for stands in it and is not carried out. ``live`` is what was decided, ``tried`` what the rules of
-    shadows says.
+    Its actions are kept in it and not carried out. ``live`` are the decisions that count, ``tried`` those of the rules
+    with shadows in place of the active versions.
     """
     counts = {decided.rule.id: decided for decided in live}
     at = min(recorded.event.occurred_at, recorded.recorded_at)

@@ -37,7 +37,7 @@ class Template:
 
 
 def read_template(value: Any, at: Place, fail: Fail) -> Template:
-    """The template of a plain value; what is wrong with it is told to ``fail``."""
+    """The template of a plain value; mistakes are passed to ``fail``."""
     holes: dict[Path, None] = {}
     return Template(value, _compiled(value, at, fail, holes, 0), tuple(holes))
 

@@ -57,7 +57,7 @@ class _Layout(NamedTuple):
     trace: list[str]
     """What stands around the texts of all that was asked, in order."""
     steps: list[dict[str, Any]]
-    """The trace without what was found; nobody changes it."""
+    """The trace without the values found; never changed."""
 
 
 class Tracer:

@@ -19,7 +19,7 @@ Status = Annotated[str, Meta(description=f"One of {', '.join(STATUSES)}.")]
 
 
 class DecisionView(msgspec.Struct, kw_only=True):
-    """What a rule said about an event, and why."""
+    """What a rule decided about an event, and why."""
 
     decision_id: Annotated[
         str, Meta(description="The id of the decision, and of its event; empty if it was only tried.")
@@ -58,6 +58,6 @@ def recorded_view(recorded: Recorded, person: str) -> DecisionView:
 
 
 def tried_view(decided: Decided, person: str, event: str, at: int) -> DecisionView:
-    """The view of a decision that nobody has recorded."""
+    """The view of a decision that was not recorded."""
     about = {"decision_id": "", "event_id": event, "person": person, "mode": DRY, "evaluated_at": instant(at)}
     return msgspec.convert({**about, **decided.plain}, DecisionView)

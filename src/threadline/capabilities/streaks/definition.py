@@ -45,7 +45,7 @@ Counting = Literal["days", "events"]
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 _MADE_OF_POINTS = OWN - {POINTS_SPEND_REQUESTED, POINTS_ADJUSTED}
-"""What Threadline makes of points; the other two are told by callers."""
+"""Emitted by points; callers send the other two."""
 _DAYS_OF = {"day": 1, "week": 7, "month": 28}
 """How many days every period of a cadence has at least."""
 _GRACE = duration(1, STREAK_GRACE_MAX_SECONDS * SECOND, "3h")

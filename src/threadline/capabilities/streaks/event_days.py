@@ -27,7 +27,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.time import HOUR
 
 _NEVER = 1 << 32
-"""A block before which everything lies: nothing is settled."""
+"""The block number before anything is settled."""
 
 
 def journey_before(plan: Plan, state: State) -> Journey:

@@ -1,4 +1,4 @@
-"""The event types of streaks: what others may tell, and what Threadline itself notices."""
+"""The event types of streaks: those that callers send, and those that Threadline emits."""
 
 from __future__ import annotations
 

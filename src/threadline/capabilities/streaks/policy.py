@@ -103,7 +103,7 @@ class Watched:
         """Whether a run is simply one range of days."""
 
     def may_have_reached(self, life: Life, at: int) -> bool:
-        """Whether the event may have made a run as long as a milestone that was not told in it."""
+        """Whether the event may have made a run reach a milestone that was not emitted for it."""
         sets = life.sets[self.name]
         done = sets[self.top]
         odd = life.journey.leaps or AMNESTY in life.state or any(map(days_left_out, life.journey.changes[::2]))
@@ -122,10 +122,10 @@ def _reached(streak: Streak, known: PolicyView, event: Event) -> Iterator[Wish]:
     if not view["current"]:
         return
     begun, day = view["run"]["from"], view["run"]["to"]
-    # Of the state, not of the view: an event that lies further ahead may have told it already.
+    # From the state, not the view: an event further ahead may have led to it already.
     reached = known[NAME].get(MILESTONES, {}).get(streak.name, {})
     for length in streak.milestones:
-        # Once in each run: what was told on a day of this one is not told again, however the run has grown together.
+        # Once in each run: a milestone on a day of this run is not emitted again, however runs have grown together.
         if length <= view["current"] and (str(length) not in reached or date_of(reached[str(length)]) < begun):
             details = {"streak": streak.name, "length": length, "day": day}
             key = f"{streak.name}:{length}"

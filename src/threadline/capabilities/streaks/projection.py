@@ -38,5 +38,5 @@ def projection(streaks: StreakSet) -> Projection:
 
 
 def _timeless(state: State) -> dict[str, Any]:
-    """A state without what is reported once, when it is noticed: that depends on arrival by intent."""
+    """A state without what is emitted once, when it is noticed: that depends on arrival by intent."""
     return {name: part for name, part in state.items() if name not in (MILESTONES, HOPS)}

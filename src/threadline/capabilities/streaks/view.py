@@ -34,7 +34,7 @@ class Standing(NamedTuple):
     course: Course
     sets: list[Ranges]
     running: int
-    """The period that the instant lies in."""
+    """The period of the instant."""
     progress: int
     """How much of what is asked for was done in it."""
     settled: bool

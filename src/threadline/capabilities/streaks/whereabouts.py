@@ -47,7 +47,7 @@ class Dated(NamedTuple):
     into: int = -1
     """How far into its own day a slot is, microseconds; -1 for a group."""
     deferred: bool = False
-    """Whether they are held back from a third day."""
+    """Whether they are kept from counting for a third day."""
 
 
 class Journey:
@@ -133,7 +133,7 @@ class Journey:
         here, day_start, changes, recent = self.zone, self.day_start, self.changes, self.recent
         known: tuple[str | None, int] = (None, 0)
         ahead: int | None = 0
-        # All in one loop, for whoever changes zones all the time has many stops.
+        # All in one loop: a person who changes zones all the time has many stops.
         for _, at, zone, slot, group in self._stops(named, bare):
             if zone:
                 if zone != here:
@@ -159,7 +159,7 @@ class Journey:
                 and own != recent[0]
                 and own != recent[2]
             ):
-                day = recent[0]  # held back from a third day
+                day = recent[0]  # not a third day
             if recent and recent[0] == day and at >= recent[1]:
                 recent[1] = at
             else:

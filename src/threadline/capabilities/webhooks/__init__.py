@@ -1,4 +1,4 @@
-"""Webhooks: what rules tell other systems over HTTP, signed, tried again, and given up on in sight.
+"""Webhooks: calls of rules to other systems over HTTP, signed, retried, and visible as dead letters.
 
 What it promises: a call is made at least once under one id that every attempt has, and what came of it stands in the
 person's thread exactly once. Each destination has a queue of its own, so that a slow one holds up no other. One that

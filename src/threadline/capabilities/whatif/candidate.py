@@ -36,7 +36,7 @@ TRIED = "tried"
 
 @dataclass(frozen=True)
 class Candidate:
-    """One side of a what-if."""
+    """Rules, catalogue and segments of one variant of a what-if."""
 
     catalogue: Catalogue
     active: ActiveRules
@@ -81,7 +81,7 @@ def of_rule(current: Candidate, rule: Rule, types: Iterable[str]) -> Candidate:
 
 
 def written(context: Context[Needs], id: str, version: int | None, content: dict[str, Any] | None) -> Rule:
-    """The version of a rule that is meant: one that is there, or one that nobody has written yet."""
+    """The version of a rule that is meant: a written one, or one of a content that is not written yet."""
     if content is None:
         if version is None:
             raise InvalidValue("name the `version` of the rule, or give its `content`", param="version")
@@ -103,7 +103,7 @@ def of_definitions(context: Context[WithCatalogue], current: Candidate, text: st
     active: ActiveRules = shared.make(items, None)
     title = f"{CANDIDATE}: {', '.join(sorted(sections_of(text)))}"
     if sections_of(text) <= RULE_SECTIONS:
-        # Everything is folded alike, so that people can live one life for both sides.
+        # Everything is folded alike, so that one simulated person can serve both variants.
         return replace(current, active=active, title=title)
     return Candidate(catalogue, active, _segments(found), title)
 
@@ -117,7 +117,7 @@ def sections_of(text: str) -> frozenset[str]:
 
 
 def variant_spec(side: Candidate, policies: frozenset[str], *, history: bool, ends: bool) -> VariantSpec:
-    """The variant of a side; ``ends``: for who looks at `ending` as well."""
+    """The variant of a candidate; ``ends``: `ending` is compared too."""
     also = [(read.projection, read.path) for each in side.segments for read in each.reads] if ends else []
     evaluator = RulesEvaluator(side.active, history=history, also=[*also, ("points", ())] if ends else ())
     explaining = RulesEvaluator(side.active, history=history, explaining=True)
@@ -140,7 +140,7 @@ def ending(side: Candidate) -> Callable[[PersonView], dict[str, Any]]:
 
 
 def fingerprint(parts: Mapping[str, Any], *sides: Candidate) -> str:
-    """A hash of what is asked and of both sides: whoever goes on later goes on with the same."""
+    """A hash of the question and of both candidates, by which a checkpoint is known to belong to them."""
     content = {**parts, "sides": [list(_fingerprinted(side)) for side in sides]}
     return hashlib.sha256(canonical_json(content)).hexdigest()
 

@@ -16,7 +16,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 
 FAILURES_MAX = 20
-"""People whose history could not be lived, shown with the reason; all of them are counted."""
+"""People whose history could not be replayed, shown with the reason; all of them are counted."""
 PEOPLE_MAX = 10
 """People who entered or left a segment, shown for each."""
 _TEXT_MAX = 500
@@ -97,7 +97,7 @@ class Counts(msgspec.Struct):
 
 
 class AskedRules:
-    """The rules that are asked of an event on either side, by its type and by whether it is historical."""
+    """The rules that are asked of an event in either variant, by its type and by whether it is historical."""
 
     def __init__(self, *both: ActiveRules, all_history: bool) -> None:
         """``all_history``: of historical events too, whatever their sets say."""
@@ -175,7 +175,7 @@ class Tally:
         return self.counts.matrix.setdefault(old, {}).setdefault(new, [0, 0])
 
     def _compare(self, old: Mapping[str, Any], new: Mapping[str, Any], changed: dict[str, int]) -> None:
-        """Count the rules that said something on either side."""
+        """Count the rules that answered in either variant."""
         counts = self.counts
         answered = {**old, **new}
         for rule in answered:
@@ -216,7 +216,7 @@ class Tally:
         return True
 
     def explain(self, person: str, pairs: Sequence[Any]) -> None:
-        """The first difference of a sample, with the step of the trace at which the two sides part."""
+        """The first difference of a sample, with the step of the trace at which the variants differ."""
         sample = self.counts.samples[person]
         for recorded, old, new in pairs:
             if self._types and recorded.event.type not in self._types:
@@ -250,7 +250,7 @@ class Tally:
         self.counts.cut += events
 
     def fail(self, person: str, problem: str) -> None:
-        """A person whose history could not be lived."""
+        """A person whose history could not be replayed."""
         counts = self.counts
         counts.failed += 1
         counts.samples.pop(person, None)

@@ -1,4 +1,4 @@
-"""What differs between two sides, line by line, as a pull request shows it."""
+"""What differs between two candidates, line by line, as a pull request shows it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONTEXT_LINES = 3
 
 
 def differences(old: Candidate, new: Candidate) -> list[str]:
-    """The lines of rules and sets that are not the same on both sides; those taken out begin with ``-``, new ones with
+    """The lines of rules and sets that differ between the two; those taken out begin with ``-``, new ones with
     ``+``. Bounded: the last line says so where there are more."""
     rules = _changes(old.active.rules, new.active.rules, lambda rule: f"rule {rule.id} version {rule.version}")
     sets = _changes(old.active.sets, new.active.sets, lambda each: f"rule set {each.name}")

@@ -37,7 +37,7 @@ class RulesEvaluator:
         self.reads: Sequence[tuple[str, Path]] = tuple(
             dict.fromkeys([*((read.projection, read.path) for read in reads), *also])
         )
-        """``also`` are parts that somebody looks at in the end."""
+        """``also`` are parts that are compared at the end."""
 
     def decisions(self, recorded: Recorded, person: PersonView) -> Mapping[str, Decided]:
         """What the rules say of an event, by rule."""
@@ -47,7 +47,7 @@ class RulesEvaluator:
     def wishes(
         self, recorded: Recorded, verdicts: Mapping[str, Decided], matters: Callable[[str], bool]
     ) -> Sequence[Wish]:
-        """What comes of it; the event that tells a decision is made only for who looks at decisions."""
+        """What comes of it; the event of a decision is made only where something reads decisions."""
         tells = matters(DECISION_MADE)
         wanted: list[Wish] = []
         for decided in verdicts.values():
@@ -77,7 +77,7 @@ class RulesEvaluator:
 
 _DECISION = Emit(type=DECISION_MADE, key="", occurred_at=0)
 _SENT = Effect(kind="", key="")
-"""What a decision wishes for where nobody would notice."""
+"""What a decision wishes for where nothing reads it."""
 _CAME_TO = ("rule", "status", "output", "wished")
 _NOTHING: Mapping[str, Decided] = {}
 

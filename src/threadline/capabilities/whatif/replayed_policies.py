@@ -1,4 +1,4 @@
-"""What has to live again because two sides differ: policies that would do something else, where anybody notices."""
+"""The policies that react again because two candidates differ: what they emit may differ, and is read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _content(active: ActiveRules, id: str) -> dict[str, Any] | None:
 def replayed(
     side: Candidate, both: Iterable[ActiveRules], sections: frozenset[str], types: frozenset[str]
 ) -> frozenset[str]:
-    """The policies, rules apart, that live again: whose doings may differ, and are noticed.
+    """The policies, rules apart, that react again: what they emit may differ, and is noticed.
 
     Different are those of a section that is another one; those that go by what such a section or policy shapes; and
     those that react to events that rules put into threads, or go by what these change. Noticed is what a rule reads or

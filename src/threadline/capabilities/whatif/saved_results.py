@@ -1,4 +1,4 @@
-"""Results that somebody wants to keep: items of a table of their own, so that an activation can ask for one."""
+"""Saved results: items of a table of their own, so that an activation can require one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     asked: int
     changed: int
     errors: int
-    """Of the rule, and people whose history could not be lived."""
+    """Of the rule, and people whose history could not be replayed."""
 
 
 @prepared

@@ -26,9 +26,15 @@ class Delivery:
         """The effect that a policy emitted for an event, and its outcomes."""
         return effect_of(self._store, self._queues, workspace, effect_id(policy, cause, key), at)
 
-    def caused_by(self, events: Sequence[Recorded]) -> list[CausedEffect]:
-        """The effects that policies emitted because of these events, as far as the same events tell their outcomes."""
-        return caused_effects(self._store, self._queues, events)
+    def caused_by(self, events: Sequence[Recorded], without: str) -> list[CausedEffect]:
+        """The effects that policies emitted because of these events, those of one policy apart.
+
+        Outcomes are looked for among the same events.
+        """
+        others = (each for each in self._recorder.catalogue.policies if each.name != without)
+        waiting = any(each.sends is None or each.sends for each in others)
+        found = caused_effects(self._store, self._queues if waiting else None, events)
+        return [each for each in found if each.policy != without]
 
     def dead_letters(self, workspace: str, queue: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
         """A page of the effects that were given up on, by queue and time; ``queue`` "" is all of them, "-" of none."""

@@ -82,8 +82,8 @@ def effect_of(store: Store, queues: Iterable[str], workspace: str, id: str, at: 
     return EffectStatus(id, any(item is not None for item in items), False, [])
 
 
-def caused_effects(store: Store, queues: Iterable[str], events: Sequence[Recorded]) -> list[CausedEffect]:
-    """The effects whose causes, and whose outcomes, are among these events, in the order of policies and ids."""
+def caused_effects(store: Store, queues: Iterable[str] | None, events: Sequence[Recorded]) -> list[CausedEffect]:
+    """The effects whose causes and outcomes are among these events, by policy; ``queues`` None: without what waits."""
     causes = {each.id for each in events}
     outcomes: dict[str, list[Recorded]] = {}
     for each in events:
@@ -96,7 +96,7 @@ def caused_effects(store: Store, queues: Iterable[str], events: Sequence[Recorde
         found[id] = CausedEffect(outcome["cause"], outcome["policy"], outcome["kind"], {}, status)
     # None is due before its cause has happened, and what is due again has an outcome that says so.
     start = time_key(min(min(each.event.occurred_at, each.recorded_at) for each in events))
-    for item in islice(due_effects(store, queues, start), WAITING_LOOKED_AT_MAX):
+    for item in islice(due_effects(store, queues, start) if queues is not None else (), WAITING_LOOKED_AT_MAX):
         one = pending_effect(item)
         if one.cause in causes:
             status = EffectStatus(one.id, True, False, outcomes.get(one.id, []))

@@ -59,9 +59,8 @@ def payload_digest(event: Event) -> int:
     wire's own fields. Raises ValueError, TypeError or OverflowError for what a state could not hold either, such as
     integers beyond 64 bits: that is why it is MessagePack, like states, and not JSON, like the log.
     """
-    content = _sorted.encode(
-        (event.type, event.identifiers, event.properties, event.context, event.sent_time, event.object_ref)
-    )
+    payload = (event.type, event.identifiers, event.properties, event.context, event.sent_time, event.object_ref)
+    content = _sorted.encode((*payload, event.object_id) if event.object_id else payload)
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big", signed=True)
 
 

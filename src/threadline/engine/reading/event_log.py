@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import islice
+from typing import Any
 
 from threadline.engine.credentials import Credentials
 from threadline.engine.folding.packing import unpack_event
 from threadline.engine.reading.sources import sources_of
 from threadline.kernel.errors import NotFound
-from threadline.kernel.event import Recorded, event_id
+from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.store import FeedEntry, LogEntry, Store, feed_pages
 
 LOOKED_AT_MAX = 50_000
@@ -22,6 +23,9 @@ class EventLog:
     def __init__(self, store: Store, credentials: Credentials) -> None:
         self._store = store
         self._credentials = credentials
+        self.forms: dict[str, Callable[[Event], dict[str, Any]]] = {}
+        """Member of `Event.wire` -> how the message that an event came in is written as it came; only the composition
+        root knows the wire formats."""
 
     def event(self, workspace: str, id: str) -> Recorded:
         """One event by its id; raises `NotFound`."""

@@ -43,7 +43,7 @@ class Job:
         self.pages_done = 0
 
     def work(self) -> None:
-        """Go on until it is done or told to stop."""
+        """Run until it is done or stopped."""
         try:
             state: JobState = "cancelled"
             for done in self._pages(self._after):
@@ -56,7 +56,7 @@ class Job:
                 elif self._stopping.is_set():
                     break
                 self.pages_done += 1
-        except Exception as error:  # noqa: BLE001 — nobody waits for this thread; what went wrong is told to who asks
+        except Exception as error:  # noqa: BLE001 — no caller waits for this thread: the job shows what went wrong
             self.problem, state = f"{type(error).__name__}: {error}", "failed"
         self.state = state
         self._ended.set()
@@ -120,7 +120,7 @@ class Simulations:
         return begun
 
     def _begun(self, running: Job) -> Job:
-        """The one of this id that runs already, or else this one, whose turn it is from now on."""
+        """The job of this id that runs already, or else this one, which runs from now on."""
         with self._lock:
             known = self._jobs.get(running.id)
             if known is not None and known.state == "running":

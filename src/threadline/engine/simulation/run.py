@@ -93,7 +93,7 @@ def run(
     store: Store, catalogue: Catalogue, workspace: str, simulation: Simulation, *,
     after: Key | None = None, people: Sequence[str] | None = None,
 ) -> Iterator[PageDone]:  # fmt: skip
-    """Live everybody's history, or that of ``people`` only, page by page from ``after`` on. Reads the store, and that
+    """Replay everybody's history, or that of ``people`` only, page by page from ``after`` on. Reads the store, and that
     is all: it writes nothing, and there is nothing here that could send."""
     for items, following in _pages(store, after, people):
         count = events = 0
@@ -108,7 +108,7 @@ def run(
                 count += 1
                 events += person.position
                 # What was read when fewer events mattered is not enough any more.
-                _PersonSimulation(store, simulation, person, ahead if epoch == simulation.epoch else None).out()
+                _PersonSimulation(store, simulation, person, ahead if epoch == simulation.epoch else None).run()
         yield PageDone(following, count, events)
 
 
@@ -142,29 +142,29 @@ class _PersonSimulation:
         self._ends: tuple[Any, Any] | None = None
         self._cuts = 0
 
-    def out(self) -> None:
-        """Live both variants and have them counted; a fault is this person's alone."""
+    def run(self) -> None:
+        """Replay both variants and count them; an error is this person's alone."""
         simulation, id = self._simulation, self._person.id
         try:
-            pairs = self._settled(self._pairs)
+            pairs = self._completed(self._pairs)
             ends, cuts = self._ends, self._cuts
             if cuts:
                 simulation.tally.cut(cuts)
             if simulation.tally.take(id, pairs):
                 simulation.tally.explain(id, pairs)
                 with suppress(Exception):  # it is counted; of what cannot be explained further that much is known
-                    simulation.tally.explain(id, self._settled(self._explained))
+                    simulation.tally.explain(id, self._completed(self._explained))
             if ends is not None:
                 simulation.tally.end(id, *ends)
         except Exception as error:  # noqa: BLE001 — whatever a candidate does to one history must not stop the others
             simulation.tally.fail(id, f"{type(error).__name__}: {error}")
 
-    def _settled(self, live: Callable[[], list[Pair]]) -> list[Pair]:
+    def _completed(self, attempt: Callable[[], list[Pair]]) -> list[Pair]:
         while True:
             try:
-                return live()
+                return attempt()
             except _Unfolded as unfolded:
-                # It goes on being folded for whoever comes next, so that this happens a few times and not for each.
+                # It stays folded for the people after, so that this happens a few times and not for each of them.
                 unfolded.variant.fold_also(unfolded.index, unfolded.whole)
                 self._ahead = None  # more events matter than were read
 
@@ -188,7 +188,7 @@ class _PersonSimulation:
         there = self._simulated(new, events)
         self._cuts = there.cuts
         if simulation.recorded_decision is not None:
-            # What was left out of the thread then has no decisions, and the rest cannot be told from it.
+            # What was left out of the thread has no decisions, and nothing marks which part that is.
             if any(each.event.type == CASCADE_CUT and each.known_at >= simulation.start for each in events):
                 raise InvalidValue(f"{CASCADE_CUT}: not all that came of an event was recorded, so nothing is compared")
             return _paired(self._recorded_decisions(events), there.decided)
@@ -225,7 +225,7 @@ class _PersonSimulation:
             if simulation.recorded_decision or any(variant.step(entry.type).matters for variant in variants)
         ]
         if len(variants) == 1 and not any(variants[0].step(entry.type).reactors for entry in entries):
-            return []  # nobody wants to see any of them: nothing is decided, and nobody looks at what would be folded
+            return []  # nothing reacts to any of them, and so nothing is decided
         stop = simulation.stop
         found = map(unpack_event, entries)
         known = [each for each in found if each.recorded_at < stop and each.known_at < stop]
@@ -241,7 +241,7 @@ class _PersonSimulation:
                     simulated.pass_time(start - 1)
                     simulated.evaluating = True
                 if not variant.leaves_out(recorded.event, simulated.evaluating):
-                    simulated.live(recorded)
+                    simulated.replay(recorded)
             if not simulated.evaluating:
                 simulated.pass_time(start - 1)
                 simulated.evaluating = True
@@ -250,7 +250,7 @@ class _PersonSimulation:
 
 
 class _Unfolded(Exception):
-    """A variant lacks a projection that somebody asked for."""
+    """A variant lacks a projection that was read."""
 
     def __init__(self, variant: Variant, missing: ProjectionNotFolded) -> None:
         super().__init__(missing.index)

@@ -58,11 +58,11 @@ class SimulatedPerson:
         self._person = Person(person, workspace, 0, States(variant))
         for thread, identifier in identifiers.items():
             self._person.add_thread(thread, identifier)
-        self._history = LivedHistory()
+        self._history = ReplayedHistory()
         self._scene = _Scene(variant, self._history, whole=True)
-        self._bench = _Bench(variant, _Scene(variant, self._history, whole=False), self._person)
+        self._deciding = _EvaluatorPolicy(variant, _Scene(variant, self._history, whole=False), self._person)
         # No reference leads back to this object: it is freed at once, without the garbage collector.
-        self._evaluators = Policy(variant.evaluators[0].name, None, self._bench.react)
+        self._evaluators = Policy(variant.evaluators[0].name, None, self._deciding.react)
         self._timers: dict[tuple[str, str], tuple[int, str, dict[str, Any]]] = {}
         """(policy, key) -> when it is due, in which thread, the properties of its event."""
         self._fired = 0
@@ -75,9 +75,9 @@ class SimulatedPerson:
     @property
     def decided(self) -> list[Decided]:
         """What the evaluators have decided."""
-        return self._bench.decided
+        return self._deciding.decided
 
-    def live(self, recorded: Recorded) -> None:
+    def replay(self, recorded: Recorded) -> None:
         """One event of the log, after everything that was due before it."""
         now = recorded.known_at
         if self._timers:
@@ -103,7 +103,7 @@ class SimulatedPerson:
 
     def at_end(self, at: int) -> ReactingPersonView:
         """The person at an instant after the last event, for who looks at the end."""
-        return ReactingPersonView(self._bench.scene, self._person, "", at)
+        return ReactingPersonView(self._deciding.scene, self._person, "", at)
 
     # --- one event ----------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class SimulatedPerson:
     def prepare(
         self, person: Person, cause: Recorded, policy: Policy, wishes: Sequence[Wish]
     ) -> list[tuple[Wish, Wish]]:
-        """As they are: nothing is stored here. Two evaluators may wish under one key; nobody else may twice."""
+        """As they are: nothing is stored here. Two evaluators may use one key; a policy may not use one twice."""
         found = wishes if policy is self._evaluators else emission.checked(policy, wishes)
         return [(wish, wish) for wish in found]
 
@@ -187,14 +187,14 @@ class SimulatedPerson:
         return None
 
     def cut(self, person: Person, cause: Recorded, policy: str) -> None:
-        """Count that a cascade was cut, and put it in the thread where somebody looks for that."""
+        """Count a cascade that was cut, and add the event of it where that is read."""
         if len(self._variant.evaluators) > 1:
             raise VariantsDiverged  # it may be cut for one of them only
         self.cuts += self.evaluating
         self.apply_wish(person, cause, policy, emission.cut(policy, self._now))
 
 
-class _Bench:
+class _EvaluatorPolicy:
     """The evaluators of one simulated person, and what they have decided."""
 
     def __init__(self, variant: Variant, scene: _Scene, person: Person) -> None:
@@ -240,7 +240,7 @@ def _kind(wish: Wish) -> object:
     return wish.type if isinstance(wish, Emit) else type(wish)
 
 
-class LivedHistory:
+class ReplayedHistory:
     """What was folded so far, in occurred order; a `threadline.engine.folding.history.History`."""
 
     def __init__(self) -> None:
@@ -279,7 +279,7 @@ def _order(entry: tuple[int, str, Recorded]) -> tuple[int, str]:
 class _Scene:
     """A simulated person as policies see it, or as evaluators do, for whom only what they read is kept right."""
 
-    def __init__(self, variant: Variant, history: LivedHistory, *, whole: bool) -> None:
+    def __init__(self, variant: Variant, history: ReplayedHistory, *, whole: bool) -> None:
         self._variant = variant
         self._history = history
         self._whole = whole
@@ -290,7 +290,7 @@ class _Scene:
         """How a projection is looked at."""
         return self._variant.look(index, self._whole)
 
-    def history(self, person: Person) -> LivedHistory:
+    def history(self, person: Person) -> ReplayedHistory:
         """The person's events so far."""
         return self._history
 

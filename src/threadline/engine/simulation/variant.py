@@ -149,7 +149,7 @@ class Variant:
 
 
 class Folded:
-    """The places of what is folded, by name; whoever asks for what is not gets `ProjectionNotFolded`."""
+    """Indexes of the folded projections, by name; `ProjectionNotFolded` for another one."""
 
     def __init__(self, variant: Variant, whole: bool) -> None:
         self._variant = variant

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,12 @@ import click
 import msgspec
 from rich.console import Console
 
+from threadline.capabilities.definitions import Problem
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidDefinition, InvalidSetting, StoreBusy
 from threadline.surfaces.cli.check import show_problems
 from threadline.surfaces.cli.printing import answer, counted
-from threadline.surfaces.cli.session import Session, json_option, store_option
+from threadline.surfaces.cli.session import Session, json_option, store_option, url_option
 from threadline.surfaces.cli.upkeep import counter
 from threadline.surfaces.definition_checks import check, warnings
 from threadline.surfaces.operation_calls import call
@@ -23,6 +26,7 @@ PAGE_PEOPLE = 500
 
 @click.command()
 @store_option
+@url_option
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
 @json_option
 @click.pass_obj
@@ -31,7 +35,16 @@ def apply(session: Session, dry_run: bool, as_json: bool) -> None:
 
     People's states are folded again, then segments and leaderboards are refreshed. A version of a rule is fixed from
     then on. It can be stopped at any time and started again, and does nothing where nothing has changed.
+
+    A server that is named by --url takes in the definitions that stand where it runs, and does the same.
     """
+    client = session.client()
+    if client is not None:
+        with client:
+            # Without a reload, what is shown is what the server goes by already.
+            changes = client.definitions.changes() if dry_run else client.definitions.reload()
+            _run(session, changes, (), None if dry_run else client.definitions.apply, as_json=as_json)
+        return
     found = check(session.given, session.composition.catalogue)
     if found.problems:
         raise InvalidDefinition("\n".join(map(str, found.problems)))
@@ -43,45 +56,48 @@ def apply(session: Session, dry_run: bool, as_json: bool) -> None:
         )
     try:
         with session.engine(readonly=dry_run) as engine:
-            changes = msgspec.to_builtins(_call(session, engine, "definitions_changes"))
-            told = {**changes, "warnings": warnings(engine.catalogue, engine.log), "people": {}}
-            if not as_json:
-                show_problems(session.console, (), told["warnings"])
-                _show(session.console, changes)
-            if not dry_run:
-                told["people"] = _apply(session, engine)
+            page = None if dry_run else partial(_call, session, engine, "definitions_apply")
+            warned = warnings(engine.catalogue, engine.log)
+            _run(session, _call(session, engine, "definitions_changes"), warned, page, as_json=as_json)
     except StoreBusy as error:
-        raise StoreBusy(
-            str(error),
-            hint="If that is a server, let it read the definitions by SIGHUP or `POST /v1/definitions/reload`, "
-            "then `POST /v1/definitions/apply` until `next` is empty.",
-        ) from None
+        raise StoreBusy(str(error), hint=session.beside_a_server()) from None
+
+
+def _call(session: Session, engine: Engine, operation: str, **params: Any) -> Any:
+    return call(engine.catalogue.operation(operation), session.context(engine), params, strict=True)
+
+
+def _run(
+    session: Session, changes: Any, warned: Sequence[Problem], page: Callable[..., Any] | None, *, as_json: bool
+) -> None:
+    """Show what has changed, and bring everybody up to it ``page`` by page; without it only show."""
+    shown = msgspec.to_builtins(changes)
+    if not as_json:
+        show_problems(session.console, (), warned)
+        _show(session.console, shown)
+    people = {} if page is None else _apply(session, page)
     if as_json:
-        answer(told, session.console, as_json=True)
+        answer({**shown, "warnings": warned, "people": people}, session.console, as_json=True)
         return
-    for step, people in told["people"].items():
-        session.console.print(f"{step}: {counted(people, 'person')} brought up to date", highlight=False)
-    if not dry_run or not changes["stale"]:
+    for step, count in people.items():
+        session.console.print(f"{step}: {counted(count, 'person')} brought up to date", highlight=False)
+    if page is not None or not shown["stale"]:
         session.console.print("Everything is as the definitions say.")
 
 
-def _apply(session: Session, engine: Engine) -> dict[str, int]:
+def _apply(session: Session, page: Callable[..., Any]) -> dict[str, int]:
     """Step -> how many people were looked at in it."""
     people: dict[str, int] = {}
     cursor = ""
     with counter(session.console, "people") as count:
         while True:
-            done = _call(session, engine, "definitions_apply", cursor=cursor, limit=PAGE_PEOPLE)
+            done = page(cursor=cursor, limit=PAGE_PEOPLE)
             if done.step:
                 people[done.step] = people.get(done.step, 0) + done.people
             count(done.people)
             cursor = done.next
             if not cursor:
                 return people
-
-
-def _call(session: Session, engine: Engine, operation: str, **params: Any) -> Any:
-    return call(engine.catalogue.operation(operation), session.context(engine), params, strict=True)
 
 
 def _show(console: Console, changes: dict[str, Any]) -> None:

@@ -81,7 +81,7 @@ def render(operation: Operation) -> click.Command:
             parameters.append(_option(name, hints[field.name], field.required, _default(field), kind))
     parameters += shared_parameters()
     if rows_of(operation.result) is not None:
-        kinds, meaning = click.Choice(["table", *MEDIA_TYPES]), "How to print the list; more pages are told on stderr."
+        kinds, meaning = click.Choice(["table", *MEDIA_TYPES]), "The form of the list; stderr says where to go on."
         parameters.append(click.Option(["--format", "form"], type=kinds, help=meaning))
 
     @click.pass_obj

@@ -10,6 +10,7 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
+from warnings import catch_warnings, simplefilter
 
 import click
 import msgspec
@@ -24,7 +25,7 @@ from threadline.surfaces.cli.printing import terminal
 from threadline.surfaces.composition import Composition
 from threadline.surfaces.definition_checks import settings_in_force
 from threadline.surfaces.operation_calls import stale_note
-from threadline.surfaces.python.call import call_of
+from threadline.surfaces.python.call import StaleAnswer, call_of
 
 if TYPE_CHECKING:
     from threadline.surfaces.python.client import Client
@@ -69,9 +70,14 @@ class Session:
         """The answer of an operation, from the server or from the store."""
         client = self.client()
         if client is not None:
-            with client:
+            with client, catch_warnings(record=True) as warned:
+                simplefilter("ignore")
+                simplefilter("always", StaleAnswer)
                 # What could not be read as an event has the outcome of its own there too.
-                return client.call(call_of(operation), msgspec.to_builtins(params, enc_hook=str))
+                result = client.call(call_of(operation), msgspec.to_builtins(params, enc_hook=str))
+            for each in warned:
+                click.echo(f"{each.message}.", err=True)
+            return result
         try:
             with self.engine(readonly=operation.method == "GET") as engine:
                 # It was found among what ships, before there were definitions: they shape some operations.

@@ -111,9 +111,9 @@ def _here(session: Session, asked: Asked, given: dict[str, Any]) -> WhatIfView:
         shown = _run(engine, context, asked, given["checkpoint"])
         if shown is None:
             raise click.exceptions.Exit(INTERRUPTED)
-        trying, found = shown
+        simulation, found = shown
         if given["save"]:
-            keep(context, trying, given["note"])
+            keep(context, simulation, given["note"])
             found.saved = True
     return found
 
@@ -134,22 +134,22 @@ def _there(client: Client, asked: Asked, given: dict[str, Any]) -> WhatIfView:
 
 
 def _run(engine: Engine, context: Context, asked: Asked, file: Path | None) -> tuple[Simulation, WhatIfView] | None:
-    kept = _read(file)
-    trying = prepare(context, asked, kept)
-    people, events = (0, 0) if kept is None else (kept.people, kept.events)
-    after = None if kept is None or kept.after is None else Key(*kept.after)
-    with _interruptible() as interrupted, _bar(engine, events) as told:
-        for done in trying.pages(after):
+    checkpoint = _read(file)
+    simulation = prepare(context, asked, checkpoint)
+    people, events = (0, 0) if checkpoint is None else (checkpoint.people, checkpoint.events)
+    after = None if checkpoint is None or checkpoint.after is None else Key(*checkpoint.after)
+    with _interruptible() as interrupted, _bar(engine, events) as advance:
+        for done in simulation.pages(after):
             people += done.people
             events += done.events
-            told(done.events)
+            advance(done.events)
             if file is not None and done.after is not None:
-                _write(file, trying.checkpoint(done.after, people, events))
+                _write(file, simulation.checkpoint(done.after, people, events))
             if interrupted and done.after is not None:
                 return None
     if file is not None:
         file.unlink(missing_ok=True)
-    return trying, view(trying, "done", people, events)
+    return simulation, view(simulation, "done", people, events)
 
 
 def _read(file: Path | None) -> Checkpoint | None:
@@ -164,12 +164,12 @@ def _read(file: Path | None) -> Checkpoint | None:
 def _write(file: Path, checkpoint: Checkpoint) -> None:
     beside = file.with_name(f"{file.name}.new")
     beside.write_bytes(msgspec.json.encode(checkpoint))
-    beside.replace(file)  # so that whoever reads it finds the one or the other, and never half of one
+    beside.replace(file)  # a crash leaves the old file or the new one, never half of one
 
 
 @contextmanager
 def _interruptible() -> Iterator[list[int]]:
-    """Something that is not empty any more once we are told to end; a second time it ends at once."""
+    """A list that is no longer empty after the first signal to end; the second one ends at once."""
     signals: list[int] = []
 
     def note(number: int, frame: Any) -> None:
@@ -219,11 +219,10 @@ def print_what_if(console: Console, found: WhatIfView) -> None:
         highlight=False, markup=False,
     )  # fmt: skip
     if found.historical_events:
-        done, other = ("are counted", "by_set") if found.historical == "all" else ("are left out", "all")
-        console.print(
-            f"{counted(found.historical_events, 'historical event')} of rule sets with `historical: false` {done}; "
-            f"see --historical {other}", highlight=False, markup=False,
-        )  # fmt: skip
+        done, other = ("counted", "by_set") if found.historical == "all" else ("left out", "all")
+        events = counted(found.historical_events, "historical event")
+        text = f"{done}: {events} of rule sets with `historical: false`; see --historical {other}"
+        console.print(text, highlight=False, markup=False)
     for table in _tables(found):
         console.print()
         console.print(table)
@@ -276,15 +275,9 @@ def _table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
 
 
 def _why(step: dict[str, Any] | None) -> str:
-    """The step at which the two sides part, in a line."""
-    old, new = (step or {}).get("old"), (step or {}).get("new")
-    told = new or old
-    if told is None:
+    """The step at which the variants differ, in a line."""
+    steps = [each for each in (step or {}).values() if each is not None]
+    if not steps:
         return ""
-    expected = [str(each["expected"]) for each in (old, new) if each is not None]
-    actual = [str(each["actual"]) for each in (old, new) if each is not None]
-    return f"{told['field']} {_change(actual)} {told['operator']} {_change(expected)}"
-
-
-def _change(values: list[str]) -> str:
-    return " → ".join(dict.fromkeys(values))
+    actual, expected = (" → ".join(dict.fromkeys(str(each[name]) for each in steps)) for name in ("actual", "expected"))
+    return f"{steps[-1]['field']} {actual} {steps[-1]['operator']} {expected}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any, TypeVar
@@ -104,7 +104,8 @@ class Ingest:
         self.writer.refuse_excess(len(events))
         # Beside the commit of others, and much of it beside the event loop as well.
         if len(events) > CHECKED_ASIDE_EVENTS:
-            checked = await self._aside(partial(self.engine.recorder.check, events), large=len(events) > LARGE_EVENTS)
+            work = partial(self.engine.recorder.check, self._paused(events))
+            checked = await self._aside(work, large=len(events) > LARGE_EVENTS)
         else:
             checked = self.engine.recorder.check(events)
         charge = await self._limits.charge(checked, credential, address, rejected=len(rejections))
@@ -124,20 +125,23 @@ class Ingest:
         )  # fmt: skip
         return outcome
 
-    async def decode(self, body: bytes, work: Callable[[], T]) -> T:
-        """What ``work`` makes of a body; beside the event loop unless the body is short."""
+    def _paused(self, events: Iterable[Event]) -> Iterator[Event]:
+        for event in events:
+            self.engine.recorder.readers.give()
+            yield event
+
+    async def decode(self, body: bytes, work: Callable[..., T]) -> T:
+        """What ``work`` makes of a body; beside the event loop unless the body is short. There it gets a ``pause``: a
+        read must not wait for a whole body, which may take the interpreter for a tenth of a second."""
         commas = body.count(b",")
         if len(body) <= DECODED_ASIDE_BYTES and commas <= DECODED_ASIDE_COMMAS:
             return work()
-        return await self._aside(work, large=len(body) > LARGE_BYTES or commas > LARGE_COMMAS)
+        giving_way = partial(work, pause=self.engine.recorder.readers.give)
+        return await self._aside(giving_way, large=len(body) > LARGE_BYTES or commas > LARGE_COMMAS)
 
     async def _aside(self, work: Callable[[], T], *, large: bool) -> T:
-        def after_readers() -> T:
-            self.engine.recorder.readers.give()
-            return work()
-
         threads = self._large if large else self._usual
-        return await asyncio.get_running_loop().run_in_executor(threads, after_readers)
+        return await asyncio.get_running_loop().run_in_executor(threads, work)
 
     async def refuse_body(
         self, body: bytes, credential: Credential, address: str, error: MalformedBody, secrets: Sequence[str]

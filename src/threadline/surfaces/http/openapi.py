@@ -71,6 +71,7 @@ def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
+        "tags": _tags(listed, paths),
         "paths": dict(sorted(paths.items())),
         "components": {"schemas": components, "securitySchemes": _SECURITY},
     }
@@ -97,6 +98,27 @@ def _types(operations: Iterable[Operation]) -> list[Any]:
     return list({id(each): each for each in found}.values())
 
 
+def _tag(operation: Operation) -> str:
+    """The group's name. What stands beside the groups is shown in the one that its path is of."""
+    return operation.path.split("/")[2] if operation.group is None else operation.group.name
+
+
+_OTHER_TAGS = {
+    "catalogue": "What this server has: projections, policies, operations, types of events.",
+    "cloudevents": "Events as CloudEvents, in every mode.",
+    "health": "Whether the server runs and can write, which version it is, and counts.",
+    "public": "Addresses that need no credential.",
+    "segment": "Events as Segment's and RudderStack's clients send them, unchanged.",
+    "ux": "Actions in applications.",
+}
+
+
+def _tags(operations: Iterable[Operation], paths: dict[str, dict[str, Any]]) -> list[dict[str, str]]:
+    summaries = _OTHER_TAGS | {each.group.name: each.group.summary for each in operations if each.group is not None}
+    used = sorted({body["tags"][0] for methods in paths.values() for body in methods.values()})
+    return [{"name": tag, "description": summaries[tag]} if tag in summaries else {"name": tag} for tag in used]
+
+
 def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
     names = path_names(operation)
     told = _example(operation, shape)
@@ -106,7 +128,7 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
     described: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
-        "tags": [operation.path.split("/")[2]],
+        "tags": [_tag(operation)],
         "security": [{"token": []}],
         "parameters": [_path_parameter(name, shape["properties"][name]) for name in names],
         "responses": {str(operation.status): _answer("What was asked for.", result)},
@@ -224,8 +246,11 @@ _PROGRESS_PATHS: dict[str, Any] = {
             "summary": "Follow a what-if by server-sent events until it has ended.",
             "description": "Events `progress` while it runs, then one of `done`, `cancelled` and `failed`; "
             "each with JSON: id, state, people, events, events_in_all, problem. Needs the scope `read`.",
-            "tags": ["whatif"], "security": [{"token": []}],
-            "parameters": [_path_parameter("id", {"type": "string", "description": "The id of a what-if."})],
+            "tags": ["what_if"], "security": [{"token": []}],
+            "parameters": [
+                _path_parameter("id", {"type": "string", "description": "The id of a what-if."})
+                | {"example": "0123456789abcdef0123456789abcdef"}
+            ],
             "responses": {
                 "200": {"description": "Events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
             },

@@ -8,6 +8,10 @@ from threadline.surfaces.http.browser_settings import RUDDERSTACK, SEGMENT
 from threadline.surfaces.http.cloudevents import PATH
 from threadline.surfaces.http.segment import BATCHES, LETTERS
 
+_ANSWER = {
+    "success": True, "accepted": 1, "duplicates": 0, "conflicts": 0,
+    "rejected": [{"index": 1, "messageId": "m-2", "code": "no_event_name", "message": "a track call needs `event`"}],
+}  # fmt: skip
 _OUTCOME = {"$ref": "#/components/schemas/Outcome"}
 _SENDERS: list[dict[str, list[str]]] = [{"writeKey": []}, {"token": []}]
 _WITHOUT = ("404", "409")
@@ -78,7 +82,7 @@ def _post(name: str, summary: str, tag: str, schema: dict[str, Any], example: An
             "responses": {
                 "200": {
                     "description": "What became of each message.",
-                    "content": {"application/json": {"schema": _OUTCOME}},
+                    "content": {"application/json": {"schema": _OUTCOME, "example": _ANSWER}},
                 }
             },
             "x-without": _WITHOUT,
@@ -108,7 +112,13 @@ def _cloudevents() -> dict[str, Any]:
         "tags": ["cloudevents"],
         "security": [],
         "parameters": [
-            {"name": "WebHook-Request-Origin", "in": "header", "required": False, "schema": {"type": "string"}},
+            {
+                "name": "WebHook-Request-Origin",
+                "in": "header",
+                "required": False,
+                "schema": {"type": "string"},
+                "example": "shop.example",
+            },
         ],
         "responses": {
             "200": {"description": "Permission, in the headers WebHook-Allowed-Origin and WebHook-Allowed-Rate."}
@@ -141,7 +151,7 @@ def _settings(name: str, client: str, security: list[dict[str, list[str]]], para
             "security": security,
             "parameters": [
                 {"name": parameter, "in": place, "required": place == "path", "description": "A write key.",
-                 "schema": {"type": "string"}},
+                 "schema": {"type": "string"}, "example": "wk_0123456789abcdef"},
             ],
             "responses": {
                 "200": {

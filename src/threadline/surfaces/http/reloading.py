@@ -131,6 +131,9 @@ class Reloadable:
     def reload_at_signal(self) -> None:
         """The same in a thread of its own, with all problems in the log."""
 
+        if self._loop is None:
+            return  # it does not answer yet, and has read the files just now
+
         def reload() -> None:
             try:
                 self.reload()

@@ -161,7 +161,9 @@ EVENTS_OF: Call[events_operations_events.EventsPage] = Call(
         "order": "desc",
     },
 )
-EVENTS_SHOW: Call[events_forms.EventView] = Call("events_show", "GET", "/v1/events/{id}", events_forms.EventView, {})
+EVENTS_SHOW: Call[events_forms.EventDetail] = Call(
+    "events_show", "GET", "/v1/events/{id}", events_forms.EventDetail, {}
+)
 FEATURES_LIST: Call[features_operations_definitions.DefinitionsResult] = Call(
     "features_list", "GET", "/v1/features", features_operations_definitions.DefinitionsResult, {}
 )

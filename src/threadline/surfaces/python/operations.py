@@ -281,8 +281,8 @@ class Events:
     def show(
         self,
         id: str,
-    ) -> events_forms.EventView:
-        """Show one event, whole, and whose it is.
+    ) -> events_forms.EventDetail:
+        """Show one event, whole, with the message that it came in, and whose it is.
 
         Which event to read.
 
@@ -650,7 +650,7 @@ class Memory:
     ) -> memory_operations_corrections.RememberResult:
         """State a fact about a person: what they said, what a system computed, what an agent inferred.
 
-        What is to be known of whom, and who says so.
+        The fact, its person and its source.
 
         id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
         key: The fact's key, e.g. last_transaction.
@@ -770,8 +770,7 @@ class People:
     ) -> people_operations_people.PeoplePage:
         """List people: all, or by identifier, tag, group, segment or a condition.
 
-        Which people to list: all, or those of one identifier, tag, group or segment, and of these those whom a
-            condition holds for.
+        All people, or those of one identifier, tag, group or segment; of these, those for whom a condition holds.
 
         cursor: The `next` of the previous page. Opaque.
         limit: How many on a page.

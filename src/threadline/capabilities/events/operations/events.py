@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import (
+    EventDetail,
     EventId,
     EventView,
     PersonRef,
@@ -94,18 +95,21 @@ class Needs(WithReader, WithLog, Protocol):
     """What is needed here of the engine."""
 
 
-def _event(context: Context[Needs], params: EventParams) -> EventView:
+def _event(context: Context[Needs], params: EventParams) -> EventDetail:
     recorded = context.engine.log.event(context.workspace, checked_id(params.id))
     person = context.engine.reader.person_of(recorded)
-    return event_view(recorded, "" if person is None else person.id)
+    shown = event_view(recorded, "" if person is None else person.id)
+    forms = context.engine.log.forms
+    payload = next((write(recorded.event) for name, write in forms.items() if name in recorded.event.wire), None)
+    return EventDetail(**msgspec.structs.asdict(shown), payload=payload)
 
 
 EVENT = Operation(
     name="events_show",
     group=EVENTS_GROUP,
-    summary="Show one event, whole, and whose it is.",
+    summary="Show one event, whole, with the message that it came in, and whose it is.",
     params=EventParams,
-    result=EventView,
+    result=EventDetail,
     run=_event,
     method="GET",
     path="/v1/events/{id}",

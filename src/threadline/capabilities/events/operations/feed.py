@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.forms import EventView, event_view
+from threadline.capabilities.events.forms import Cursor, EventView, event_view
 from threadline.capabilities.events.operations import EVENTS_GROUP
 from threadline.capabilities.events.parameters import Page
 from threadline.kernel.operation import Context, Operation
@@ -20,9 +20,7 @@ _LOOKED_AT_MAX = 10_000
 class FeedParams(Page, kw_only=True, forbid_unknown_fields=True):
     """From where to follow the workspace's events."""
 
-    cursor: Annotated[
-        str, Meta(description="The `next` of the previous page; empty for the beginning.", max_length=200)
-    ] = ""
+    cursor: Annotated[Cursor, Meta(description="The `next` of the previous page; empty for the beginning.")] = ""
 
 
 class FeedPage(msgspec.Struct, kw_only=True):
@@ -58,5 +56,5 @@ FEED = Operation(
     run=_feed,
     method="GET",
     path="/v1/feed",
-    example=FeedParams(limit=100),
+    example=FeedParams(limit=20),
 )

@@ -1,4 +1,4 @@
-"""Facts told, taken back and given back by callers: each is an event, so that each stands in the thread."""
+"""Facts stated, retracted and restored by callers: each is an event in the thread."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _TYPES = {USER_DECLARED: FACT_REMEMBERED, SYSTEM_COMPUTED: FACT_COMPUTED, AGENT_
 
 
 class RememberParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is to be known of whom, and who says so."""
+    """The fact, its person and its source."""
 
     id: PersonRef
     type: FactType
@@ -114,13 +114,13 @@ def _remember(context: Context[Needs], params: RememberParams) -> RememberResult
         properties["derived_from"] = params.derived_from
     text = canonical_json(properties).decode()
     request = params.request or f"at {person.position} {text}"
-    # Who says so is part of what is said: each agent is a voice of its own.
+    # The source is part of the statement: each agent is a voice of its own.
     source = context.source
     identifier, key = place_and_key(context, person, type, request, named=params.request, source=source)
     event = wish(context, identifier, type, properties, key, source=source)
     receipt = context.engine.recorder.record([event], known=True)[0]
     fact = _known(context, person.id).get(params.type, {}).get(params.key)
-    # What was just told is among the newest events of its fact; told again, it may not be any more.
+    # A new event is among the newest of its fact; a duplicate may not be any more.
     applied = fact is not None and (receipt.status == "duplicate" or receipt.id in fact["source_event_ids"])
     fact = None if fact is None else fact_view(fact)
     return RememberResult(person=person.id, receipt=receipt, fact=fact, applied=applied)

@@ -296,7 +296,7 @@ QUARANTINE = Operation(
     run=_quarantine,
     method="GET",
     path="/v1/quarantine",
-    example=QuarantineParams(),
+    example=QuarantineParams(limit=20),
 )
 REVIEW = Operation(
     name="quarantine_review",

@@ -1,4 +1,4 @@
-"""Lists of people: all, or those of one identifier, tag, group or segment, and whom a condition holds for."""
+"""Lists of people: all, or those of one identifier, tag, group or segment, and for whom a condition holds."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ _TOGETHER = 100
 
 
 class PeopleParams(Page, kw_only=True, forbid_unknown_fields=True):
-    """Which people to list: all, or those of one identifier, tag, group or segment, and of these those whom a
-    condition holds for."""
+    """All people, or those of one identifier, tag, group or segment; of these, those for whom a condition holds."""
 
     identifier: Annotated[
         str, Meta(description="A user id, or kind:value; nobody or one person.", max_length=1_024)

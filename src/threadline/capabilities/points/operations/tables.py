@@ -24,7 +24,7 @@ class HistoryParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class HistoryResult(msgspec.Struct, kw_only=True):
-    """Every day in turn, also those without a line; the newest first."""
+    """Every day, also those without a line; the newest first."""
 
     person: str
     timezone: Annotated[str, Meta(description="The zone whose days these are.")]

@@ -71,7 +71,7 @@ def _record(context: Context[Needs], ref: str, type: str, points: int, request: 
     engine = context.engine
     person = engine.reader.person(context.workspace, ref)
     properties = {"points": points, **({"reason": reason} if reason else {})}
-    # The operation vouches for it: what a producer tells under this type is kept and moves nothing.
+    # The operation vouches for it: an event of this type from a producer is recorded and moves nothing.
     event = wish(context, _named(context, person, ref), type, properties, derived_key(type, request), vouched=True)
     receipt = engine.recorder.record([event], known=True)[0]
     if receipt.status == "conflict":

@@ -208,7 +208,7 @@ def _audit(context: Context[Needs], params: AuditParams) -> AuditResult:
 def _causes(context: Context[WithLog], recorded: Recorded) -> Iterator[EventView]:
     for _ in range(CAUSES_MAX):
         if not re.fullmatch(r"[0-9a-f]{32}", recorded.cause):
-            return  # it came from outside, or somebody asked for it by a request of theirs
+            return  # it came from outside, or from a request
         recorded = context.engine.log.event(context.workspace, recorded.cause)
         yield event_view(recorded)
 
@@ -265,7 +265,7 @@ def _why(context: Context[Needs], params: WhyParams) -> WhyResult:
         raise NotFound(f"no version of a rule {params.rule!r} is active; name one with `version`")
     sets = active.sets_of(rule.id)
     types = frozenset(type for each in sets for type in each.events)
-    # What lies ahead of the clock is no part of a person as they are now.
+    # An event ahead of the clock is not yet part of the person.
     last = engine.reader.events(person, types=types, stop=context.now + 1, limit=1, reverse=True) if types else []
     recorded = last[0] if last else None
     known = engine.reader.as_of(person, context.now)

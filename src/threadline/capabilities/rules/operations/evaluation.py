@@ -174,7 +174,7 @@ def _replayed(context: Context[WithRecorder], decided: Decided, person: Person, 
 
 
 def _asked(context: Context[Needs], params: EvaluateParams, person: Person) -> Recorded:
-    """The event that says that somebody asked about a person: what is decided then is decided about it."""
+    """The event that records the request about a person, which the decisions are about."""
     if not params.request:
         raise InvalidValue("give a `request`: it names this call, so that it is carried out only once")
     key = derived_key(DECISIONS_ASKED, params.request)

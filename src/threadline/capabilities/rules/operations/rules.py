@@ -267,7 +267,7 @@ class LogPage(msgspec.Struct, kw_only=True):
 
     id: str
     log: list[LogLine]
-    declared: Annotated[list[LogLine], Meta(description="What the definitions said of this rule, all of it.")]
+    declared: Annotated[list[LogLine], Meta(description="Every change of the definitions to this rule.")]
     next: Next = ""
 
 

@@ -76,7 +76,7 @@ class ReportParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
 
 
 class Beside(msgspec.Struct, kw_only=True):
-    """How often what counted said this and the shadow that."""
+    """How often the active version had one status and the shadow another."""
 
     live: str
     shadow: str
@@ -85,7 +85,7 @@ class Beside(msgspec.Struct, kw_only=True):
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """What a shadow said, beside what counted. Events about which both were silent leave no trace."""
+    """The decisions of a shadow beside those that counted. Events that neither matched leave no trace."""
 
     id: str
     version: int

@@ -59,7 +59,7 @@ def _differ(one: Any, other: Any) -> bool:
 
 
 def reckoned(decision: Mapping[str, Any], rules: Sequence[Rule]) -> tuple[Rule, list[str]]:
-    """Which of the rules that had its number has made a decision, and what is wrong with that, as `breaches` tells."""
+    """The rule among those of its number that made a decision, and the `breaches` of the decision."""
     found = [(rule, breaches(decision, rule)) for rule in rules]
     return next((each for each in found if not each[1]), found[0])
 
@@ -172,6 +172,6 @@ VERIFY = Operation(
     run=_verify,
     method="GET",
     path="/v1/decisions/verify",
-    example=VerifyParams(),
+    example=VerifyParams(limit=100),
     refused=lambda result: bool(result.breaches),
 )

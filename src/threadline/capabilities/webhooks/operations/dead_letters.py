@@ -92,7 +92,7 @@ PARKED = Operation(
     method="GET",
     path="/v1/webhooks/parked",
     scope="admin",
-    example=ParkedParams(),
+    example=ParkedParams(limit=20),
 )
 
 

@@ -70,7 +70,7 @@ LIST = Operation(
     run=_listed,
     method="GET",
     path="/v1/whatif",
-    example=SavedParams(),
+    example=SavedParams(limit=20),
 )
 
 
@@ -90,7 +90,7 @@ class RuleDifference(msgspec.Struct, kw_only=True):
 
 
 class Comparison(msgspec.Struct, kw_only=True):
-    """Two what-ifs side by side; of numbers the other's less the one's."""
+    """Two what-ifs side by side; numbers are those of `other` less those of `one`."""
 
     comparable: Annotated[
         bool, Meta(description="Whether both asked about the same time range, people, types and historical events.")
