@@ -47,7 +47,7 @@ def call(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def test_migrate_makes_the_tables_once(url: str, capfd: pytest.CaptureFixture[str]) -> None:
-    code, out, error = call(capfd, "people")
+    code, out, error = call(capfd, "people", "list")
     assert code == 1
     assert "no Threadline schema" in error
     assert "threadline migrate" in error
@@ -56,7 +56,7 @@ def test_migrate_makes_the_tables_once(url: str, capfd: pytest.CaptureFixture[st
     code, out, _ = call(capfd, "migrate")
     assert code == 0
     assert out.endswith("is up to date; there was nothing to do.\n")
-    assert call(capfd, "people")[0] == 0
+    assert call(capfd, "people", "list")[0] == 0
 
 
 def test_a_file_needs_no_migration(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -66,8 +66,8 @@ def test_a_file_needs_no_migration(capfd: pytest.CaptureFixture[str], tmp_path: 
 
 
 def test_an_unknown_store_is_told(capfd: pytest.CaptureFixture[str]) -> None:
-    for command in ("migrate", "people"):
-        code, _, error = call(capfd, command, "--file", "mysql://host/db")
+    for command in (("migrate",), ("people", "list")):
+        code, _, error = call(capfd, *command, "--file", "mysql://host/db")
         assert code == 1
         assert "mysql:// is not a store we know" in error
 
@@ -88,7 +88,7 @@ def test_what_looks_after_a_store_works_on_a_shared_one(url: str, capfd: pytest.
         assert "2 events" in out
         assert "last event" in out
         assert not re.search(r"\block\b|\bdisk\b", out), "these are the business of a file"
-        code, out, _ = call(capfd, "features", "user_id:42", "--json")
+        code, out, _ = call(capfd, "features", "of", "user_id:42", "--json")
         assert json.loads(out)["features"]["monetary_total"]["value"] == 30.33
 
 
@@ -180,7 +180,7 @@ class Door:
         """(type, id) of each event after the cursor, and the next cursor."""
         found, more = [], True
         while more:
-            page = self.ask("events_feed", cursor=cursor, limit="3")
+            page = self.ask("feed", cursor=cursor, limit="3")
             found += [(event["type"], event["id"]) for event in page["events"]]
             cursor, more = page["next"], page["more"]
         return found, cursor
@@ -214,7 +214,7 @@ def test_what_one_server_took_the_others_tell(
     assert told[0] == told[1], "in one order for all"
     assert len(set(told[0])) == len(told[0])
     for door in (one, other):
-        best = door.ask("leaderboards/points", identifiers="true")["places"]
+        best = door.ask("leaderboards/points")["places"]
         assert [(place["identifiers"], place["score"]) for place in best] == [
             (["user_id:bob"], 25),
             (["user_id:ada"], 10),

@@ -99,14 +99,14 @@ def test_a_move_changes_neither_the_source_nor_an_empty_target_by_what_is_declar
     Path("threadline.yaml").write_text(rules)
     tell(store, "order-2")
     # Somebody has looked at the target before: that notes the rules there too.
-    call(capfd, "tag", "user_id:42", "--add", "vip", "--file", "y.db")
+    call(capfd, "people", "tag", "user_id:42", "--add", "vip", "--file", "y.db")
     Path("threadline.yaml").write_text(rules.replace("version: 1", "version: 2"))
     before = store.read_bytes()
     for target in ("y.db", "z.db"):
         code, said = call(capfd, "move", "x.db", target)
         assert (code, "same canonical dump" in said) == (0, True), said
     assert store.read_bytes() == before
-    code, said = call(capfd, "decisions-verify", "--file", "y.db")
+    code, said = call(capfd, "decisions", "verify", "--file", "y.db")
     assert code == 0, said
 
 
@@ -173,7 +173,7 @@ def test_a_running_server_is_followed_and_then_cut_over(store: Path, capfd: pyte
         tl.track("42", "purchase_completed", {"total": 1, "currency": "EUR"}, key="last")
     # Half a copy can be looked at; whoever wrote to it would write beside what is still to come.
     assert call(capfd, "person", "user_id:42", "--file", "y.db")[0] == 0
-    code, said = call(capfd, "tag", "user_id:42", "--add", "vip", "--file", "y.db")
+    code, said = call(capfd, "people", "tag", "user_id:42", "--add", "vip", "--file", "y.db")
     assert code == 1
     assert "x.db that is not complete" in said
     code, said = call(capfd, "move", "x.db", "y.db")
