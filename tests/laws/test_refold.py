@@ -93,7 +93,7 @@ def test_a_changed_definition_is_caught_up_before_anything_is_added(history: lis
 
 @pytest.mark.parametrize(
     "value",
-    [float("nan"), float("inf"), b"bytes", (1, (2, 3)), {"a", "b"} - {"b"}, 2**64 - 1, -(2**63), "\x00", -0.0],
+    [b"bytes", (1, (2, 3)), {"a", "b"} - {"b"}, 2**64 - 1, -(2**63), "\x00", -0.0],
     ids=repr,
 )
 def test_whatever_python_hands_over_folds_as_the_log_will_read_it(value: Any) -> None:

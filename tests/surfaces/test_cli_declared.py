@@ -98,7 +98,7 @@ def answered(tl: Threadline, operation: Operation, values: list[str]) -> Any:
 
 def _timeless(value: Any) -> Any:
     """An answer in which every instant is the same: the two are asked one after the other."""
-    return json.loads(_MOMENT.sub("then", json.dumps(value)))
+    return json.loads(_MOMENT.sub("then", msgspec.json.encode(value).decode()))
 
 
 @pytest.mark.slow

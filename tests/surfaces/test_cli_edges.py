@@ -44,7 +44,7 @@ def test_two_forms_of_one_answer_exclude_each_other(store: Path, call) -> None: 
 
 
 def test_help_says_what_an_argument_is_and_no_choice_is_empty(call) -> None:  # type: ignore[no-untyped-def]
-    assert "ID: A person's id, or any identifier as kind:value" in call("person", "--help").out
+    assert "ID: A user id, any other identifier as kind:value" in call("person", "--help").out
     assert "TYPE: one of fact, preference" in call("memory", "fact", "--help").out
     assert "[Approved|" in call("decisions", "list", "--help").out
 

@@ -84,7 +84,9 @@ def _where(catalogue: Catalogue, cursor: str) -> tuple[str, str]:
         return "", ""
     step, colon, rest = cursor.partition(":")
     if not colon:
-        raise InvalidValue(f"{cursor[:64]!r} is not a cursor; pass the `next` of the call before as it is")
+        raise InvalidValue(
+            f"{cursor[:64]!r} is not a cursor; pass the `next` of the call before as it is", param="cursor"
+        )
     if step not in (PEOPLE, *(each.name for each in catalogue.refreshes)):
         return "", ""
     after = rest.partition(":")[2]

@@ -101,8 +101,9 @@ class Reactions:
         """Add a wish to the person's change; returns the event if it emits one."""
         if isinstance(prepared, ValidatedEvent):
             return self._attempt.append_own(person, cause.thread, prepared)
-        writes: Iterable[Put | Delete]
-        writes = (prepared,) if isinstance(prepared, Put) else emission.timer_writes(person, cause, policy, prepared)
+        writes: Iterable[Put | Delete] = (
+            (prepared,) if isinstance(prepared, Put) else emission.timer_writes(person, cause, policy, prepared)
+        )
         for write in writes:
             self._attempt.changes.of(person, 1).writes[write.key] = write
         return None

@@ -128,7 +128,7 @@ def event_of(
     scopes = [(scope.topic, str(scope.value)) for scope in action.scopes]
     texts = [topic, action.application_id, *(text for scope in scopes for text in scope)]
     if not topic or any(SEPARATOR in text for text in texts):
-        raise InvalidValue("`topic` is blank, or a text holds the control character U+001F")
+        raise InvalidValue("`topic` is blank, or a text holds the control character U+001F", param="topic")
     properties: dict[str, Any] = {
         "topic": topic,
         "scopes": [{"topic": name, "value": value} for name, value in scopes],

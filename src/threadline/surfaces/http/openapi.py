@@ -145,7 +145,8 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
         content: dict[str, Any] = {"schema": body}
         if operation.example is not None:
             content["example"] = {name: value for name, value in told.items() if name in others}
-        described["requestBody"] = {"required": bool(required), "content": {"application/json": content}}
+        needed = bool(required) or any(choice.required for choice in operation.choices)
+        described["requestBody"] = {"required": needed, "content": {"application/json": content}}
     else:
         described["parameters"] += [_query_parameter(name, others[name], name in required) for name in others]
     if rows_of(operation.result) is not None:
