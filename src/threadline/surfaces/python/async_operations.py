@@ -652,7 +652,7 @@ class Memory:
     ) -> memory_operations_corrections.RememberResult:
         """State a fact about a person: what they said, what a system computed, what an agent inferred.
 
-        What is to be known of whom, and who says so.
+        The fact, its person and its source.
 
         id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
         key: The fact's key, e.g. last_transaction.
