@@ -27,7 +27,7 @@ if work == "earn":
 else:
     for turn in range(25):
         for _ in range(2):  # each is asked twice, as after a time-out
-            print(app.points.spend(id="user_id:ada", points=37, request=f"{more[0]}/{turn}")["status"])
+            print(app.points.spend(id="user_id:ada", points=37, request=f"{more[0]}/{turn}").status)
 app.close()
 """
 
