@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -46,7 +46,7 @@ def test_an_answer_over_http_is_the_answer_of_a_store_in_this_process(direct: Cl
 
     def told(on: Any) -> list[Any]:
         assert on.track(who, "Order Completed", ORDER, occurred_at=at, key=f"{who} 1").status == "accepted"
-        assert on.identify(who, {"plan": "pro"}, occurred_at=at, key=f"{who} 2").code == ""
+        assert on.identify(who, {"plan": "pro"}, occurred_at=at + timedelta(seconds=1), key=f"{who} 2").code == ""
         assert isinstance(on, Operations)
         page = on.events.of(who, order="asc", types=["purchase_completed", "identify"], stop=datetime.now(UTC))
         return [
