@@ -106,7 +106,7 @@ def test_policies_have_nothing_to_say_where_they_need_not_be_asked(random: Rando
 
 
 @pytest.mark.slow
-@settings(max_examples=200, phases=UNSHRUNK)
+@settings(max_examples=80, phases=UNSHRUNK)
 @given(random=scenarios.randoms)
 def test_policies_have_nothing_to_say_where_they_need_not_be_asked_in_many_lives(random: Random) -> None:
     live(random, 60)

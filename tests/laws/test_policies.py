@@ -145,7 +145,7 @@ def test_hostile_events(events: list[Event]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=600)
+@settings(max_examples=250)
 @given(events=hostile_events)
 def test_many_hostile_events(events: list[Event]) -> None:
     assert met(events) == []

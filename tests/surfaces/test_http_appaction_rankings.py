@@ -39,7 +39,7 @@ def test_a_question_may_name_scope_and_application(ux: TestClient, clock: Clock)
     assert ask() == ["ana", "B", "A", "C"]
     assert ask(scopeTopic="category") == ["B", "A", "C"]
     assert ask(scopeTopic="category", applicationId="web") == ["A"]
-    assert ask(scopeTopic="category", limit=1) == ["B"]
+    assert ask(scopeTopic="category", limit=1) == ask(scopeTopic="category", limit=1.0) == ["B"]
     assert ask(scopeTopic="nothing") == []
     assert ask(scopeTopic="category", includeWeights=True)[0] == {
         "scopeTopic": "category", "value": "B", "weight": 2.0, "current": 2, "previous": 0,

@@ -77,7 +77,7 @@ def test_a_rejected_row_is_corrected_as_an_event(tmp_path: Path) -> None:
         asked(made, "rejected_resubmit", id=entry.id)
     native = next(each for each in made.catalogue.operations if each.name == "rejected_resubmit").example.event
     receipt = asked(
-        made, "resubmit", id=entry.id, event=type(native)(type="page", identifiers={"user_id": "1"})
+        made, "rejected_resubmit", id=entry.id, event=type(native)(type="page", identifiers={"user_id": "1"})
     ).receipt
     event = made.log.of_key("default", "import", "o2")
     assert event is not None

@@ -21,7 +21,7 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.ids import short_hash
 from threadline.kernel.time import parse_time
-from threadline.kernel.typed import prepared
+from threadline.kernel.typed import converted, prepared
 from threadline.wire.message import place_in_time
 
 SOURCE = "appaction"
@@ -98,7 +98,7 @@ def read(body: Mapping[str, Any], form: type[Any]) -> Any:
     if "scopes" in known and isinstance(known["scopes"], list):
         known["scopes"] = [_scope(each) for each in known["scopes"]]
     try:
-        return msgspec.convert(known, form)
+        return converted(known, form)
     except msgspec.ValidationError as error:
         raise InvalidValue(str(error)) from None
 
