@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from threadline.capabilities.definitions import Definitions
@@ -57,6 +57,7 @@ told = st.lists(
 )
 
 
+@settings(max_examples=60)
 @given(told)
 def test_a_policy_sees_what_a_reader_would_see_and_no_batching_changes_it(told: list[tuple[int, int]]) -> None:
     events = [bought(number, ago, price) for number, (ago, price) in enumerate(told)]
@@ -94,6 +95,7 @@ def test_who_the_person_is_and_what_is_not_there() -> None:
     ]
 
 
+@settings(max_examples=60)
 @given(told)
 def test_the_events_of_a_range_are_those_of_the_log_and_no_batching_changes_it(told: list[tuple[int, int]]) -> None:
     edge = Edge(NOW - 2 * HOUR, NOW, frozenset({"bought"}))
@@ -140,6 +142,7 @@ class Undecided:
         return wish
 
 
+@settings(max_examples=60)
 @given(told, st.integers(-4 * HOUR, 2 * HOUR))
 def test_what_lies_ahead_is_the_same_to_a_policy_to_a_reader_and_in_a_sandbox(
     told: list[tuple[int, int]], from_now: int

@@ -40,8 +40,8 @@ def test_step_with_few_new_objects_looks_through_none() -> None:
         assert seen() is not None
 
 
-def test_cycle_that_outlives_a_step_is_freed_once_twice_as_many_objects_live() -> None:
-    with SteppedCollector(step_objects=50, full_objects_min=1) as collector:
+def test_cycle_that_outlives_a_step_is_freed_once_twice_as_much_memory_is_in_use() -> None:
+    with SteppedCollector(step_objects=50, full_blocks_min=1, measured_objects=50) as collector:
         node: _Node | None = _Node()
         seen = weakref.ref(node)
         kept = [[] for _ in range(100)]  # type: ignore[var-annotated]
@@ -50,8 +50,8 @@ def test_cycle_that_outlives_a_step_is_freed_once_twice_as_many_objects_live() -
         collector.step()
         assert seen() is not None
         while seen() is not None:
-            assert len(kept) < 5_000_000
-            kept += [[] for _ in range(20_000)]
+            assert len(kept) < 20_000_000
+            kept += [[] for _ in range(100_000)]
             collector.step()
 
 

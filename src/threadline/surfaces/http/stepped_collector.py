@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gc
+import sys
 from types import TracebackType
 
 STEP_OBJECTS = 5_000
 """A step begins when so many more objects have been made than freed since the last; it takes 5 ms or less."""
-FULL_OBJECTS_MIN = 1_000_000
-"""Everything is looked through at the earliest when so many objects have outlived their step."""
+FULL_BLOCKS_MIN = 6_000_000
+"""Everything is looked through, which takes half a second and more, at the earliest when so many blocks of memory are
+in use, about 500 MB: more than the caches of a server fill."""
+MEASURED_OBJECTS = 100_000
+"""The blocks are counted when so many objects have outlived their step."""
 
 
 class SteppedCollector:
@@ -17,16 +21,22 @@ class SteppedCollector:
     By itself Python lets new objects pile up while events are recorded, then looks through all of them at once: with
     people in the writer's cache that took 120 ms, in which nobody was answered. Here objects that outlive a step are
     left out of the later ones. Reference counts free almost everything; only a cycle that outlives a step stays, until
-    twice as many objects live as after the last full collection.
+    twice as much memory is in use as after the last full collection.
     """
 
-    def __init__(self, step_objects: int = STEP_OBJECTS, full_objects_min: int = FULL_OBJECTS_MIN) -> None:
+    def __init__(
+        self,
+        step_objects: int = STEP_OBJECTS,
+        full_blocks_min: int = FULL_BLOCKS_MIN,
+        measured_objects: int = MEASURED_OBJECTS,
+    ) -> None:
         self._step_objects = step_objects
-        self._full_objects_min = full_objects_min
-        self._live = 0
-        """Objects after the last full collection."""
+        self._full_blocks_min = full_blocks_min
+        self._measured_objects = measured_objects
+        self._live_blocks = 0
+        """Blocks in use after the last full collection."""
         self._outlived = 0
-        """Objects that have outlived a step since then; some of them have been freed."""
+        """Objects that have outlived a step since the blocks were counted; some of them have been freed."""
 
     def __enter__(self) -> SteppedCollector:
         self._was_enabled = gc.isenabled()
@@ -49,14 +59,13 @@ class SteppedCollector:
         gc.collect(0)
         gc.freeze()
         self._outlived += made
-        if self._outlived > max(self._full_objects_min, self._live):
+        if self._outlived >= self._measured_objects:
             self._outlived = 0
-            if gc.get_freeze_count() > 2 * self._live:
+            if sys.getallocatedblocks() > max(self._full_blocks_min, 2 * self._live_blocks):
                 self._collect_everything()
 
     def _collect_everything(self) -> None:
         gc.unfreeze()
         gc.collect()
         gc.freeze()
-        self._live = gc.get_freeze_count()
-        self._outlived = 0
+        self._live_blocks = sys.getallocatedblocks()
