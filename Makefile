@@ -11,10 +11,13 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The lock holds every part with its hash; the package itself comes last, from this folder.
-INSTALL = $(PIP) install --require-hashes --only-binary=:all: -r $(1) && \
+# dkimpy is published as source alone; it is built by the locked setuptools.
+INSTALL = $(PIP) install --require-hashes --only-binary=:all: -r requirements/build.txt && \
+	$(PIP) install --require-hashes --only-binary=:all: --no-binary=dkimpy --no-build-isolation -r $(1) && \
 	$(PIP) install --no-deps --no-build-isolation --editable .
-COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
-	--group build --custom-compile-command 'make lock' --no-emit-index-url --no-config $(if $(UPGRADE),--upgrade)
+LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --group build \
+	--custom-compile-command 'make lock' --no-emit-index-url --no-config $(if $(UPGRADE),--upgrade)
+COMPILE = $(LOCK) pyproject.toml
 CLIENTS := tests/clients/node_modules/.installed
 # AWS's engine for a second opinion on DynamoDB; its licence is for its users to accept, so a switch leaves it out.
 DYNAMODB_LOCAL := tests/servers/dynamodb_local/node_modules/.installed
@@ -71,8 +74,9 @@ api: $(VENV)/.test ## Write the Python API's modules of the operations again, af
 	@$(BIN)/ruff format --quiet src/threadline/surfaces/python
 
 lock: $(VENV)/.test ## Resolve the requirements again, keeping what still fits (UPGRADE=1: take the newest)
+	@$(LOCK) --output-file requirements/build.txt
 	@$(COMPILE) --extra dev --output-file requirements/test.txt
-	@$(COMPILE) --constraints requirements/test.txt --output-file requirements/run.txt
+	@$(COMPILE) --extra mail --constraints requirements/test.txt --output-file requirements/run.txt
 	@$(COMPILE) --extra bench --constraints requirements/test.txt --output-file requirements/bench.txt
 	@$(COMPILE) --extra docs --constraints requirements/test.txt --output-file requirements/docs.txt
 
