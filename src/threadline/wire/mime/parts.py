@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from email.header import decode_header
 from email.message import Message
-from email.parser import BytesHeaderParser
-from email.utils import getaddresses
+from email.parser import HeaderParser
 from typing import NamedTuple
 
 BYTES_MAX = 2 * 1_024 * 1_024
@@ -24,7 +23,9 @@ PARTS_MAX = 64
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n|\r\r")
 _TAG = re.compile(r"<(?>[^<>]{0,2000})>")
 _BREAK = re.compile(r"(?i)<(?:br|/p|/div|/tr|/li|/h\d|/blockquote|/title)\b(?>[^<>]{0,2000})>")
-_UNSHOWN = re.compile(r"(?is)<(style|script|head)\b(?>[^<>]{0,2000})>.{0,20000}?</\1\s*>")
+_UNSHOWN = tuple((re.compile(rf"(?i)<{name}[\s>]"), re.compile(rf"(?i)</{name}\b")) for name in ("head", "style", "script"))
+_ADDRESS = re.compile(r"[^\s<>()\[\]\"',;:]{1,64}@[^\s<>()\[\]\"',;:@]{1,255}")
+_QUOTED = re.compile(r'"[^"]*"')
 _ADDRESS_IN_TAG = re.compile(r"<([^<>@\s]{1,64}@[^<>@\s]{1,255})>")
 
 
@@ -52,10 +53,10 @@ class Part(NamedTuple):
 
     def addresses(self, *names: str) -> list[str]:
         """The addresses in all headers of these names."""
-        values = [decoded(value) for name in names for value in self.headers.get_all(name, ())[:20]]
-        found = [address for _, address in getaddresses(values) if "@" in address]
-        # A display name that is no valid phrase, as some servers write it, hides the address behind it.
-        return found or [match for value in values for match in _ADDRESS_IN_TAG.findall(value)]
+        text = ", ".join(decoded(value) for name in names for value in self.headers.get_all(name, ())[:20])
+        # Not `email.utils.getaddresses`: nested comments exhaust its recursion.
+        bracketed = _ADDRESS_IN_TAG.findall(text)
+        return bracketed + _ADDRESS.findall(_ADDRESS_IN_TAG.sub(" ", _QUOTED.sub(" ", text)))
 
 
 def decoded(value: object) -> str:
@@ -79,7 +80,8 @@ def read_part(raw: bytes, depth: int = 0) -> Part:
         head, body = raw[:HEADER_BYTES_MAX], b""
     else:
         head, body = raw[: end.start()], raw[end.end() :]
-    headers = BytesHeaderParser().parsebytes(head + b"\n\n")
+    # As UTF-8, which RFC 6532 allows; the parser for bytes gives what is no ASCII as objects of another type.
+    headers = HeaderParser().parsestr(head.decode("utf-8", "replace") + "\n\n")
     return Part(headers, body, depth)
 
 
@@ -105,9 +107,19 @@ def enclosed(part: Part) -> Part:
 
 def shown(text: str) -> str:
     """What is shown of HTML."""
-    text = _BREAK.sub("\n", _UNSHOWN.sub("", text))
+    for start, end in _UNSHOWN:
+        text = _without(text, start, end)
+    text = _BREAK.sub("\n", text)
     # Some servers write an address in angle brackets into HTML without escaping them.
     return html.unescape(_TAG.sub("", _ADDRESS_IN_TAG.sub(r"&lt;\1&gt;", text)))
+
+
+def _without(text: str, start: re.Pattern[str], end: re.Pattern[str]) -> str:
+    kept, at = [], 0
+    while (opened := start.search(text, at)) is not None and (closed := end.search(text, opened.end())) is not None:
+        kept.append(text[at : opened.start()])
+        at = closed.start()
+    return "".join((*kept, text[at:]))
 
 
 def _split(part: Part) -> list[bytes]:
@@ -137,7 +149,7 @@ def _boundary(headers: Message) -> bytes:
         boundary = headers.get_boundary() or ""
     except Exception:  # noqa: BLE001 — a parameter that cannot be read names no boundary
         return b""
-    return boundary.encode("ascii", "surrogateescape") if boundary.isascii() else boundary.encode("utf-8", "replace")
+    return boundary.encode("utf-8", "replace")
 
 
 def _decoded(headers: Message, body: bytes) -> str:

@@ -29,17 +29,20 @@ _FIELD = re.compile(
     r"(?i)^[\s>*]*(?:from|sent|to|subject|date|cc|von|gesendet|an|betreff|datum|de|envoyé|à|objet|enviado(?: el)?|para|"
     r"asunto|da|inviato|oggetto|data|a|van|verzonden|aan|onderwerp|från|skickat|till|ämne|от|кому|тема|дата)\*?\s?:\*? ?\S"
 )
+_EMPTY = re.compile(r"^[\s_-]*$")
 _SIGNATURE = re.compile(
     r"(?i)^(?:--|—|__)\s*$|^\s*(?:sent|get outlook|gesendet|envoyé|enviado|inviato|verzonden|verstuurd|skickat|von meinem)"
-    r"\b.{0,20}\b(?:from|via|von|vom|de|desde|da|met|vanaf|från|for|mit|mon|meinem|minha)\b.{0,60}$"
+    r"\b.{0,20}\b(?:from|via|von|vom|de|desde|da|met|vanaf|från|for|mit|mon|meinem|minha)\b[^,]{0,60}$"
 )
 
 
 def visible(text: str) -> str:
     """What was written; empty if everything is quoted."""
     lines = [line[:LINE_LENGTH_MAX].rstrip() for line in text.splitlines()[:LINES_MAX]]
+    # Twice: a signature may stand below the quote, or between what was written and the quote.
+    lines = _without_signature(lines)
     lines = lines[: _cut(lines)]
-    while lines and (not lines[-1].strip() or lines[-1].lstrip().startswith(">") or _introduces(lines)):
+    while lines and (_EMPTY.match(lines[-1]) or lines[-1].lstrip().startswith(">") or _introduces(lines)):
         lines.pop()
     return "\n".join(_without_signature(lines)).strip()
 
