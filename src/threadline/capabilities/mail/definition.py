@@ -36,7 +36,7 @@ from threadline.kernel.limits import (
     MAIL_WARM_UP_DAYS_MAX,
 )
 from threadline.kernel.suggestion import suggestion
-from threadline.kernel.time import DAY, MINUTE, SECOND, parse_time
+from threadline.kernel.time import DAY, MINUTE, SECOND, format_duration, parse_time
 from threadline.kernel.zones import canonical_zone
 
 KIND = QUEUE = "mail"
@@ -237,7 +237,7 @@ def _named(section: str) -> Form[Any]:
     return by_name(struct(kind), _NAME, 0, most)
 
 
-class Mail(msgspec.Struct, frozen=True, kw_only=True):
+class Mail(msgspec.Struct, frozen=True, kw_only=True, rename={"give_up_seconds": "give_up_after"}):
     """Mail to people: who it is from, what it says, who carries it out, and how much of it anybody gets."""
 
     provider: Provider = Provider()
@@ -253,7 +253,9 @@ class Mail(msgspec.Struct, frozen=True, kw_only=True):
         str, _ZONE, Meta(description="The zone of people who have no trait `timezone`.", examples=["Europe/Berlin"])
     ] = "UTC"
     give_up_seconds: Annotated[
-        float, duration(SECOND, 30 * DAY).then(lambda size: size / SECOND), Meta(description="How long a mail is tried.")
+        float,
+        duration(SECOND, 30 * DAY).then(lambda size: size / SECOND, lambda size: format_duration(int(size * SECOND))),
+        Meta(description="How long a mail is tried."),
     ] = 3 * DAY / SECOND
     place: Given = ""
 

@@ -6,13 +6,16 @@ import re
 from html.parser import HTMLParser
 
 _HIDDEN = frozenset({"head", "style", "script", "title", "template"})
-_BLOCKS = frozenset(
-    "address article aside blockquote div dl dt dd fieldset figure footer form h1 h2 h3 h4 h5 h6 header hr li main nav "
-    "ol p pre section table tbody thead tr ul".split()
-)
-_APART = frozenset("blockquote h1 h2 h3 h4 h5 h6 ol p pre table ul".split())
+_BLOCKS = frozenset({
+    "address", "article", "aside", "blockquote", "div", "dl", "dt", "dd", "fieldset", "figure", "footer", "form",
+    "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre", "section", "table",
+    "tbody", "thead", "tr", "ul"
+})  # fmt: skip
+_APART = frozenset({"blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "ol", "p", "pre", "table", "ul"})
 """Blocks with an empty line before and after them."""
-_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+_VOID = frozenset({
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"
+})  # fmt: skip
 _NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|mso-hide\s*:\s*all", re.IGNORECASE)
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
 _LINE = "\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from threadline.capabilities.definitions.declaring import NAME
 from threadline.capabilities.feedback.events import (
     MAIL_BOUNCED,
     MAIL_CLICKED,
@@ -15,7 +16,7 @@ from threadline.capabilities.feedback.events import (
     MAIL_REPLIED,
     MAIL_SENT,
 )
-from threadline.capabilities.mail.definition import KIND, NAME
+from threadline.capabilities.mail.definition import KIND
 from threadline.capabilities.mail.events import MAIL_SKIPPED, is_trusted
 from threadline.capabilities.mail.timing import WARM_UP, warm_up_partition
 from threadline.kernel.event import Recorded
@@ -150,10 +151,10 @@ def marketing_sent(view: Mapping[str, Any]) -> list[int]:
 def _event_rows(recorded: Recorded) -> Iterable[Row]:
     event = recorded.event
     domain = event.properties.get("domain")
-    if event.type == MAIL_SENT and is_trusted(event) and event.properties.get("warm_up") is True:
-        if type(domain) is str and 0 < len(domain) <= _DOMAIN_LENGTH_MAX:
-            partition = warm_up_partition(event.workspace, domain, event.occurred_at // DAY)
-            yield Row(WARM_UP, partition, f"{event.occurred_at:020d}.{recorded.id}")
+    counts = event.type == MAIL_SENT and is_trusted(event) and event.properties.get("warm_up") is True
+    if counts and type(domain) is str and 0 < len(domain) <= _DOMAIN_LENGTH_MAX:
+        partition = warm_up_partition(event.workspace, domain, event.occurred_at // DAY)
+        yield Row(WARM_UP, partition, f"{event.occurred_at:020d}.{recorded.id}")
 
 
 _DOMAIN_LENGTH_MAX = 255

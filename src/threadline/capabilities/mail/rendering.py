@@ -25,12 +25,14 @@ EXTRA = "templates need minijinja, mrml and css-inline; install the extra: pip i
 
 _FUNCTIONS = frozenset({"range", "dict", "namespace", "loop", "super", "self", "caller", "debug"})
 _MJML_TAG = re.compile(r"</?(mj[a-z-]*)")
-_MJML_TAGS = frozenset(
-    "mjml mj-accordion mj-accordion-element mj-accordion-text mj-accordion-title mj-all mj-attributes mj-body "
-    "mj-breakpoint mj-button mj-carousel mj-carousel-image mj-class mj-column mj-divider mj-font mj-group mj-head "
-    "mj-hero mj-html-attribute mj-html-attributes mj-image mj-navbar mj-navbar-link mj-preview mj-raw mj-section "
-    "mj-selector mj-social mj-social-element mj-spacer mj-style mj-table mj-text mj-title mj-wrapper".split()
-)
+_MJML_TAGS = frozenset({
+    "mjml", "mj-accordion", "mj-accordion-element", "mj-accordion-text", "mj-accordion-title", "mj-all",
+    "mj-attributes", "mj-body", "mj-breakpoint", "mj-button", "mj-carousel", "mj-carousel-image", "mj-class",
+    "mj-column", "mj-divider", "mj-font", "mj-group", "mj-head", "mj-hero", "mj-html-attribute",
+    "mj-html-attributes", "mj-image", "mj-navbar", "mj-navbar-link", "mj-preview", "mj-raw", "mj-section",
+    "mj-selector", "mj-social", "mj-social-element", "mj-spacer", "mj-style", "mj-table", "mj-text", "mj-title",
+    "mj-wrapper"
+})  # fmt: skip
 _BREAKS = re.compile(r"[\x00-\x20\x7f\x85\u2028\u2029]+")
 
 
@@ -62,7 +64,8 @@ class Compiled:
 
     def read_below(self, root: str) -> frozenset[str]:
         """The names that its sources read directly below a root, such as the features; "" where it reads all."""
-        return frozenset(path.partition(".")[2].partition(".")[0] for path in self.reads if path.partition(".")[0] == root)
+        steps = [path.split(".") for path in self.reads]
+        return frozenset(each[1] if len(each) > 1 else "" for each in steps if each[0] == root)
 
     def render(self, context: Mapping[str, Any]) -> Rendered:
         """The mail for this context. Raises `TemplateFailed` where a part needs what is not there."""
@@ -87,7 +90,8 @@ class Compiled:
         for name, source in self.sources.texts.items():
             for path in sorted(self._paths(name)):
                 if problem := self._unknown(path, known):
-                    yield f"{self.sources.place(name, _line_of(source, path))}: template {self.template.name!r}: {problem}"
+                    place = self.sources.place(name, _line_of(source, path))
+                    yield f"{place}: template {self.template.name!r}: {problem}"
         if "mjml" in self.sources.parts:
             yield from self._unknown_tags()
 
@@ -116,7 +120,7 @@ class Compiled:
         return frozenset(path for name in self.sources.texts for path in self._paths(name))
 
     def _paths(self, name: str) -> set[str]:
-        """What a source takes from the context. Raises `InvalidDefinition` with file and line for what is no template."""
+        """What a source takes from the context. Raises `InvalidDefinition` for what is no template."""
         from minijinja import TemplateError
 
         try:

@@ -16,12 +16,12 @@ EXTRA = "signing mail needs dkimpy; install the extra: pip install 'threadline[d
 
 
 def signed(message: bytes, sender: Sender) -> bytes:
-    """The message with the signature of its sender, if one is declared. Raises `InvalidSetting` without a usable key."""
+    """The message, with the signature that its sender declares. Raises `InvalidSetting` without a usable key."""
     declared = sender.dkim
     if declared is None:
         return message
     try:
-        import dkim
+        import dkim  # type: ignore[import-untyped]
     except ImportError:
         raise InvalidSetting(EXTRA) from None
     file = Path(sender.place.rpartition(":")[0]).parent / declared.key_file

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.mail.definition import Mail, Template
@@ -24,7 +24,7 @@ class Templates:
         self.mail = mail
         self._made = dict(made)
 
-    def __iter__(self) -> Iterable[Compiled]:
+    def __iter__(self) -> Iterator[Compiled]:
         return iter(self._made.values())
 
     def named(self, name: str) -> Compiled:
