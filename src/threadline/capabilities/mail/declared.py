@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.mail import operations
 from threadline.capabilities.mail.definition import KIND, QUEUE, Mail, read_mail
+from threadline.capabilities.mail.operations import preview, send
+from threadline.capabilities.mail.operations import templates as template_operations
 from threadline.capabilities.mail.policy import mail_policy
 from threadline.capabilities.mail.preparation import mail_preparation
 from threadline.capabilities.mail.templates import Templates, read_templates
@@ -16,10 +17,9 @@ from threadline.kernel.sender import DESTINATION_FAILURES_MAX, Queue
 def declare(definitions: Definitions) -> list[Any]:
     """The operations, and where the section stands its queue, its policy and what makes mails."""
     mail = read_mail(definitions)
-    if mail is None:
-        return operations.operations(Templates(Mail(), {}))
-    templates = read_templates(definitions, mail)
-    return [*operations.operations(templates), _queue(mail), mail_policy(templates), mail_preparation(templates)]
+    templates = Templates(Mail(), {}) if mail is None else read_templates(definitions, mail)
+    made: list[Any] = [each for noun in (template_operations, preview, send) for each in noun.operations(templates)]
+    return made if mail is None else [*made, _queue(mail), mail_policy(templates), mail_preparation(templates)]
 
 
 def _queue(mail: Mail) -> Queue:

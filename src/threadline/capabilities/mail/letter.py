@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from threadline.capabilities.feedback.links import track
 from threadline.capabilities.mail.address import Address, address_of, tagged
 from threadline.capabilities.mail.composing import Header, Parties, compose
-from threadline.capabilities.mail.context import address_in, context_of
+from threadline.capabilities.mail.context import Facts, address_in, context_of
 from threadline.capabilities.mail.definition import Sender
 from threadline.capabilities.mail.effect import BELONGS_TO
 from threadline.capabilities.mail.links import MailLinks
@@ -91,7 +91,7 @@ def order_of(templates: Templates, view: PersonView, id: str, data: Mapping[str,
 
 
 def write(
-    ports: Ports, view: PersonView, order: Order, cause: Cause, links: MailLinks, *, is_tracked: bool = True
+    ports: Ports, view: PersonView, order: Order, facts: Facts, links: MailLinks, *, is_tracked: bool = True
 ) -> Letter:
     """Make the mail. Raises `TemplateFailed` where something that it says is not known."""
     recipient, envelope_sender = address_of(order.address), address_of(order.sender.address)
@@ -101,7 +101,7 @@ def write(
         **order.variables, "topic": order.topic, "message_id": order.id,
         "unsubscribe_url": links.unsubscribe or None, "preferences_url": links.preferences or None,
     }  # fmt: skip
-    rendered = order.compiled.render(context_of(order.compiled, view, cause, order.sender, values))
+    rendered = order.compiled.render(context_of(order.compiled, view, facts, order.sender, values))
     if is_tracked:
         html, text = track(ports, order.workspace, order.id, rendered.html, rendered.text)
         rendered = rendered._replace(html=html, text=text)

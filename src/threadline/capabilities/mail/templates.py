@@ -69,6 +69,11 @@ def number_of(version: str) -> int:
         return 0
 
 
+def version_of(number: int) -> str:
+    """The version that a number stands for; empty for 0."""
+    return f"{number:014x}" if number else ""
+
+
 def read_templates(definitions: Definitions, mail: Mail) -> Templates:
     """The declared templates. Problems are noted, not raised."""
     made = {}
