@@ -7,6 +7,7 @@ import re
 import secrets
 import socket
 from collections.abc import Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -137,6 +138,7 @@ def _catalogue(settings: Settings) -> Catalogue:
     return catalogue(definition_files(definitions_file(settings)))
 
 
+@cache
 def operations() -> tuple[Operation, ...]:
     """Every operation that ships, by name."""
     return catalogue().operations

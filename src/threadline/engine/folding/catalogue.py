@@ -14,6 +14,7 @@ from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
 from threadline.kernel.operation import Inspection, Operation, Refresh
 from threadline.kernel.policy import Policy, Read
 from threadline.kernel.ports import Declarations
+from threadline.kernel.preparation import Preparation
 from threadline.kernel.projection import Fold, Projection, Row, State
 from threadline.kernel.public_route import PublicRoute
 from threadline.kernel.requirement import Requirement
@@ -72,6 +73,8 @@ class Catalogue:
         self.refreshes: tuple[Refresh, ...] = _unique(v for v in found if isinstance(v, Refresh))
         self.queues = {queue.name: queue for queue in _unique(v for v in found if isinstance(v, Queue))}
         self.senders: tuple[SenderFactory, ...] = _unique(v for v in found if isinstance(v, SenderFactory))
+        self.preparations = {each.kind: each for each in _unique(v for v in found if isinstance(v, Preparation))}
+        """By the kind of effects."""
         self.public_routes: tuple[PublicRoute, ...] = _unique(v for v in found if isinstance(v, PublicRoute))
         self.requirements = {each.name: each for each in _unique(v for v in found if isinstance(v, Requirement))}
         """By event type."""
@@ -206,6 +209,7 @@ Declared = TypeVar(
     Queue,
     Requirement,
     SenderFactory,
+    Preparation,
     PublicRoute,
 )
 
