@@ -13,15 +13,18 @@ _NOT_THE_RECIPIENT = frozenset({"5.1.7", "5.1.8"})
 _GONE = frozenset({"5.2.1"})
 _FULL = frozenset({"5.2.2"})
 
+_WHO = "user|recipient|mailbox|address|account|alias"
 _UNKNOWN = re.compile(
-    r"(?i)(user|recipient|mailbox|address|account|alias)\S*( \S+){0,8}? (unknown|not (found|exist|known)|does ?n.t exist"
-    r"|does not exist|disabled|inactive|suspended|no longer)|(unknown|no such|invalid|nonexistent|non-existent) "
-    r"(local )?(user|recipient|mailbox|address|account|alias)|not our customer|no mailbox here|user doesn't have"
+    rf"(?i)({_WHO})\S*( \S+){{0,8}}? (unknown|not (found|exist|known)|does ?n.t exist|does not exist|disabled|inactive"
+    rf"|suspended|no longer)|(unknown|no such|invalid|nonexistent|non-existent) (local )?({_WHO})|not our customer"
+    "|no mailbox here|user doesn't have"
 )
-_FULL_WORDS = re.compile(r"(?i)(mailbox|quota)\S*( \S+){0,3}? (full|exceeded)|over ?quota|(full|exceeded) (mailbox|quota)")
+_FULL_WORDS = re.compile(
+    r"(?i)(mailbox|quota)\S*( \S+){0,3}? (full|exceeded)|over ?quota|(full|exceeded) (mailbox|quota)"
+)
 _POLICY = re.compile(
-    r"(?i)spam|black ?list|block|policy|prohibit|denied|relay|reputation|spf|dkim|dmarc|sender|verif|authenticat|rate limit"
-    r"|content|virus|banned|too (large|big|many)"
+    r"(?i)spam|black ?list|block|policy|prohibit|denied|relay|reputation|spf|dkim|dmarc|sender|verif|authenticat"
+    r"|rate limit|content|virus|banned|too (large|big|many)"
 )
 
 

@@ -6,9 +6,10 @@ import threading
 
 import msgspec
 
+from threadline.kernel.effect import Effect
+from threadline.kernel.errors import Unavailable
 from threadline.kernel.inbox import INBOX, MESSAGE_BYTES_MAX, MESSAGES_MAX, InboxMessage, body_key, summary_key
-from threadline.kernel.policy import Effect
-from threadline.kernel.sender import Outcome
+from threadline.kernel.sender import EFFECT_RETRIED, Outcome
 from threadline.kernel.store import Batch, Delete, Put, Store, query_pages
 from threadline.kernel.time import Clock
 from threadline.senders.smtp import MAIL_SENT
@@ -48,8 +49,11 @@ class InboxSender:
             Put(summary_key(workspace, summary.id), msgspec.msgpack.encode(summary)),
             Put(body_key(workspace, summary.id), message[:MESSAGE_BYTES_MAX] or b"\r\n"),
         ]
-        self._store.commit([Batch(writes=writes)])
-        self._prune(workspace)
+        try:
+            self._prune(workspace)
+            self._store.commit([Batch(writes=writes)])
+        except Unavailable as error:
+            return Outcome(type=EFFECT_RETRIED, properties={"error": str(error)}, retry_after_seconds=0.0)
         return Outcome(type=MAIL_SENT, properties={**record, "provider": PROVIDER, "provider_id": summary.id})
 
     def _prune(self, workspace: str) -> None:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from threadline.kernel.effect import Effect
 from threadline.kernel.errors import InvalidSetting, OutcomeUnknown
-from threadline.kernel.policy import Effect
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Outcome
 from threadline.senders.smtp import MAIL_SENT
 
@@ -110,9 +110,7 @@ def outcome_of(response: Mapping[str, Any]) -> Outcome:
 
 
 def _retried(details: dict[str, Any], seconds: float) -> Outcome:
-    return Outcome(
-        type=EFFECT_RETRIED, properties=details, retry_after_seconds=seconds, destination="failing"
-    )
+    return Outcome(type=EFFECT_RETRIED, properties=details, retry_after_seconds=seconds, destination="failing")
 
 
 def _shown(error: Exception) -> str:

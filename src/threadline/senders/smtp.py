@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from threadline.kernel.effect import Effect
 from threadline.kernel.errors import OutcomeUnknown
 from threadline.kernel.mail_reply import bounce_of
-from threadline.kernel.policy import Effect
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Outcome
 from threadline.senders.smtp_connection import (
     Connection,
@@ -44,10 +44,9 @@ class SmtpSender:
 
     kind = "mail"
 
-    def __init__(self, server: Server, timeout_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, server: Server, timeout_seconds: float) -> None:
         self._server = server
         self._timeout = timeout_seconds
-        self._clock = clock
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         """The connection used last is used next, so that those that are too many become old."""
@@ -64,11 +63,11 @@ class SmtpSender:
             return Outcome(type=EFFECT_PARKED, parked=str(error))
         except Lost as error:
             failure = {"error": str(error)}
-            return Outcome(
-                type=EFFECT_RETRIED, properties=failure, retry_after_seconds=0.0, destination="failing"
-            )
+            return Outcome(type=EFFECT_RETRIED, properties=failure, retry_after_seconds=0.0, destination="failing")
         except Unanswered as error:
-            raise OutcomeUnknown(f"the message was handed over to {self._server.host}, which did not answer: {error}") from None
+            raise OutcomeUnknown(
+                f"the message was handed over to {self._server.host}, which did not answer: {error}"
+            ) from None
         sent = {**data["record"], "provider": PROVIDER, "provider_id": provider_id(reply)}
         return Outcome(type=MAIL_SENT, properties=sent)
 

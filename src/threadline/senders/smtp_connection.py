@@ -224,7 +224,7 @@ class Connection(smtplib.SMTP):
         """As in the base class, within the deadline."""
         if self.sock is not None:
             self.sock.settimeout(self._left())
-        super().send(s)  # type: ignore[arg-type]
+        super().send(s)
 
     def getreply(self) -> tuple[int, bytes]:
         """As in the base class, within the deadline however slowly bytes come, and bounded as a whole."""
