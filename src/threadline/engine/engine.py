@@ -12,12 +12,14 @@ from threadline.engine.jobs.jobs import Jobs
 from threadline.engine.maintenance import indexes
 from threadline.engine.maintenance.applying import put_applied
 from threadline.engine.maintenance.definition_changes import Maintenance
+from threadline.engine.public_address import PublicAddress
 from threadline.engine.reading.event_log import EventLog
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.reading.ranks import Ranks
 from threadline.engine.recording.merging import IdentityAdministration
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.recording.rejected_decisions import RejectedLog
+from threadline.engine.signer import Signer
 from threadline.engine.simulation.jobs import Simulations
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock
@@ -41,6 +43,8 @@ class Engine:
         remember(store, catalogue, clock)  # first: it refuses versions that have changed
         indexes.prepare(store, catalogue, put_applied(catalogue))
         self.credentials = Credentials(store, clock)
+        self.signer = Signer(store)
+        self.public_address = PublicAddress("")
         self.log = EventLog(store, self.credentials)
         self.rejected = RejectedLog(self.recorder)
         self.identity = IdentityAdministration(self.recorder, self.reader)

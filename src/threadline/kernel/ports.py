@@ -589,6 +589,42 @@ class Catalogue(Protocol):
         ...
 
 
+class Signed(NamedTuple):
+    """What a token says."""
+
+    workspace: str
+    values: tuple[str | int, ...] = ()
+
+
+class Signer(Protocol):
+    """Signs what a link must name and nobody may make up or read: a recipient and a topic, a mail, an address."""
+
+    def sign(self, purpose: str, workspace: str, *values: str | int) -> str:
+        """An opaque token for URLs, the same for equal values. It never expires."""
+        ...
+
+    def read(self, purpose: str, token: str) -> Signed | None:
+        """What was signed for this purpose; None for whatever this store has not signed."""
+        ...
+
+    def rotate(self) -> int:
+        """Sign with a new key from now on; tokens of earlier keys stay valid. Answers how many keys there are."""
+        ...
+
+
+class PublicAddress(Protocol):
+    """Where the world reaches this server."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether nobody has set `public_url`, so that links lead to this machine at best."""
+        ...
+
+    def url(self, path: str) -> str:
+        """The link to a path that begins with a slash. Raises `InvalidSetting` where the address is unknown."""
+        ...
+
+
 class WithReader(Protocol):
     """Has `PersonReader`."""
 
@@ -724,6 +760,24 @@ class WithStore(Protocol):
         ...
 
 
+class WithSigner(Protocol):
+    """Has `Signer`."""
+
+    @property
+    def signer(self) -> Signer:
+        """See `Signer`."""
+        ...
+
+
+class WithPublicAddress(Protocol):
+    """Has `PublicAddress`."""
+
+    @property
+    def public_address(self) -> PublicAddress:
+        """See `PublicAddress`."""
+        ...
+
+
 class Ports(
     WithReader,
     WithLog,
@@ -740,6 +794,8 @@ class Ports(
     WithShared,
     WithCatalogue,
     WithStore,
+    WithSigner,
+    WithPublicAddress,
     Protocol,
 ):
     """All of them: what the engine gives to every operation."""
