@@ -72,6 +72,9 @@ _TIME = text("a time of day in quotes, such as '21:00'", TIME_OF_DAY).then(
 )
 _DATE = parsed(parse_time, "a date such as 2026-06-01")
 _NAME = text("a name of lower-case letters, digits and _, such as welcome", NAME.pattern)
+_GIVE_UP = duration(SECOND, 30 * DAY).then(
+    lambda size: size / SECOND, lambda size: format_duration(int(size * SECOND))
+)  # fmt: skip
 _ANYTHING: Form[Any] = Form((str, int, float, bool, list, dict), "a value", lambda part: part.value, {})
 
 
@@ -254,7 +257,7 @@ class Mail(msgspec.Struct, frozen=True, kw_only=True, rename={"give_up_seconds":
     ] = "UTC"
     give_up_seconds: Annotated[
         float,
-        duration(SECOND, 30 * DAY).then(lambda size: size / SECOND, lambda size: format_duration(int(size * SECOND))),
+        _GIVE_UP,
         Meta(description="How long a mail is tried."),
     ] = 3 * DAY / SECOND
     place: Given = ""

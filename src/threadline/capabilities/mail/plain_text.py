@@ -19,6 +19,11 @@ _VOID = frozenset({
 _NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|mso-hide\s*:\s*all", re.IGNORECASE)
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
 _LINE = "\n"
+_INVISIBLE = "\u200c\u200b\ufeff"
+"""What fills the line that programs show beside the subject."""
+_BLOCK, _APART_BLOCK = "\x00", "\x01"
+"""The edge of a block, and of one that stands apart; neither can stand in HTML."""
+_EDGES = re.compile(r"[ \n]*[\x00\x01][ \n\x00\x01]*")
 
 
 class _Reader(HTMLParser):
@@ -71,11 +76,11 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         """Take text."""
         if not self._hidden:
-            self.parts.append(_BLANKS.sub(" ", data))
+            self.parts.append(_BLANKS.sub(" ", data.replace(_BLOCK, "").replace(_APART_BLOCK, "")))
 
     def _break(self, tag: str) -> None:
         if tag in _BLOCKS:
-            self.parts.append(_LINE * 2 if tag in _APART else _LINE)
+            self.parts.append(_APART_BLOCK if tag in _APART else _BLOCK)
 
     def _bullet(self) -> str:
         number = self._lists[-1] if self._lists else None
@@ -85,7 +90,7 @@ class _Reader(HTMLParser):
         return f"{number}. "
 
     def _end_link(self, address: str, start: int) -> None:
-        shown = "".join(self.parts[start:]).strip()
+        shown = "".join(self.parts[start:]).strip(" \x00\x01\n")
         # A link in the page itself leads nowhere in text.
         if address and not address.startswith("#") and address.removeprefix("mailto:") != shown:
             self.parts.append(f" ({address})" if shown else address)
@@ -96,9 +101,11 @@ def text_of(html: str) -> str:
     reader = _Reader()
     reader.feed(html)
     reader.close()
-    lines: list[str] = []
-    for line in "".join(reader.parts).replace("\xa0", " ").split(_LINE):
-        shown = _BLANKS.sub(" ", line).strip().strip("\u200c\u200b\ufeff")
-        if shown or (lines and lines[-1]):
-            lines.append(shown)
+    text = _EDGES.sub(_edge, "".join(reader.parts).replace("\xa0", " "))
+    lines = (_BLANKS.sub(" ", line).strip().strip(_INVISIBLE) for line in text.split(_LINE))
     return _LINE.join(lines).strip() + _LINE
+
+
+def _edge(found: re.Match[str]) -> str:
+    """Blocks that end and begin at one place make one line break, or an empty line if one of them stands apart."""
+    return _LINE * 2 if _APART_BLOCK in found[0] else _LINE

@@ -21,7 +21,7 @@ def signed(message: bytes, sender: Sender) -> bytes:
     if declared is None:
         return message
     try:
-        import dkim  # type: ignore[import-untyped]
+        import dkim
     except ImportError:
         raise InvalidSetting(EXTRA) from None
     file = Path(sender.place.rpartition(":")[0]).parent / declared.key_file

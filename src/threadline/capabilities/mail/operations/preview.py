@@ -11,13 +11,14 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import checked_id
 from threadline.capabilities.mail.address import address_of
-from threadline.capabilities.mail.context import sample_of
+from threadline.capabilities.mail.context import Facts, sample_of
 from threadline.capabilities.mail.definition import INBOX
 from threadline.capabilities.mail.letter import Cause, Letter, order_of, write
 from threadline.capabilities.mail.links import MailLinks, links_of
 from threadline.capabilities.mail.operations.group import MAIL_GROUP
 from threadline.capabilities.mail.operations.templates import Name, Version
 from threadline.capabilities.mail.preparation import refusal_of
+from threadline.capabilities.mail.rendering import TemplateFailed
 from threadline.capabilities.mail.sample_person import SamplePerson
 from threadline.capabilities.mail.templates import Templates
 from threadline.kernel.errors import InvalidSetting
@@ -84,8 +85,14 @@ def _preview(templates: Templates, context: Context[Ports], params: MailPreviewP
     except InvalidSetting as error:
         warnings.append(f"it cannot be sent yet: {error}")
         links = MailLinks(_EXAMPLE_URL, _EXAMPLE_URL)
-    cause = Cause(ports, context.workspace, checked_id(params.event)) if params.event else sample
-    letter = write(ports, view, order, cause, links, is_tracked=False)
+    cause: Facts = Cause(ports, context.workspace, checked_id(params.event)) if params.event else sample
+    try:
+        letter = write(ports, view, order, cause, links, is_tracked=False)
+    except TemplateFailed as error:
+        hint = (
+            "" if params.person and params.event else "preview it for a `person`, and with the `event` that it is about"
+        )
+        raise TemplateFailed(str(error), hint=hint) from None
     return MailPreviewResult(
         template=params.template, version=compiled.version, subject=letter.rendered.subject,
         sender=order.sender.address, recipient=letter.recipient.mailbox, html=letter.rendered.html,
