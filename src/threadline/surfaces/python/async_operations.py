@@ -586,7 +586,7 @@ class Mail:
         template: str,
         *,
         person: str = "",
-        variables: Mapping[str, Any] = None,
+        variables: Mapping[str, Any] | None = None,
         event: str = "",
         version: str = "",
     ) -> mail_operations_preview.MailPreviewResult:
@@ -596,7 +596,7 @@ class Mail:
 
         template: A template's name.
         person: For whom; without it for somebody made up of what it asks for.
-        variables: Their examples and defaults where absent.
+        variables: The examples and defaults of those that are absent count.
         event: The id of the event that it sees.
         version: A version of it, as the ledger has it; without it the one in force.
         """
@@ -610,7 +610,7 @@ class Mail:
         id: str,
         *,
         template: str,
-        variables: Mapping[str, Any] = None,
+        variables: Mapping[str, Any] | None = None,
         sender: str = "",
         topic: str = "",
         event: str = "",

@@ -41,7 +41,9 @@ class MailPreviewParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
     person: Annotated[
         str, Meta(description="For whom; without it for somebody made up of what it asks for.", max_length=1_024)
     ] = ""
-    variables: Annotated[dict[str, Any], Meta(description="Their examples and defaults where absent.")] = {}
+    variables: Annotated[
+        dict[str, Any] | None, Meta(description="The examples and defaults of those that are absent count.")
+    ] = None
     event: Annotated[str, Meta(description="The id of the event that it sees.", max_length=64)] = ""
     version: Version = ""
 
@@ -72,7 +74,7 @@ def _preview(templates: Templates, context: Context[Ports], params: MailPreviewP
     view: PersonView = sample
     if params.person:
         view = ports.reader.as_of(ports.reader.person(context.workspace, params.person), context.now)
-    data = {"template": params.template, "variables": sample_of(compiled, params.variables)}
+    data = {"template": params.template, "variables": sample_of(compiled, params.variables or {})}
     order = order_of(templates, view, PREVIEW, data)._replace(compiled=compiled)
     warnings = []
     if address_of(order.address) is None:

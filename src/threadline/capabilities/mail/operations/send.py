@@ -27,7 +27,7 @@ class MailSendParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     id: PersonRef
     template: Name
-    variables: Annotated[dict[str, Any], Meta(description="The template's variables by name.")] = {}
+    variables: Annotated[dict[str, Any] | None, Meta(description="The template's variables by name.")] = None
     sender: Annotated[str, Meta(description="A declared sender other than the template's.", max_length=64)] = ""
     topic: Annotated[str, Meta(description="A topic other than the template's.", max_length=64)] = ""
     event: Annotated[str, Meta(description="The id of the event that the template sees.", max_length=64)] = ""
@@ -54,7 +54,7 @@ def _send(templates: Templates, context: Context[Needs], params: MailSendParams)
     if params.event:
         context.engine.log.event(context.workspace, checked_id(params.event))
     person = context.engine.reader.person(context.workspace, params.id)
-    properties: dict[str, Any] = {"template": params.template, "variables": params.variables}
+    properties: dict[str, Any] = {"template": params.template, "variables": params.variables or {}}
     properties |= {name: value for name in ("sender", "topic", "event") if (value := getattr(params, name))}
     request = params.request or derived_key(str(person.position), canonical_json(properties).decode())
     identifier, key = place_and_key(context, person, MAIL_REQUESTED, request, named=params.request)
@@ -75,13 +75,14 @@ def _send(templates: Templates, context: Context[Needs], params: MailSendParams)
 def _check_variables(templates: Templates, params: MailSendParams) -> None:
     """A caller learns of a mistake at once, and not from a dead letter."""
     declared = templates.named(params.template).template.variables
-    for name in params.variables:
+    given = params.variables or {}
+    for name in given:
         if name not in declared:
             raise InvalidValue(
                 f"the template {params.template!r} has no variable {name[:64]!r}; {suggestion(name, declared)}",
                 param="variables",
             )
-    missing = [name for name, each in declared.items() if each.default is None and name not in params.variables]
+    missing = [name for name, each in declared.items() if each.default is None and name not in given]
     if missing:
         raise InvalidValue(f"the template {params.template!r} needs the variable {missing[0]!r}", param="variables")
 
