@@ -1,4 +1,4 @@
-"""What delivery needs of the engine."""
+"""What delivery needs of the engine: some of its own parts, and the ports that preparations and jobs are given."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from threadline.kernel.time import Clock
 
 
 class EngineAccess(Ports, Protocol):
-    """The engine with which effects and timers are carried out; preparations get it as `Ports`."""
+    """The parts of the engine with which effects, timers and jobs are carried out."""
 
     @property
     def store(self) -> Store:
