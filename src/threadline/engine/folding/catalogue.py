@@ -68,6 +68,7 @@ class Catalogue:
         self._failed = frozenset() if definitions is None else definitions.failed
         self.projections: tuple[Projection, ...] = _unique(v for v in found if isinstance(v, Projection))
         self.policies: tuple[Policy, ...] = _unique(v for v in found if isinstance(v, Policy))
+        self._policies = {policy.name: policy for policy in self.policies}
         self.operations: tuple[Operation, ...] = _unique(v for v in found if isinstance(v, Operation))
         self.sections: tuple[Section, ...] = _unique(v for v in found if isinstance(v, Section))
         self.inspections: tuple[Inspection, ...] = _unique(v for v in found if isinstance(v, Inspection))
@@ -187,7 +188,7 @@ class Catalogue:
 
     def policy(self, name: str) -> Policy | None:
         """The policy of this name."""
-        return next((p for p in self.policies if p.name == name), None)
+        return self._policies.get(name)
 
 
 def _handled(handles: frozenset[str] | None, event_type: str) -> bool:
