@@ -8,6 +8,7 @@ from threadline.engine.credentials import Credentials
 from threadline.engine.definition_history import DefinitionHistory, remember
 from threadline.engine.delivery.administration import Delivery
 from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.jobs.jobs import Jobs
 from threadline.engine.maintenance import indexes
 from threadline.engine.maintenance.applying import put_applied
 from threadline.engine.maintenance.definition_changes import Maintenance
@@ -52,6 +53,7 @@ class Engine:
         self.delivery = Delivery(self.recorder, self.reader)
         self.definition_history = DefinitionHistory(store)
         self.simulations = Simulations(store, catalogue)
+        self.jobs = Jobs(store, catalogue.job_kinds, clock)
         self.maintenance = Maintenance(self.recorder, self.ranks, self)
 
     def now(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 import msgspec
 
 from threadline.kernel.effect import Effect
+from threadline.kernel.store import Store
 from threadline.kernel.time import Clock
 
 DESTINATION_FAILURES_MAX = 5
@@ -112,6 +113,8 @@ class SenderPorts(Generic[S]):
     clock: Clock
     environment: Callable[[str], str]
     """Variable -> its value, empty if it is not set: secrets that definitions name as ``env:NAME``."""
+    store: Store
+    """For a sender that carries nothing away, such as the development inbox."""
 
     def destinations(self, kind: str) -> list[Any]:
         """The declared destinations of effects of a kind."""
