@@ -228,9 +228,9 @@ SEEN: Mapping[str, tuple[str, ...]] = {
     "message_id": (),
     "unsubscribe_url": (),
     "preferences_url": (),
+    "confirm_url": (),
 }
 """What every template sees, with the members of each; none: any member or no member."""
-MARKETING_ONLY = ("unsubscribe_url", "preferences_url")
 
 _STRUCTS = {"senders": (Sender, MAIL_SENDERS_MAX), "templates": (Template, MAIL_TEMPLATES_MAX)}
 

@@ -8,33 +8,15 @@ from typing import Any, NamedTuple
 from threadline.capabilities.feedback.links import track
 from threadline.capabilities.mail.address import Address, address_of, tagged
 from threadline.capabilities.mail.composing import Header, Parties, compose
-from threadline.capabilities.mail.context import Facts, address_in, context_of
-from threadline.capabilities.mail.definition import Sender
-from threadline.capabilities.mail.effect import BELONGS_TO
-from threadline.capabilities.mail.links import MailLinks
-from threadline.capabilities.mail.rendering import Compiled, Rendered
+from threadline.capabilities.mail.context import Facts, context_of
+from threadline.capabilities.mail.links import UNSUBSCRIBE
+from threadline.capabilities.mail.order import Order
+from threadline.capabilities.mail.rendering import Rendered
 from threadline.capabilities.mail.signing import signed
-from threadline.capabilities.mail.templates import Templates
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import Ports
-
-
-class Order(NamedTuple):
-    """A mail that somebody has asked for."""
-
-    id: str
-    """The id of the effect: the part of the Message-ID before the @."""
-    workspace: str
-    compiled: Compiled
-    sender: Sender
-    address: str
-    variables: Mapping[str, Any]
-    topic: str
-    transactional: bool
-    about: Mapping[str, Any]
-    """What it belongs to."""
 
 
 class Letter(NamedTuple):
@@ -78,29 +60,14 @@ class Cause:
             return None
 
 
-def order_of(templates: Templates, view: PersonView, id: str, data: Mapping[str, Any]) -> Order:
-    """The mail that the data of an effect ask for. Raises `NotFound` or `InvalidValue` for one that nobody can make."""
-    compiled = templates.named(str(data.get("template", "")))
-    template = compiled.template
-    return Order(
-        id, view.workspace, compiled, templates.mail.sender_of(template, str(data.get("sender") or "")),
-        address_in(view), data.get("variables") or {}, str(data.get("topic") or template.topic),
-        bool(data.get("transactional", template.transactional)),
-        {name: data[name] for name in BELONGS_TO if data.get(name) not in (None, "")},
-    )  # fmt: skip
-
-
 def write(
-    ports: Ports, view: PersonView, order: Order, facts: Facts, links: MailLinks, *, is_tracked: bool = True
+    ports: Ports, view: PersonView, order: Order, facts: Facts, links: Mapping[str, str], *, is_tracked: bool = True
 ) -> Letter:
     """Make the mail. Raises `TemplateFailed` where something that it says is not known."""
     recipient, envelope_sender = address_of(order.address), address_of(order.sender.address)
     if recipient is None or envelope_sender is None:
         raise InvalidValue(f"{order.address[:80]!r} is not an address")
-    values = {
-        **order.variables, "topic": order.topic, "message_id": order.id,
-        "unsubscribe_url": links.unsubscribe or None, "preferences_url": links.preferences or None,
-    }  # fmt: skip
+    values = {**order.variables, **links, "topic": order.topic, "message_id": order.id}
     rendered = order.compiled.render(context_of(order.compiled, view, facts, order.sender, values))
     if is_tracked:
         html, text = track(ports, order.workspace, order.id, rendered.html, rendered.text)
@@ -112,7 +79,7 @@ def write(
     return Letter(order, recipient, rendered, signed(message, order.sender), envelope)
 
 
-def _headers(order: Order, links: MailLinks) -> list[Header]:
+def _headers(order: Order, links: Mapping[str, str]) -> list[Header]:
     sender, domain = order.sender, order.sender.id_domain
     headers = []
     if sender.replies or sender.reply_to:
@@ -121,7 +88,7 @@ def _headers(order: Order, links: MailLinks) -> list[Header]:
         # Nobody's holiday notice is an answer to a receipt (RFC 3834); marketing mail has List-Id for that.
         headers.append(Header("Auto-Submitted", "auto-generated"))
     else:
-        headers.append(Header("List-Unsubscribe", f"<{links.unsubscribe}>"))
+        headers.append(Header("List-Unsubscribe", f"<{links[UNSUBSCRIBE]}>"))
         headers.append(Header("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"))
         headers.append(Header("List-Id", f"<{order.topic or 'mail'}.{domain}>"))
     campaign = str(order.about.get("journey") or order.about.get("broadcast") or "single")

@@ -1,23 +1,43 @@
-"""The links in a mail that act for its recipient, and those that report that it was read."""
+"""The links in a mail that act for its recipient."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from threadline.capabilities.consent.links import confirm_url, preferences_url, unsubscribe_url
+from threadline.capabilities.mail.order import Order
+from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import Ports
 
-
-class MailLinks(NamedTuple):
-    """Links of one mail to one address. Empty ones are left out of it."""
-
-    unsubscribe: str = ""
-    """Ends the subscription of this address to the topic: GET shows, POST acts (RFC 8058)."""
-    preferences: str = ""
+UNSUBSCRIBE, PREFERENCES, CONFIRM = "unsubscribe_url", "preferences_url", "confirm_url"
+_EXAMPLE = "https://threadline.invalid/"
 
 
-def links_of(ports: Ports, workspace: str, address: str, topic: str, transactional: bool) -> MailLinks:
-    """The links of a mail; a transactional one has none. Raises `InvalidSetting` where the world reaches no server."""
-    if transactional:
-        return MailLinks()
-    token = ports.signer.sign("unsubscribe", workspace, address, topic)
-    return MailLinks(ports.public_address.url(f"/u/{token}"), ports.public_address.url(f"/u/{token}"))
+def links_of(ports: Ports, view: PersonView, order: Order) -> dict[str, str]:
+    """The links that the mail needs, by the names that templates know. Raises `InvalidSetting` without a `public_url`.
+
+    Marketing mail needs the one by which a program unsubscribes, whatever its template says.
+    """
+    person, address, topic = view.person, order.address, order.topic
+    links = {}
+    for name in needed(order):
+        if name == UNSUBSCRIBE:
+            links[name] = unsubscribe_url(ports, order.workspace, person, address, topic)
+        elif name == PREFERENCES:
+            links[name] = preferences_url(ports, order.workspace, person, address)
+        elif order.is_confirmation:
+            links[name] = confirm_url(ports, order.workspace, person, address, topic)
+    return links
+
+
+def example_links(order: Order) -> dict[str, str]:
+    """What stands for them where nobody has said at which address the world reaches this server."""
+    return {name: f"{_EXAMPLE}{name}" for name in needed(order)}
+
+
+def needed(order: Order) -> list[str]:
+    """The names of the links that the mail needs."""
+    roots = {path.partition(".")[0] for path in order.compiled.reads}
+    return [
+        name
+        for name in (UNSUBSCRIBE, PREFERENCES, CONFIRM)
+        if name in roots or (name == UNSUBSCRIBE and not order.transactional)
+    ]

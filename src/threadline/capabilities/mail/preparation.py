@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from threadline.capabilities.consent.refusal import refusal
 from threadline.capabilities.mail.address import address_of
 from threadline.capabilities.mail.definition import KIND
 from threadline.capabilities.mail.effect import BELONGS_TO
 from threadline.capabilities.mail.events import MAIL_SENT, MAIL_SKIPPED
-from threadline.capabilities.mail.letter import Cause, Letter, Order, order_of, write
+from threadline.capabilities.mail.letter import Cause, Letter, write
 from threadline.capabilities.mail.links import links_of
+from threadline.capabilities.mail.order import Order, order_of
 from threadline.capabilities.mail.projection import marketing_sent
 from threadline.capabilities.mail.templates import Templates
 from threadline.capabilities.mail.timing import WarmUpCounts, capped_until, quiet_until
@@ -35,14 +37,15 @@ def mail_preparation(templates: Templates) -> Preparation:
     def prepare(ports: Ports, view: PersonView, pending: PendingEffect) -> Prepared | Postponed | Outcome:
         data = pending.effect.data
         try:
-            order = order_of(templates, view, pending.id, data)
+            compiled = templates.named(str(data.get("template", "")))
+            order = order_of(templates, compiled, view, pending.id, data)
             if address_of(order.address) is None:
                 return _skipped(pending, "invalid_address" if order.address else "no_address")
-            if reason := refusal_of(ports, view, order):
+            if reason := refusal(ports, order.workspace, order.address, order.topic, order.transactional, view):
                 return _skipped(pending, reason)
             if postponed := _postponed(templates, counts, ports, view, order, pending):
                 return postponed
-            links = links_of(ports, order.workspace, order.address, order.topic, order.transactional)
+            links = links_of(ports, view, order)
             cause = Cause(ports, order.workspace, data.get("event") or pending.cause)
             letter = write(ports, view, order, cause, links)
         except InvalidSetting:
@@ -52,11 +55,6 @@ def mail_preparation(templates: Templates) -> Preparation:
         return _prepared(letter, str(data.get("occurrence") or pending.id))
 
     return Preparation(KIND, prepare)
-
-
-def refusal_of(ports: Ports, view: PersonView, order: Order) -> str:
-    """Why this address gets no such mail; empty if it may."""
-    return ""
 
 
 def _postponed(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from threadline.capabilities.mail.definition import MARKETING_ONLY, SEEN, Template
+from threadline.capabilities.mail.definition import SEEN, Template
 from threadline.capabilities.mail.plain_text import text_of
 from threadline.capabilities.mail.sources import Sources, joined
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
@@ -101,8 +101,6 @@ class Compiled:
         if root not in known:
             hint = suggestion(root, known, "declare it under `variables`")
             return f"nothing is known under {root!r}; {hint}"
-        if root in MARKETING_ONLY and self.template.transactional:
-            return f"a transactional mail has no `{root}`"
         if SEEN.get(root) and member and member not in SEEN[root]:
             return f"{root!r} has no {member!r}; {suggestion(member, SEEN[root])}"
         return ""

@@ -9,15 +9,16 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.consent.refusal import refusal
 from threadline.capabilities.events.forms import checked_id
 from threadline.capabilities.mail.address import address_of
 from threadline.capabilities.mail.context import Facts, sample_of
 from threadline.capabilities.mail.definition import INBOX
-from threadline.capabilities.mail.letter import Cause, Letter, order_of, write
-from threadline.capabilities.mail.links import MailLinks, links_of
+from threadline.capabilities.mail.letter import Cause, Letter, write
+from threadline.capabilities.mail.links import PREFERENCES, UNSUBSCRIBE, example_links, links_of
 from threadline.capabilities.mail.operations.group import MAIL_GROUP
 from threadline.capabilities.mail.operations.templates import Name, Version
-from threadline.capabilities.mail.preparation import refusal_of
+from threadline.capabilities.mail.order import order_of
 from threadline.capabilities.mail.rendering import TemplateFailed
 from threadline.capabilities.mail.sample_person import SamplePerson
 from threadline.capabilities.mail.templates import Templates
@@ -31,7 +32,6 @@ PREVIEW = "0" * 32
 CLIPPED_BYTES = 102_000
 """Gmail shows no more of an HTML part."""
 SUBJECT_SHOWN = 70
-_EXAMPLE_URL = "https://threadline.invalid/u/preview"
 
 
 class MailPreviewParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -75,18 +75,20 @@ def _preview(templates: Templates, context: Context[Ports], params: MailPreviewP
     if params.person:
         view = ports.reader.as_of(ports.reader.person(context.workspace, params.person), context.now)
     data = {"template": params.template, "variables": sample_of(compiled, params.variables or {})}
-    order = order_of(templates, view, PREVIEW, data)._replace(compiled=compiled)
+    order = order_of(templates, compiled, view, PREVIEW, data)
     warnings = []
     if address_of(order.address) is None:
         warnings.append("this person has no address that mail can be sent to: it would be skipped")
         order = order._replace(address="nobody@example.com")
-    elif params.person and (reason := refusal_of(ports, view, order)):
+    elif params.person and (
+        reason := refusal(ports, order.workspace, order.address, order.topic, order.transactional, view)
+    ):
         warnings.append(f"this person would not get it: {reason}")
     try:
-        links = links_of(ports, order.workspace, order.address, order.topic, order.transactional)
+        links = links_of(ports, view, order)
     except InvalidSetting as error:
         warnings.append(f"it cannot be sent yet: {error}")
-        links = MailLinks(_EXAMPLE_URL, _EXAMPLE_URL)
+        links = example_links(order)
     cause: Facts = Cause(ports, context.workspace, checked_id(params.event)) if params.event else sample
     try:
         letter = write(ports, view, order, cause, links, is_tracked=False)
@@ -99,11 +101,11 @@ def _preview(templates: Templates, context: Context[Ports], params: MailPreviewP
         template=params.template, version=compiled.version, subject=letter.rendered.subject,
         sender=order.sender.address, recipient=letter.recipient.mailbox, html=letter.rendered.html,
         text=letter.rendered.text, message=letter.message.decode("utf-8", "replace"),
-        warnings=[*warnings, *_warnings(letter, links)],
+        warnings=[*warnings, *_warnings(letter)],
     )  # fmt: skip
 
 
-def _warnings(letter: Letter, links: MailLinks) -> Iterator[str]:
+def _warnings(letter: Letter) -> Iterator[str]:
     rendered = letter.rendered
     if len(rendered.subject) > SUBJECT_SHOWN:
         yield f"the subject has {len(rendered.subject)} characters; most programs show {SUBJECT_SHOWN} at most"
@@ -111,7 +113,7 @@ def _warnings(letter: Letter, links: MailLinks) -> Iterator[str]:
         yield f"the HTML part has {len(rendered.html.encode()):,} bytes; Gmail clips what is beyond {CLIPPED_BYTES:,}"
     if rendered.html and "<img" in rendered.html and "alt=" not in rendered.html:
         yield "its pictures have no `alt`, so that readers without pictures see nothing"
-    if not letter.order.transactional and links.unsubscribe not in rendered.text:
+    if not letter.order.transactional and not letter.order.compiled.reads & {UNSUBSCRIBE, PREFERENCES}:
         yield "nothing in it leads to `unsubscribe_url` or `preferences_url`; programs without a button need a link"
 
 
