@@ -123,4 +123,6 @@ class MailStage:
         """What came of effects, in order."""
         person = self.engine.reader.person("default", who)
         found = self.engine.reader.all_events(person)
-        return [(each.event.type, each.event.properties) for each in found if each.event.source == "threadline.dispatch"]
+        return [
+            (each.event.type, each.event.properties) for each in found if each.event.source == "threadline.dispatch"
+        ]

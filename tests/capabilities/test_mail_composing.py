@@ -29,7 +29,9 @@ READABLE = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), m
 BODIES = st.text(st.one_of(st.characters(exclude_categories=("Cs",)), st.sampled_from("\r\n=. \t")), max_size=300)
 
 
-def composed(subject: str = "Hello", name: str = "Shop", html: str = "", text: str = "Hi", to: str = "a@b.example") -> bytes:
+def composed(
+    subject: str = "Hello", name: str = "Shop", html: str = "", text: str = "Hi", to: str = "a@b.example"
+) -> bytes:
     recipient = address_of(to)
     assert recipient is not None
     parties = Parties(name, Address("hello@shop.example", False), recipient)
@@ -73,7 +75,9 @@ def test_what_is_composed_is_read_back(subject: str, name: str, html: str, text:
 def test_a_line_break_in_a_header_is_refused(break_: str) -> None:
     parties = Parties("", Address("hello@shop.example", False), Address("a@b.example", False))
     with pytest.raises(InvalidValue, match="line break"):
-        compose(parties, Rendered("s", "", "t"), f"{ID}@x", AT, [Header("Reply-To", f"a@b.example{break_}Bcc: c@d.example")])
+        compose(
+            parties, Rendered("s", "", "t"), f"{ID}@x", AT, [Header("Reply-To", f"a@b.example{break_}Bcc: c@d.example")]
+        )
 
 
 @pytest.mark.parametrize("subject", ["a\r\nBcc: evil@example.com", "a\nBcc: evil@example.com", "a\x85\u2028b"])
@@ -124,8 +128,10 @@ def private_key() -> rsa.RSAPrivateKey:
 
 def record_of_dns(name: bytes, timeout: float = 5) -> bytes:
     assert name == b"s1._domainkey.shop.example."
-    public = private_key().public_key().public_bytes(
-        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    public = (
+        private_key()
+        .public_key()
+        .public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     )
     import base64
 
@@ -137,7 +143,9 @@ def test_a_signature_covers_both_headers_of_unsubscribing(tmp_path: Path) -> Non
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )
     (tmp_path / "s1.pem").write_bytes(pem)
-    stage = MailStage(SHOP.replace("name: The Shop", "name: Die größte, dkim: {selector: s1, key_file: s1.pem}"), tmp_path)
+    stage = MailStage(
+        SHOP.replace("name: The Shop", "name: Die größte, dkim: {selector: s1, key_file: s1.pem}"), tmp_path
+    )
     stage.person("a" * 60, first_name="Ä" * 200)
     stage.send(who="a" * 60)
     message = stage.box.sent[0]["message"]

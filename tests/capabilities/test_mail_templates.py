@@ -86,8 +86,12 @@ def test_layouts_includes_and_parts_of_all_kinds(tmp_path: Path) -> None:
         "{% block body %}{% endblock %}{% include 'parts/foot.html' %}"
     )
     (tmp_path / "mails" / "parts").mkdir()
-    (tmp_path / "mails" / "parts" / "foot.html").write_text("<a href='{{ unsubscribe_url }}'>Bye {{ person.traits.name }}</a>")
-    (tmp_path / "mails" / "hello.html").write_text("{% extends 'layout.html' %}{% block body %}<b>{{ code }}</b>{% endblock %}")
+    (tmp_path / "mails" / "parts" / "foot.html").write_text(
+        "<a href='{{ unsubscribe_url }}'>Bye {{ person.traits.name }}</a>"
+    )
+    (tmp_path / "mails" / "hello.html").write_text(
+        "{% extends 'layout.html' %}{% block body %}<b>{{ code }}</b>{% endblock %}"
+    )
     (tmp_path / "mails" / "hello.txt").write_text("{{ code }} for {{ person.traits.name }}")
     yaml = f"""{SENDERS}    hello:
       subject: "{{{{ code }}}} & {{{{ person.traits.name }}}}"
@@ -128,7 +132,10 @@ def test_a_version_shows_an_old_mail_as_it_looked(tmp_path: Path) -> None:
     again.engine = engine
     shown = again.ask("mail_template", template="hello")
     assert [each.version for each in shown.versions] == [shown.version, old]
-    assert again.ask("mail_template", template="hello", version=old).sources == {"hello/subject": "Hi", "hello.html": "<p>old {{ code }}</p>"}
+    assert again.ask("mail_template", template="hello", version=old).sources == {
+        "hello/subject": "Hi",
+        "hello.html": "<p>old {{ code }}</p>",
+    }
     assert again.ask("mail_preview", template="hello", version=old).html == "<p>old x</p>"
     assert again.ask("mail_preview", template="hello").html == "<p>new x</p>"
     with pytest.raises(NotFound, match="never had the version"):

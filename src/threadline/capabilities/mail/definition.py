@@ -231,6 +231,8 @@ SEEN: Mapping[str, tuple[str, ...]] = {
     "confirm_url": (),
 }
 """What every template sees, with the members of each; none: any member or no member."""
+LINKS = ("unsubscribe_url", "preferences_url", "confirm_url")
+"""Those of them that are links of our own."""
 
 _STRUCTS = {"senders": (Sender, MAIL_SENDERS_MAX), "templates": (Template, MAIL_TEMPLATES_MAX)}
 
