@@ -77,6 +77,12 @@ CONDITION_TEXT_LENGTH_MAX = 1_000
 """A text to compare with, a path, a regular expression: characters."""
 SEGMENTS_MAX = 200
 
+# --- consent ----------------------------------------------------------------------------------
+TOPICS_MAX = 50
+"""Topics that people may subscribe to."""
+SUPPRESSIONS_PER_CALL_MAX = 1_000
+"""Addresses that one call may suppress."""
+
 # --- rules ------------------------------------------------------------------------------------
 RULES_MAX = 20_000
 """Rules of one workspace that are in force, those of the definitions included."""
