@@ -17,6 +17,7 @@ from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.maintenance.move import refuse_unfinished
+from threadline.engine.public_address import PublicAddress
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Operation
@@ -103,6 +104,7 @@ def reopen(engine: Engine, settings: Settings) -> Engine:
         made, settings, engine.store, engine.clock
     )  # a secret that is not there must be told before anything is written
     fresh = _engine_on(engine.store, made, settings, engine.clock, readonly=False)
+    fresh.public_address = engine.public_address
     fresh.recorder.recorded_until = engine.recorder.recorded_until
     engine.recorder.watchers.append(fresh.ranks.committed)
     fresh.simulations.take_over(engine.simulations)
@@ -113,6 +115,7 @@ def _engine_on(store: Store, made: Catalogue, chosen: Settings, clock: Clock, *,
     engine = Engine(store, made, clock)
     engine.rejected.readers.update(readers(made.rules.kinds))
     engine.log.forms.update(forms())
+    engine.public_address = PublicAddress(chosen.public_url)
     engine.credentials.cache_seconds = chosen.credential_cache_seconds
     shared_store = readonly or "://" in chosen.store
     if shared_store:

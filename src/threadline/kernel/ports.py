@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
 from threadline.kernel.identity import IdentityRules
+from threadline.kernel.job import Job
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState, UnknownEffect
 from threadline.kernel.person_view import PersonView
@@ -74,6 +75,10 @@ class PersonReader(Protocol):
 
     def by_thread(self, thread: str) -> Person | None:
         """The person a thread belongs to; None if there is none."""
+        ...
+
+    def by_ids(self, ids: Sequence[str]) -> dict[str, Person]:
+        """By id, the people of some ids, through merges, read together; who has gone is left out."""
         ...
 
     def person_of(self, recorded: Recorded) -> Person:
@@ -380,6 +385,44 @@ class Simulations(Protocol):
         ...
 
 
+class Jobs(Protocol):
+    """Durable work across people; see `threadline.kernel.job`."""
+
+    def create(
+        self, workspace: str, kind: str, id: str, params: dict[str, Any], *, by: str, due_at: int = 0,
+        writes: Sequence[Put | Delete | Check] = (),
+    ) -> Job:  # fmt: skip
+        """A job that begins at an instant (0: now), committed with further writes; one that exists alike is returned.
+
+        Raises `Conflict` for an id under which another job exists, or if a condition of ``writes`` does not hold.
+        """
+        ...
+
+    def find(self, workspace: str, id: str) -> Job | None:
+        """A job of a workspace; None if there is none."""
+        ...
+
+    def get(self, workspace: str, id: str) -> Job:
+        """A job of a workspace; raises `NotFound`."""
+        ...
+
+    def page(self, workspace: str, before: str = "", limit: int = 100) -> tuple[list[Job], str]:
+        """Jobs of a workspace, the newest first, and the cursor to go on behind; empty at the end."""
+        ...
+
+    def pause(self, workspace: str, id: str) -> Job:
+        """Stop a job after the page that it is at, until it is resumed. Raises `Conflict` for one that has ended."""
+        ...
+
+    def resume(self, workspace: str, id: str) -> Job:
+        """Go on with a job that was paused or has failed. Raises `Conflict` for one that was cancelled."""
+        ...
+
+    def cancel(self, workspace: str, id: str) -> Job:
+        """Stop a job for good after the page that it is at. Raises `Conflict` for one that is done."""
+        ...
+
+
 class Advanced(NamedTuple):
     """How far everybody was brought up to the definitions in force by one call."""
 
@@ -579,6 +622,42 @@ class Catalogue(Protocol):
         ...
 
 
+class Signed(NamedTuple):
+    """What a token says."""
+
+    workspace: str
+    values: tuple[str | int, ...] = ()
+
+
+class Signer(Protocol):
+    """Signs what a link must name and nobody may make up or read: a recipient and a topic, a mail, an address."""
+
+    def sign(self, purpose: str, workspace: str, *values: str | int) -> str:
+        """An opaque token for URLs, the same for equal values. It never expires."""
+        ...
+
+    def read(self, purpose: str, token: str) -> Signed | None:
+        """What was signed for this purpose; None for whatever this store has not signed."""
+        ...
+
+    def rotate(self) -> int:
+        """Sign with a new key from now on; tokens of earlier keys stay valid. Answers how many keys there are."""
+        ...
+
+
+class PublicAddress(Protocol):
+    """Where the world reaches this server."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether nobody has set `public_url`, so that links lead to this machine at best."""
+        ...
+
+    def url(self, path: str) -> str:
+        """The link to a path that begins with a slash. Raises `InvalidSetting` where the address is unknown."""
+        ...
+
+
 class WithReader(Protocol):
     """Has `PersonReader`."""
 
@@ -669,6 +748,15 @@ class WithSimulations(Protocol):
         ...
 
 
+class WithJobs(Protocol):
+    """Has `Jobs`."""
+
+    @property
+    def jobs(self) -> Jobs:
+        """See `Jobs`."""
+        ...
+
+
 class WithMaintenance(Protocol):
     """Has `Maintenance`."""
 
@@ -714,6 +802,24 @@ class WithStore(Protocol):
         ...
 
 
+class WithSigner(Protocol):
+    """Has `Signer`."""
+
+    @property
+    def signer(self) -> Signer:
+        """See `Signer`."""
+        ...
+
+
+class WithPublicAddress(Protocol):
+    """Has `PublicAddress`."""
+
+    @property
+    def public_address(self) -> PublicAddress:
+        """See `PublicAddress`."""
+        ...
+
+
 class Ports(
     WithReader,
     WithRows,
@@ -725,11 +831,14 @@ class Ports(
     WithDefinitionHistory,
     WithRanks,
     WithSimulations,
+    WithJobs,
     WithMaintenance,
     WithCredentials,
     WithShared,
     WithCatalogue,
     WithStore,
+    WithSigner,
+    WithPublicAddress,
     Protocol,
 ):
     """All of them: what the engine gives to every operation."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
+from threadline.kernel.job_kind import JobKind
 from threadline.kernel.operation import Inspection, Operation, Refresh
 from threadline.kernel.policy import Policy, Read
 from threadline.kernel.ports import Declarations
@@ -67,10 +68,12 @@ class Catalogue:
         self._failed = frozenset() if definitions is None else definitions.failed
         self.projections: tuple[Projection, ...] = _unique(v for v in found if isinstance(v, Projection))
         self.policies: tuple[Policy, ...] = _unique(v for v in found if isinstance(v, Policy))
+        self._policies = {policy.name: policy for policy in self.policies}
         self.operations: tuple[Operation, ...] = _unique(v for v in found if isinstance(v, Operation))
         self.sections: tuple[Section, ...] = _unique(v for v in found if isinstance(v, Section))
         self.inspections: tuple[Inspection, ...] = _unique(v for v in found if isinstance(v, Inspection))
         self.refreshes: tuple[Refresh, ...] = _unique(v for v in found if isinstance(v, Refresh))
+        self.job_kinds = {kind.name: kind for kind in _unique(v for v in found if isinstance(v, JobKind))}
         self.queues = {queue.name: queue for queue in _unique(v for v in found if isinstance(v, Queue))}
         self.senders: tuple[SenderFactory, ...] = _unique(v for v in found if isinstance(v, SenderFactory))
         self.preparations = {each.kind: each for each in _unique(v for v in found if isinstance(v, Preparation))}
@@ -185,7 +188,7 @@ class Catalogue:
 
     def policy(self, name: str) -> Policy | None:
         """The policy of this name."""
-        return next((p for p in self.policies if p.name == name), None)
+        return self._policies.get(name)
 
 
 def _handled(handles: frozenset[str] | None, event_type: str) -> bool:
@@ -206,6 +209,7 @@ Declared = TypeVar(
     Section,
     Inspection,
     Refresh,
+    JobKind,
     Queue,
     Requirement,
     SenderFactory,

@@ -72,6 +72,10 @@ class PersonReader:
         """The person a thread belongs to; None if there is none."""
         return self._lookup.by_thread(thread)
 
+    def by_threads(self, threads: Sequence[str]) -> dict[str, Person]:
+        """By thread, the people that some threads belong to, read together."""
+        return self._lookup.by_threads(threads)
+
     def person_of(self, recorded: Recorded) -> Person:
         """The person in whose thread an event is."""
         person = self.by_thread(recorded.thread)
@@ -82,6 +86,11 @@ class PersonReader:
     def by_id(self, id: str) -> Person | None:
         """The person of an id, through merges, with every state caught up with the definitions in force."""
         return self._lookup.by_id(id)
+
+    def by_ids(self, ids: Sequence[str]) -> dict[str, ports.Person]:
+        """By id, the people of some ids, through merges, read together, caught up with the definitions in force."""
+        found = self._lookup.by_ids(ids)
+        return {id: (self.by_id(person.id) or person) if person.stale else person for id, person in found.items()}
 
     def history(self, person: Person, known_at: int | None = None) -> StoredHistory:
         """The person's events in the store; with ``known_at`` those that were known by then."""
