@@ -56,6 +56,12 @@ def features(shop: Threadline | Client) -> None:
     shop.features.training_set(labels=[{"person": "ada", "at": "2026-03-01"}])
 
 
+def inbox(shop: Threadline | Client) -> None:
+    shop.inbox.clear()
+    shop.inbox.list(to="ada@example.com")
+    shop.inbox.show("ada")
+
+
 def interests(shop: Threadline | Client) -> None:
     shop.interests.attribution("ada")
     shop.interests.of("ada")

@@ -53,6 +53,12 @@ async def features(shop: AsyncClient) -> None:
     await shop.features.training_set(labels=[{"person": "ada", "at": "2026-03-01"}])
 
 
+async def inbox(shop: AsyncClient) -> None:
+    await shop.inbox.clear()
+    await shop.inbox.list(to="ada@example.com")
+    await shop.inbox.show("ada")
+
+
 async def interests(shop: AsyncClient) -> None:
     await shop.interests.attribution("ada")
     await shop.interests.of("ada")

@@ -18,6 +18,7 @@ from threadline.capabilities.features.operations import definitions as features_
 from threadline.capabilities.features.operations import top as features_operations_top
 from threadline.capabilities.features.operations import training_set as features_operations_training_set
 from threadline.capabilities.features.operations import vector as features_operations_vector
+from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
 from threadline.capabilities.keys import operations as keys_operations
 from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
@@ -198,6 +199,23 @@ FEATURES_TRAINING_SET: Call[features_operations_training_set.TrainingSet] = Call
         "known": "then",
     },
     repeatable=False,
+)
+INBOX_CLEAR: Call[inbox_operations.InboxClearResult] = Call(
+    "inbox_clear", "POST", "/v1/dev/inbox/clear", inbox_operations.InboxClearResult, {}, repeatable=False
+)
+INBOX_LIST: Call[inbox_operations.InboxListResult] = Call(
+    "inbox_list",
+    "GET",
+    "/v1/dev/inbox",
+    inbox_operations.InboxListResult,
+    {
+        "cursor": "",
+        "limit": 100,
+        "to": "",
+    },
+)
+INBOX_SHOW: Call[inbox_operations.InboxShowResult] = Call(
+    "inbox_show", "GET", "/v1/dev/inbox/{id}", inbox_operations.InboxShowResult, {}
 )
 INTERESTS_ATTRIBUTION: Call[interests_operations.AttributionResult] = Call(
     "interests_attribution", "GET", "/v1/people/{id}/attribution", interests_operations.AttributionResult, {}

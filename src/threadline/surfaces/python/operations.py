@@ -19,6 +19,7 @@ from threadline.capabilities.features.operations import definitions as features_
 from threadline.capabilities.features.operations import top as features_operations_top
 from threadline.capabilities.features.operations import training_set as features_operations_training_set
 from threadline.capabilities.features.operations import vector as features_operations_vector
+from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
 from threadline.capabilities.keys import operations as keys_operations
 from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
@@ -355,6 +356,48 @@ class Features:
             become known since, of the person of today.
         """
         return self._call(calls.FEATURES_TRAINING_SET, {"labels": labels, "names": names, "known": known})
+
+
+class Inbox:
+    """Mail as it was sent, where nothing leaves the machine: for development."""
+
+    def __init__(self, call: Caller) -> None:
+        self._call = call
+
+    def clear(
+        self,
+    ) -> inbox_operations.InboxClearResult:
+        """Remove all mail from the development inbox."""
+        return self._call(calls.INBOX_CLEAR, {})
+
+    def list(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        to: str = "",
+    ) -> inbox_operations.InboxListResult:
+        """List mail that was sent to the development inbox.
+
+        Which messages, and which page of them.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        to: Only to addresses that contain this.
+        """
+        return self._call(calls.INBOX_LIST, {"cursor": cursor, "limit": limit, "to": to})
+
+    def show(
+        self,
+        id: str,
+    ) -> inbox_operations.InboxShowResult:
+        """Show a mail of the development inbox: headers, HTML, text, links and the raw message.
+
+        Which message.
+
+        id: A message's id, as `inbox_list` gives it.
+        """
+        return self._call(calls.INBOX_SHOW, {"id": id})
 
 
 class Interests:
@@ -1724,6 +1767,7 @@ class Operations:
         self.definitions = Definitions(self.call)
         self.events = Events(self.call)
         self.features = Features(self.call)
+        self.inbox = Inbox(self.call)
         self.interests = Interests(self.call)
         self.keys = Keys(self.call)
         self.leaderboards = Leaderboards(self.call)
