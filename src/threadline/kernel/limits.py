@@ -108,6 +108,22 @@ WEBHOOKS_AT_ONCE_MAX = 32
 """Calls that one destination gets at the same time."""
 WEBHOOK_URL_LENGTH_MAX = 2_000
 
+# --- mail -----------------------------------------------------------------------------------
+MAIL_SENDERS_MAX = 50
+MAIL_TEMPLATES_MAX = 500
+MAIL_VARIABLES_MAX = 100
+"""Variables of one template."""
+MAIL_TEMPLATE_BYTES_MAX = 300_000
+"""One template with all that it includes; a version of it is one item of the store."""
+MAIL_PART_BYTES_MAX = 1_000_000
+"""One part of a mail as it is sent, before it is encoded."""
+MAIL_CAPS_MAX = 10
+MAIL_CAP_MAX = 50
+"""Mails that a frequency cap may allow."""
+MAIL_WARM_UP_DAYS_MAX = 90
+MAIL_LEDGER_MAX = 100
+"""Mails of one person that the ledger keeps with their status, the newest; all of them stay in the log."""
+
 # --- memory ---------------------------------------------------------------------------------
 FACT_KEY_LENGTH_MAX = 128
 """Characters of a fact's key."""

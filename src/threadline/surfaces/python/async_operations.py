@@ -26,6 +26,10 @@ from threadline.capabilities.leaderboards.operations import board_query as leade
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
 from threadline.capabilities.leaderboards.operations import refresh as leaderboards_operations_refresh
 from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
+from threadline.capabilities.mail.operations import history as mail_operations_history
+from threadline.capabilities.mail.operations import preview as mail_operations_preview
+from threadline.capabilities.mail.operations import send as mail_operations_send
+from threadline.capabilities.mail.operations import templates as mail_operations_templates
 from threadline.capabilities.memory.operations import corrections as memory_operations_corrections
 from threadline.capabilities.memory.operations import derivations as memory_operations_derivations
 from threadline.capabilities.memory.operations import facts as memory_operations_facts
@@ -596,6 +600,127 @@ class Leaderboards:
         return await self._call(
             calls.LEADERBOARDS_TOP, {"name": name, "period": period, "at": at, "scope": scope, "limit": limit}
         )
+
+
+class Mail:
+    """Mail to people: templates, previews, what was sent and what became of it."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def history(
+        self,
+        id: str,
+        *,
+        as_of: Moment | None = None,
+        limit: int = 100,
+    ) -> mail_operations_history.MailHistoryResult:
+        """List the mails of a person, and what became of each.
+
+        Whose mail, and at which instant.
+
+        as_of: The instant to read at, with who was meant and what was known then; without it now.
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        """
+        return await self._call(calls.MAIL_HISTORY, {"as_of": as_of, "id": id, "limit": limit})
+
+    async def preview(
+        self,
+        template: str,
+        *,
+        person: str = "",
+        variables: Mapping[str, Any] | None = None,
+        event: str = "",
+        version: str = "",
+    ) -> mail_operations_preview.MailPreviewResult:
+        """Fill in a mail template for a person, and send nothing.
+
+        Which template, and for whom.
+
+        template: A template's name.
+        person: For whom; without it for somebody made up of what it asks for.
+        variables: The examples and defaults of those that are absent count.
+        event: The id of the event that it sees.
+        version: A version of it, as the ledger has it; without it the one in force.
+        """
+        return await self._call(
+            calls.MAIL_PREVIEW,
+            {"template": template, "person": person, "variables": variables, "event": event, "version": version},
+        )
+
+    async def send(
+        self,
+        id: str,
+        *,
+        template: str,
+        variables: Mapping[str, Any] | None = None,
+        sender: str = "",
+        topic: str = "",
+        event: str = "",
+        request: str = "",
+    ) -> mail_operations_send.MailSendResult:
+        """Send one mail to a person.
+
+        To whom, which template, and what it says besides.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        template: A template's name.
+        variables: The template's variables by name.
+        sender: A declared sender other than the template's.
+        topic: A topic other than the template's.
+        event: The id of the event that the template sees.
+        request: Names this call, so that repeating it changes nothing. Without it every call counts as new.
+        """
+        return await self._call(
+            calls.MAIL_SEND,
+            {
+                "id": id,
+                "template": template,
+                "variables": variables,
+                "sender": sender,
+                "topic": topic,
+                "event": event,
+                "request": request,
+            },
+        )
+
+    async def sent(
+        self,
+        id: str,
+        template: str,
+        *,
+        as_of: Moment | None = None,
+    ) -> mail_operations_history.MailSentResult:
+        """Say whether a template was sent to a person, and when.
+
+        To whom, and which template.
+
+        as_of: The instant to read at, with who was meant and what was known then; without it now.
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        template: A template's name.
+        """
+        return await self._call(calls.MAIL_SENT, {"as_of": as_of, "id": id, "template": template})
+
+    async def template(
+        self,
+        template: str,
+        *,
+        version: str = "",
+    ) -> mail_operations_templates.MailTemplateResult:
+        """Show how a mail template is written, now or in an earlier version.
+
+        Which template, and in which version.
+
+        template: A template's name.
+        version: A version of it, as the ledger has it; without it the one in force.
+        """
+        return await self._call(calls.MAIL_TEMPLATE, {"template": template, "version": version})
+
+    async def templates(
+        self,
+    ) -> mail_operations_templates.MailTemplatesResult:
+        """List the mail templates in force."""
+        return await self._call(calls.MAIL_TEMPLATES, {})
 
 
 class Memory:
@@ -1773,6 +1898,7 @@ class Operations:
         self.interests = Interests(self.call)
         self.keys = Keys(self.call)
         self.leaderboards = Leaderboards(self.call)
+        self.mail = Mail(self.call)
         self.memory = Memory(self.call)
         self.messages = Messages(self.call)
         self.people = People(self.call)

@@ -25,6 +25,10 @@ from threadline.capabilities.leaderboards.operations import board_query as leade
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
 from threadline.capabilities.leaderboards.operations import refresh as leaderboards_operations_refresh
 from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
+from threadline.capabilities.mail.operations import history as mail_operations_history
+from threadline.capabilities.mail.operations import preview as mail_operations_preview
+from threadline.capabilities.mail.operations import send as mail_operations_send
+from threadline.capabilities.mail.operations import templates as mail_operations_templates
 from threadline.capabilities.memory.operations import corrections as memory_operations_corrections
 from threadline.capabilities.memory.operations import derivations as memory_operations_derivations
 from threadline.capabilities.memory.operations import facts as memory_operations_facts
@@ -298,6 +302,63 @@ LEADERBOARDS_TOP: Call[leaderboards_operations_board_query.Leaderboard] = Call(
         "scope": "",
         "limit": 10,
     },
+)
+MAIL_HISTORY: Call[mail_operations_history.MailHistoryResult] = Call(
+    "mail_history",
+    "GET",
+    "/v1/people/{id}/mail",
+    mail_operations_history.MailHistoryResult,
+    {
+        "as_of": None,
+        "limit": 100,
+    },
+)
+MAIL_PREVIEW: Call[mail_operations_preview.MailPreviewResult] = Call(
+    "mail_preview",
+    "POST",
+    "/v1/mail/templates/{template}/preview",
+    mail_operations_preview.MailPreviewResult,
+    {
+        "person": "",
+        "variables": None,
+        "event": "",
+        "version": "",
+    },
+    repeatable=False,
+)
+MAIL_SEND: Call[mail_operations_send.MailSendResult] = Call(
+    "mail_send",
+    "POST",
+    "/v1/people/{id}/mail",
+    mail_operations_send.MailSendResult,
+    {
+        "variables": None,
+        "sender": "",
+        "topic": "",
+        "event": "",
+        "request": "",
+    },
+)
+MAIL_SENT: Call[mail_operations_history.MailSentResult] = Call(
+    "mail_sent",
+    "GET",
+    "/v1/people/{id}/mail/{template}",
+    mail_operations_history.MailSentResult,
+    {
+        "as_of": None,
+    },
+)
+MAIL_TEMPLATE: Call[mail_operations_templates.MailTemplateResult] = Call(
+    "mail_template",
+    "GET",
+    "/v1/mail/templates/{template}",
+    mail_operations_templates.MailTemplateResult,
+    {
+        "version": "",
+    },
+)
+MAIL_TEMPLATES: Call[mail_operations_templates.MailTemplatesResult] = Call(
+    "mail_templates", "GET", "/v1/mail/templates", mail_operations_templates.MailTemplatesResult, {}
 )
 MEMORY_DEFINITIONS: Call[memory_operations_derivations.DerivationsResult] = Call(
     "memory_definitions", "GET", "/v1/memory", memory_operations_derivations.DerivationsResult, {}
