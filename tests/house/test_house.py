@@ -275,7 +275,8 @@ def test_locks_agree_with_each_other() -> None:
 def test_locks_hold_what_the_project_asks_for() -> None:
     extras = CONFIG["project"]["optional-dependencies"]
     asked = {
-        "run": CONFIG["project"]["dependencies"] + CONFIG["build-system"]["requires"],
+        "build": CONFIG["dependency-groups"]["build"],
+        "run": CONFIG["project"]["dependencies"] + CONFIG["build-system"]["requires"] + extras["mail"],
         "test": extras["parquet"] + extras["test"] + extras["dev"],
         "bench": extras["bench"],
         "docs": extras["docs"],

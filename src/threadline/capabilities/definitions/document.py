@@ -105,7 +105,7 @@ class Document:
         if not isinstance(node, yaml.ScalarNode):
             return node
         try:
-            value = yaml.SafeLoader("").construct_object(node)
+            value = yaml.constructor.SafeConstructor().construct_object(node)
         except (yaml.YAMLError, ValueError):
             return node.value
         # Dates have no place in definitions; one that is not in quotes is meant as its text.

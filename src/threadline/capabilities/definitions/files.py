@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from threadline.capabilities.definitions.plain import Plain
 from threadline.capabilities.definitions.problem import Problem, problem_of
 from threadline.kernel.errors import InvalidDefinition
 
+_SHIPPED = "shipped.yaml"
 MISTAKES_MAX = 1_000
 """Told in one message."""
 
@@ -50,10 +52,12 @@ class Definitions:
         self._texts = tuple(texts)
         for name, text in self._texts:
             document = Document(name)
-            self._documents.append(document)
-            root = document.compose(text)
-            if root is not None:
-                self._sections.append((document, document.mapping(root, "a file of definitions")))
+            self._add(document, document.compose(text))
+
+    def _add(self, document: Document, root: yaml.Node | None) -> None:
+        self._documents.append(document)
+        if root is not None:
+            self._sections.append((document, document.mapping(root, "a file of definitions")))
 
     @classmethod
     def load(cls, paths: Iterable[str | Path] = ()) -> Definitions:
@@ -75,8 +79,9 @@ class Definitions:
     @classmethod
     def shipped(cls, package: str) -> Definitions:
         """The definitions that ship with a capability, in the file ``shipped.yaml`` of its package."""
-        text = resources.files(package).joinpath("shipped.yaml").read_text(encoding="utf-8")
-        return cls([("shipped.yaml", text)])
+        found = cls()
+        found._add(Document(_SHIPPED), _shipped(package))
+        return found
 
     def with_candidate(self, name: str, text: str, aside: Collection[str] = ()) -> Definitions:
         """The same with a candidate: each section that it holds stands in the place of all there is of that section.
@@ -138,6 +143,13 @@ class Definitions:
         for document, sections in self._sections:
             document.known(sections, self._known, "top level")
         self.refuse()
+
+
+@cache
+def _shipped(package: str) -> yaml.Node | None:
+    """Read once in a process: it would be most of the time that opening a store takes. Nobody changes a node."""
+    text = resources.files(package).joinpath(_SHIPPED).read_text(encoding="utf-8")
+    return Document(_SHIPPED).compose(text)
 
 
 def _digest(value: object) -> str:
