@@ -141,6 +141,18 @@ STREAK_MILESTONES_MAX = 50
 AMNESTY_DAYS_MAX = 366
 """Days of one amnesty."""
 
+# --- alerts -----------------------------------------------------------------------------------
+ALERTS_MAX = 200
+"""Alerts of one workspace that are in force or lie ahead: whoever reads is put to the conditions of all of them."""
+ALERT_VERSIONS_MAX = 1_000_000
+ALERT_TITLE_LENGTH_MAX = 200
+ALERT_BODY_LENGTH_MAX = 4_000
+ALERT_LINK_LENGTH_MAX = 2_000
+ALERT_AUDIENCE_NAMES_MAX = 100
+"""Tags, or segments, of one alert."""
+ALERT_DISMISSALS_MAX = 500
+"""Dismissed alerts that are remembered of one person, those with the smallest ids."""
+
 # --- reading --------------------------------------------------------------------------------
 EVENTS_PAGE_MAX = 1_000
 TRAINING_ROWS_MAX = 1_000_000

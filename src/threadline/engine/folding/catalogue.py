@@ -12,7 +12,7 @@ from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
 from threadline.kernel.operation import Inspection, Operation, Refresh
-from threadline.kernel.policy import Policy, Read
+from threadline.kernel.policy import Policy, Read, Shared
 from threadline.kernel.ports import Declarations
 from threadline.kernel.projection import Fold, Projection, Row, State
 from threadline.kernel.public_route import PublicRoute
@@ -73,6 +73,10 @@ class Catalogue:
         self.queues = {queue.name: queue for queue in _unique(v for v in found if isinstance(v, Queue))}
         self.senders: tuple[SenderFactory, ...] = _unique(v for v in found if isinstance(v, SenderFactory))
         self.public_routes: tuple[PublicRoute, ...] = _unique(v for v in found if isinstance(v, PublicRoute))
+        self.shared: tuple[Shared, ...] = _unique(
+            [*(v for v in found if isinstance(v, Shared)), *(p.shared for p in self.policies if p.shared is not None)]
+        )
+        """Those of policies, and those that only operations read."""
         self.requirements = {each.name: each for each in _unique(v for v in found if isinstance(v, Requirement))}
         """By event type."""
         self.layout = " ".join(f"{p.name}={p.version}:{p.fingerprint}" for p in self.projections)
@@ -207,6 +211,7 @@ Declared = TypeVar(
     Requirement,
     SenderFactory,
     PublicRoute,
+    Shared,
 )
 
 
