@@ -17,6 +17,7 @@ from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.maintenance.move import refuse_unfinished
+from threadline.engine.public_address import PublicAddress
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Operation
@@ -99,8 +100,11 @@ def reopen(engine: Engine, settings: Settings) -> Engine:
     The other may still record what it was asked for before. Raises `InvalidDefinition` before anything has changed.
     """
     made = _catalogue(settings)
-    _senders(made, settings, engine.clock)  # a secret that is not there must be told before anything is written
+    _senders(
+        made, settings, engine.store, engine.clock
+    )  # a secret that is not there must be told before anything is written
     fresh = _engine_on(engine.store, made, settings, engine.clock, readonly=False)
+    fresh.public_address = engine.public_address
     fresh.recorder.recorded_until = engine.recorder.recorded_until
     engine.recorder.watchers.append(fresh.ranks.committed)
     fresh.simulations.take_over(engine.simulations)
@@ -111,6 +115,7 @@ def _engine_on(store: Store, made: Catalogue, chosen: Settings, clock: Clock, *,
     engine = Engine(store, made, clock)
     engine.rejected.readers.update(readers(made.rules.kinds))
     engine.log.forms.update(forms())
+    engine.public_address = PublicAddress(chosen.public_url)
     engine.credentials.cache_seconds = chosen.credential_cache_seconds
     shared_store = readonly or "://" in chosen.store
     if shared_store:
@@ -163,14 +168,14 @@ def composition() -> Composition:
 
 def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
     """What makes timers fire and effects leave. Raises `InvalidSetting` for a secret that is not there."""
-    senders = _senders(engine.catalogue, settings, engine.clock)
+    senders = _senders(engine.catalogue, settings, engine.store, engine.clock)
     # Two containers may share a host name and a process id, and neither may take the other's leases for its own.
     owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
     return Dispatcher(engine, senders, owner)
 
 
-def _senders(made: Catalogue, settings: Settings, clock: Clock) -> dict[str, Sender]:
-    ports = SenderPorts(settings, made.queues, clock, from_environment)
+def _senders(made: Catalogue, settings: Settings, store: Store, clock: Clock) -> dict[str, Sender]:
+    ports = SenderPorts(settings, made.queues, clock, from_environment, store)
     return {factory.name: factory.make(ports) for factory in made.senders}
 
 

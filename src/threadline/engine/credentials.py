@@ -1,4 +1,4 @@
-"""Write keys and API tokens: made, looked up by their hash, listed and revoked; the one place of chance."""
+"""Write keys and API tokens: made, looked up by their hash, listed and revoked."""
 
 from __future__ import annotations
 

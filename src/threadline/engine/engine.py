@@ -8,15 +8,19 @@ from threadline.engine.credentials import Credentials
 from threadline.engine.definition_history import DefinitionHistory, remember
 from threadline.engine.delivery.administration import Delivery
 from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.jobs.jobs import Jobs
 from threadline.engine.maintenance import indexes
 from threadline.engine.maintenance.applying import put_applied
 from threadline.engine.maintenance.definition_changes import Maintenance
+from threadline.engine.public_address import PublicAddress
 from threadline.engine.reading.event_log import EventLog
+from threadline.engine.reading.index_rows import IndexRows
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.reading.ranks import Ranks
 from threadline.engine.recording.merging import IdentityAdministration
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.recording.rejected_decisions import RejectedLog
+from threadline.engine.signer import Signer
 from threadline.engine.simulation.jobs import Simulations
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock
@@ -35,17 +39,21 @@ class Engine:
         self.recorder = Recorder(store, catalogue, clock)
         self.shared = self.recorder.shared
         self.reader = PersonReader(store, catalogue, self.recorder.recent)
+        self.rows = IndexRows(store)
         self.ranks = Ranks(store, clock, self.recorder.committing)
         self.recorder.watchers.append(self.ranks.committed)
         remember(store, catalogue, clock)  # first: it refuses versions that have changed
         indexes.prepare(store, catalogue, put_applied(catalogue))
         self.credentials = Credentials(store, clock)
+        self.signer = Signer(store)
+        self.public_address = PublicAddress("")
         self.log = EventLog(store, self.credentials)
         self.rejected = RejectedLog(self.recorder)
         self.identity = IdentityAdministration(self.recorder, self.reader)
         self.delivery = Delivery(self.recorder, self.reader)
         self.definition_history = DefinitionHistory(store)
         self.simulations = Simulations(store, catalogue)
+        self.jobs = Jobs(store, catalogue.job_kinds, clock)
         self.maintenance = Maintenance(self.recorder, self.ranks, self)
 
     def now(self) -> int:

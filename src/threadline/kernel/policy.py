@@ -8,7 +8,9 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from threadline.kernel.effect import Effect as Effect  # noqa: PLC0414 — wishes are imported from one place
 from threadline.kernel.event import Recorded
+from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.person_view import PersonView
 
 
@@ -22,19 +24,6 @@ class Emit(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     occurred_at: int
     properties: dict[str, Any] = {}
-
-
-class Effect(msgspec.Struct, frozen=True, kw_only=True):
-    """Wish: something outside (send, call). It goes through the outbox and comes back as an event."""
-
-    kind: str
-    """The sender's kind, e.g. ``console``, ``webhook``."""
-    key: str
-    due_at: int = 0
-    """Not before this instant, microseconds; 0 for at once."""
-    data: dict[str, Any] = {}
-    queue: str = ""
-    """The `Queue` in which it waits; in the common one without a name, or with one that nobody has declared."""
 
 
 class Timer(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,6 +198,10 @@ class Policy:
     person's first. Called for nearly every event, so it must cost next to nothing."""
     shared: Shared | None = None
     """What it reads besides the person; `PolicyView.shared` gives it by its name."""
+    withdrawn: Callable[[PendingEffect, PersonView], str] | None = None
+    """Asked about each of its effects right before it is prepared and sent, with its person as of now: why it is not to
+    be sent any more, such as "the journey was left"; empty: it is. Its event is then `EFFECT_WITHDRAWN`. Pure; if it
+    raises, the effect is retried later."""
 
     @property
     def names_types(self) -> bool:

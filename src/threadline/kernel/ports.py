@@ -11,8 +11,9 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
 from threadline.kernel.identity import IdentityRules
+from threadline.kernel.job import Job
 from threadline.kernel.limits import EVENTS_PAGE_MAX
-from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState
+from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState, UnknownEffect
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Policy, PolicyView, Read
 from threadline.kernel.projection import Projection, Row, State
@@ -20,6 +21,7 @@ from threadline.kernel.ranking import Board, Counted, Place
 from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.section import Section
+from threadline.kernel.sender import Outcome
 from threadline.kernel.simulation import Ending, Pages, RecordedDecision, SimulationJob, Tally, VariantSpec
 from threadline.kernel.store import Check, Delete, FeedEntry, LogEntry, Put, Refusal, Store
 from threadline.kernel.time import Clock
@@ -75,6 +77,10 @@ class PersonReader(Protocol):
         """The person a thread belongs to; None if there is none."""
         ...
 
+    def by_ids(self, ids: Sequence[str]) -> dict[str, Person]:
+        """By id, the people of some ids, through merges, read together; who has gone is left out."""
+        ...
+
     def person_of(self, recorded: Recorded) -> Person:
         """The person in whose thread an event is."""
         ...
@@ -125,6 +131,21 @@ class PersonReader(Protocol):
         after: Cursor | None = None, reverse: bool = False, size: int = EVENTS_PAGE_MAX,
     ) -> Iterator[Recorded]:  # fmt: skip
         """The same to the end, in pages of ``size``."""
+        ...
+
+
+class IndexRows(Protocol):
+    """Reads the rows that projections ask for: see `threadline.kernel.projection.Index`."""
+
+    def read(
+        self, table: str, partition: str, start: str = "", stop: str | None = None, limit: int = 1_000,
+        *, reverse: bool = False,
+    ) -> list[Row]:  # fmt: skip
+        """Rows of a partition with start <= sort < stop, by sort, at most ``limit``; go on after the last sort."""
+        ...
+
+    def has(self, table: str, partition: str, sorts: Sequence[str]) -> frozenset[str]:
+        """Which of these sorts have a row in a partition: one read."""
         ...
 
 
@@ -273,6 +294,18 @@ class Delivery(Protocol):
         """Make dead letters due again; returns how many are."""
         ...
 
+    def unknown(self, workspace: str, after: str = "", limit: int = 100) -> list[UnknownEffect]:
+        """A page of the effects that were claimed and of which nobody knows whether they happened."""
+        ...
+
+    def resolve(self, workspace: str, effect: str, outcome: Outcome | None, by: str) -> bool:
+        """Settle an unknown effect, by its id, as if its sender had returned this outcome; whether it was unknown.
+
+        None: it happened, and what its preparation has noted for that is recorded. With ``retry_after_seconds`` it is
+        sent again, in 0 seconds or more; with ``parked`` it becomes a dead letter.
+        """
+        ...
+
     def queues(self) -> list[QueueState]:
         """The declared queues, with the state of each and what waits in it."""
         ...
@@ -349,6 +382,44 @@ class Simulations(Protocol):
 
     def resume(self, workspace: str, id: str) -> SimulationJob:
         """Go on with one that was cancelled. Raises `Conflict` for one that has ended otherwise."""
+        ...
+
+
+class Jobs(Protocol):
+    """Durable work across people; see `threadline.kernel.job`."""
+
+    def create(
+        self, workspace: str, kind: str, id: str, params: dict[str, Any], *, by: str, due_at: int = 0,
+        writes: Sequence[Put | Delete | Check] = (),
+    ) -> Job:  # fmt: skip
+        """A job that begins at an instant (0: now), committed with further writes; one that exists alike is returned.
+
+        Raises `Conflict` for an id under which another job exists, or if a condition of ``writes`` does not hold.
+        """
+        ...
+
+    def find(self, workspace: str, id: str) -> Job | None:
+        """A job of a workspace; None if there is none."""
+        ...
+
+    def get(self, workspace: str, id: str) -> Job:
+        """A job of a workspace; raises `NotFound`."""
+        ...
+
+    def page(self, workspace: str, before: str = "", limit: int = 100) -> tuple[list[Job], str]:
+        """Jobs of a workspace, the newest first, and the cursor to go on behind; empty at the end."""
+        ...
+
+    def pause(self, workspace: str, id: str) -> Job:
+        """Stop a job after the page that it is at, until it is resumed. Raises `Conflict` for one that has ended."""
+        ...
+
+    def resume(self, workspace: str, id: str) -> Job:
+        """Go on with a job that was paused or has failed. Raises `Conflict` for one that was cancelled."""
+        ...
+
+    def cancel(self, workspace: str, id: str) -> Job:
+        """Stop a job for good after the page that it is at. Raises `Conflict` for one that is done."""
         ...
 
 
@@ -546,12 +617,57 @@ class Catalogue(Protocol):
         ...
 
 
+class Signed(NamedTuple):
+    """What a token says."""
+
+    workspace: str
+    values: tuple[str | int, ...] = ()
+
+
+class Signer(Protocol):
+    """Signs what a link must name and nobody may make up or read: a recipient and a topic, a mail, an address."""
+
+    def sign(self, purpose: str, workspace: str, *values: str | int) -> str:
+        """An opaque token for URLs, the same for equal values. It never expires."""
+        ...
+
+    def read(self, purpose: str, token: str) -> Signed | None:
+        """What was signed for this purpose; None for whatever this store has not signed."""
+        ...
+
+    def rotate(self) -> int:
+        """Sign with a new key from now on; tokens of earlier keys stay valid. Answers how many keys there are."""
+        ...
+
+
+class PublicAddress(Protocol):
+    """Where the world reaches this server."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether nobody has set `public_url`, so that links lead to this machine at best."""
+        ...
+
+    def url(self, path: str) -> str:
+        """The link to a path that begins with a slash. Raises `InvalidSetting` where the address is unknown."""
+        ...
+
+
 class WithReader(Protocol):
     """Has `PersonReader`."""
 
     @property
     def reader(self) -> PersonReader:
         """See `PersonReader`."""
+        ...
+
+
+class WithRows(Protocol):
+    """Has `IndexRows`."""
+
+    @property
+    def rows(self) -> IndexRows:
+        """See `IndexRows`."""
         ...
 
 
@@ -627,6 +743,15 @@ class WithSimulations(Protocol):
         ...
 
 
+class WithJobs(Protocol):
+    """Has `Jobs`."""
+
+    @property
+    def jobs(self) -> Jobs:
+        """See `Jobs`."""
+        ...
+
+
 class WithMaintenance(Protocol):
     """Has `Maintenance`."""
 
@@ -672,8 +797,27 @@ class WithStore(Protocol):
         ...
 
 
+class WithSigner(Protocol):
+    """Has `Signer`."""
+
+    @property
+    def signer(self) -> Signer:
+        """See `Signer`."""
+        ...
+
+
+class WithPublicAddress(Protocol):
+    """Has `PublicAddress`."""
+
+    @property
+    def public_address(self) -> PublicAddress:
+        """See `PublicAddress`."""
+        ...
+
+
 class Ports(
     WithReader,
+    WithRows,
     WithLog,
     WithRecorder,
     WithRejected,
@@ -682,11 +826,14 @@ class Ports(
     WithDefinitionHistory,
     WithRanks,
     WithSimulations,
+    WithJobs,
     WithMaintenance,
     WithCredentials,
     WithShared,
     WithCatalogue,
     WithStore,
+    WithSigner,
+    WithPublicAddress,
     Protocol,
 ):
     """All of them: what the engine gives to every operation."""

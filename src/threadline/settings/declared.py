@@ -63,6 +63,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     port: Annotated[
         int, _about("port", "Where the server listens; 0 takes a free port and prints it.", ge=0, le=65_535)
     ] = 8787
+    public_url: Annotated[
+        str,
+        _about(
+            "URL",
+            "Where the world reaches this server, such as https://mail.example.com: links in mails begin with it. "
+            "Empty: the server's own address if only this machine reaches it, else none.",
+        ),
+    ] = ""
     forwarded_allow_ips: Annotated[
         str,
         _about("list", "Proxies whose X-Forwarded-For is believed when a rate limit counts by address; `*` is all."),

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from types import NoneType, UnionType
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 
@@ -548,20 +549,24 @@ class Named(Generic[T]):
 
     def read(self, definitions: Definitions) -> Declarations[T]:
         """What ships and what these definitions declare, by name. Problems are noted, not raised."""
-        shipped = Declarations[T]()
-        if self.ships:
-            ours = Definitions.shipped(self.ships)
-            self._read(ours, shipped, frozenset())
-            ours.refuse()
-            definitions.known_types.update(named.type for named in ours.named_types)
-        declared = Declarations(dict(shipped.values))
-        self._read(definitions, declared, frozenset(shipped.values))
+        shipped, types = self._shipped if self.ships else ({}, frozenset())
+        definitions.known_types.update(types)
+        declared = Declarations(dict(shipped))
+        self._read(definitions, declared, frozenset(shipped))
         if self.most is not None and len(declared.values) > self.most:
             definitions.problems.append(
                 f"{len(declared.values):,} {self.what}s are declared, at most {self.most:,} are allowed; remove some"
             )
         declared.values = {name: declared.values[name] for name in sorted(declared.values)}
         return declared
+
+    @cached_property
+    def _shipped(self) -> tuple[dict[str, T], frozenset[str]]:
+        """What ships, and the types of events that it names. Read once in a process: every opened store needs it."""
+        ours, shipped = Definitions.shipped(self.ships), Declarations[T]()
+        self._read(ours, shipped, frozenset())
+        ours.refuse()
+        return shipped.values, frozenset(named.type for named in ours.named_types)
 
     def _read(self, definitions: Definitions, declared: Declarations[T], shipped: frozenset[str]) -> None:
         for document, _, node in definitions.section(self.section):

@@ -1,4 +1,4 @@
-"""What delivery needs of the engine, and no more."""
+"""What delivery needs of the engine: some of its own parts, and the ports that kinds of jobs are given."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Protocol
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
+from threadline.kernel.ports import Ports
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock
 
 
-class EngineAccess(Protocol):
-    """The parts of the engine with which effects and timers are carried out."""
+class EngineAccess(Ports, Protocol):
+    """The parts of the engine with which effects, timers and jobs are carried out."""
 
     @property
     def store(self) -> Store:

@@ -1,4 +1,4 @@
-"""Dispatch: what is due happens once. Timers become events; outbox items go to senders and their outcome comes back."""
+"""Dispatch: what is due happens once. Timers become events, effects go to senders, jobs are done page by page."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from threadline.engine.delivery.access import EngineAccess
 from threadline.engine.delivery.backoff import Backoff
 from threadline.engine.delivery.circuit import queues_to_work
 from threadline.engine.delivery.destination import DestinationWorker
+from threadline.engine.delivery.job_worker import JobWorker
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.delivery.outbox import Outbox
 from threadline.engine.delivery.outcomes import identifier_of, internal, settle
@@ -47,28 +48,32 @@ class Dispatcher:
         self._leases = self._new_leases()
         self._outbox = Outbox(engine, senders, _OTHERS)
         self._queues: list[DestinationWorker] | None = None
+        self._jobs = JobWorker(engine, self._new_leases())
         self._backoff = Backoff(engine.store, engine.clock)
         first = crc32(owner.encode()) % SHARDS
         # Each begins at another shard, so that processes that start together do not compete for the same leases.
         self._shards = [(first + number) % SHARDS for number in range(SHARDS)]
 
     def run_once(self) -> int:
-        """Carry out what is due now, at most a page per shard and queue; returns how many items were settled."""
-        return self._work_shards() + sum(queue.send_due(_NEVER) for queue in self._all_queues())
+        """Carry out what is due now, at most a page per shard, queue and job; returns how many items and pages are."""
+        settled = self._work_shards() + sum(queue.send_due(_NEVER) for queue in self._all_queues())
+        return settled + self._jobs.work_due()
 
     def run(self, stopping: threading.Event, *, idle_seconds: float = 1.0) -> None:
         """Work until ``stopping`` is set; between rounds with nothing due it sleeps ``idle_seconds``.
 
-        Queues are worked in threads of their own. In the end it gives its leases back, so that others need not wait for
+        Queues and jobs are worked in threads of their own. In the end it gives its leases back, so that others need not wait for
         them to run out.
         """
         while not stopping.is_set():
             for queue in self._all_queues():
                 queue.start(stopping)
+            self._jobs.start(stopping)
             if self._work_shards() == 0:
                 stopping.wait(idle_seconds)
         for queue in self._all_queues():
             queue.finish()
+        self._jobs.finish()
         self._leases.let_go()
 
     def _work_shards(self) -> int:

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
+from threadline.kernel.job_kind import JobKind
 from threadline.kernel.operation import Inspection, Operation, Refresh
 from threadline.kernel.policy import Policy, Read, Shared
 from threadline.kernel.ports import Declarations
+from threadline.kernel.preparation import Preparation
 from threadline.kernel.projection import Fold, Projection, Row, State
 from threadline.kernel.public_route import PublicRoute
 from threadline.kernel.requirement import Requirement
@@ -70,8 +72,11 @@ class Catalogue:
         self.sections: tuple[Section, ...] = _unique(v for v in found if isinstance(v, Section))
         self.inspections: tuple[Inspection, ...] = _unique(v for v in found if isinstance(v, Inspection))
         self.refreshes: tuple[Refresh, ...] = _unique(v for v in found if isinstance(v, Refresh))
+        self.job_kinds = {kind.name: kind for kind in _unique(v for v in found if isinstance(v, JobKind))}
         self.queues = {queue.name: queue for queue in _unique(v for v in found if isinstance(v, Queue))}
         self.senders: tuple[SenderFactory, ...] = _unique(v for v in found if isinstance(v, SenderFactory))
+        self.preparations = {each.kind: each for each in _unique(v for v in found if isinstance(v, Preparation))}
+        """By the kind of effects."""
         self.public_routes: tuple[PublicRoute, ...] = _unique(v for v in found if isinstance(v, PublicRoute))
         self.shared: tuple[Shared, ...] = _unique(
             [*(v for v in found if isinstance(v, Shared)), *(p.shared for p in self.policies if p.shared is not None)]
@@ -207,9 +212,11 @@ Declared = TypeVar(
     Section,
     Inspection,
     Refresh,
+    JobKind,
     Queue,
     Requirement,
     SenderFactory,
+    Preparation,
     PublicRoute,
     Shared,
 )

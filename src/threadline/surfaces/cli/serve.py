@@ -33,7 +33,7 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
     and close the store. SIGHUP puts changed definitions in force; if they are wrong, it logs every mistake and goes on
     with the old ones.
     """
-    from threadline.surfaces.http.server import bound
+    from threadline.surfaces.http.server import bound, own_address
     from threadline.surfaces.http.server import serve as run
 
     log_lines()
@@ -54,6 +54,7 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
             log_warnings(fresh)
             return fresh, composition.open_dispatcher(fresh, settings)
 
+        engine.public_address.use_local(own_address(listening))
         log_warnings(engine)
         composition = session.composition
         dispatcher, limits = composition.open_dispatcher(engine, settings), composition.open_limits(settings)

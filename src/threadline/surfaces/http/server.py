@@ -13,6 +13,7 @@ from asyncio import TimerHandle, Transport
 from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
+from ipaddress import ip_address
 from typing import Any
 
 import httptools
@@ -300,6 +301,11 @@ def _keep_signals() -> list[int]:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, _: told.append(number))
     return told
+
+
+def own_address(listening: socket.socket) -> str:
+    """The address of a server that only this machine reaches; empty for one that others reach by a name."""
+    return _address(listening) if ip_address(listening.getsockname()[0]).is_loopback else ""
 
 
 def _address(listening: socket.socket) -> str:

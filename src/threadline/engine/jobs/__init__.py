@@ -1,0 +1,1 @@
+"""Durable work across people: where jobs are stored, and who works on them."""
