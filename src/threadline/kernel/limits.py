@@ -173,6 +173,18 @@ JOURNEY_VARIABLES_MAX = 20
 JOURNEY_VARIABLE_BYTES_MAX = 400
 """One variable of a run, as JSON: all runs of a person share one item with all else."""
 
+# --- alerts -----------------------------------------------------------------------------------
+ALERTS_MAX = 200
+"""Alerts of one workspace that are in force or lie ahead: whoever reads is put to the conditions of all of them."""
+ALERT_VERSIONS_MAX = 1_000_000
+ALERT_TITLE_LENGTH_MAX = 200
+ALERT_BODY_LENGTH_MAX = 4_000
+ALERT_LINK_LENGTH_MAX = 2_000
+ALERT_AUDIENCE_NAMES_MAX = 100
+"""Tags, or segments, of one alert."""
+ALERT_DISMISSALS_MAX = 500
+"""Dismissed alerts that are remembered of one person, those with the smallest ids."""
+
 # --- reading --------------------------------------------------------------------------------
 EVENTS_PAGE_MAX = 1_000
 TRAINING_ROWS_MAX = 1_000_000
