@@ -163,6 +163,28 @@ STREAK_MILESTONES_MAX = 50
 AMNESTY_DAYS_MAX = 366
 """Days of one amnesty."""
 
+# --- journeys -------------------------------------------------------------------------------
+JOURNEYS_MAX = 100
+JOURNEY_STEPS_MAX = 200
+"""Steps of one journey."""
+JOURNEY_MAILS_IN_A_ROW_MAX = 8
+"""Mails of one journey without a wait between them: an event causes no more than fit into its commit."""
+JOURNEY_VARIABLES_MAX = 20
+JOURNEY_VARIABLE_BYTES_MAX = 400
+"""One variable of a run, as JSON: all runs of a person share one item with all else."""
+
+# --- alerts -----------------------------------------------------------------------------------
+ALERTS_MAX = 200
+"""Alerts of one workspace that are in force or lie ahead: whoever reads is put to the conditions of all of them."""
+ALERT_VERSIONS_MAX = 1_000_000
+ALERT_TITLE_LENGTH_MAX = 200
+ALERT_BODY_LENGTH_MAX = 4_000
+ALERT_LINK_LENGTH_MAX = 2_000
+ALERT_AUDIENCE_NAMES_MAX = 100
+"""Tags, or segments, of one alert."""
+ALERT_DISMISSALS_MAX = 500
+"""Dismissed alerts that are remembered of one person, those with the smallest ids."""
+
 # --- reading --------------------------------------------------------------------------------
 EVENTS_PAGE_MAX = 1_000
 TRAINING_ROWS_MAX = 1_000_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from threadline.kernel.errors import InvalidValue
@@ -33,7 +35,7 @@ class Feedback(NamedTuple):
     """The address that it is about; empty: that of the mail."""
     workspace: str = ""
     """The workspace that the mail bears; empty if it bears none."""
-    details: dict[str, Any] = {}
+    details: Mapping[str, Any] = MappingProxyType({})
     """More properties of the event."""
 
 

@@ -103,7 +103,7 @@ def check_signature(envelope: Envelope, certificate: bytes) -> None:
         raise InvalidSetting(
             "messages of SNS cannot be checked: cryptography is not installed", hint="pip install 'threadline[mail]'"
         ) from None
-    algorithms = {"1": hashes.SHA1(), "2": hashes.SHA256()}  # noqa: S303 — the version is the sender's to choose
+    algorithms = {"1": hashes.SHA1(), "2": hashes.SHA256()}
     algorithm = algorithms.get(envelope.signature_version)
     if algorithm is None:
         raise ForgedMessage("SignatureVersion: neither 1 nor 2")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from threadline.capabilities.consent.definition import CONSENT, read_consent
+from threadline.capabilities.consent.operations.subscriptions import operations
 from threadline.capabilities.consent.projection import consent_projection
 from threadline.capabilities.consent.routes import routes
 from threadline.capabilities.definitions import Definitions
 
 
 def declare(definitions: Definitions | None) -> list[Any]:
-    """The section, the projection of its topics, and the pages with its texts."""
+    """The section, the projection and the operations of its topics, and the pages with its texts."""
     consent = read_consent(definitions)
-    return [CONSENT.declared, consent_projection(consent), *routes(consent)]
+    return [CONSENT.declared, consent_projection(consent), *operations(consent), *routes(consent)]

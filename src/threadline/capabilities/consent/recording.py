@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+import msgspec
+
 from threadline.capabilities.consent.addresses import normal_address
 from threadline.capabilities.consent.definition import Consent
 from threadline.capabilities.consent.events import SUBSCRIBED, UNSUBSCRIBED
@@ -30,6 +32,11 @@ def identifier_for(engine: WithCatalogue, address: str) -> Identifier:
     found: Identifier | None = engine.catalogue.rules.normalise(Identifier("email", address))
     # An address that is shared, or that names nobody, is blocked as an identifier and must be suppressible.
     return found or Identifier("external_id", f"mailto:{address}")
+
+
+def after(last: str, event: Event) -> Event:
+    """The event, dated after the last word (as text, empty: none), even where a producer's clock was ahead."""
+    return msgspec.structs.replace(event, occurred_at=max(event.occurred_at, parse_time(last) + 1)) if last else event
 
 
 def person_of(engine: WithReader, workspace: str, id: str) -> Person | None:
@@ -81,8 +88,7 @@ def _record(engine: Needs, recipient: Recipient, type: str, more: dict[str, Any]
     event = Event(
         type=type,
         identifiers=(identifier,),
-        # After the last word, even where a producer's clock was ahead.
-        occurred_at=max(received_at, parse_time(last) + 1) if last else received_at,
+        occurred_at=received_at,
         # Clicked twice, or by two processes at once, it is the same word: the last word names it.
         key=derived_key(type, *recipient, last),
         source=SOURCE,
@@ -91,4 +97,4 @@ def _record(engine: Needs, recipient: Recipient, type: str, more: dict[str, Any]
         properties={"address": recipient.address, **topic, **more},
         received_at=received_at,
     )
-    engine.recorder.record([event], known=True)
+    engine.recorder.record([after(last, event)], known=True)

@@ -1,4 +1,4 @@
-"""What users declare in the section ``feedback``: topics of SNS, when bounces suppress, and what counts as a machine."""
+"""What users declare in the section ``feedback``: topics of SNS, when bounces suppress, what is a machine."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from threadline.capabilities.definitions.declaring import Single, duration, list
 from threadline.kernel.time import DAY, SECOND
 
 TOPICS_MAX = 100
+_TOPIC = text("the ARN of a topic of SNS", "arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_.-]+")
 TRANSIENT_MAX = 50
 """The largest limit of transient bounces; a state remembers as many."""
 
@@ -21,7 +22,10 @@ class FeedbackRules(msgspec.Struct, frozen=True, kw_only=True):
 
     topics: Annotated[
         tuple[str, ...],
-        listed(text("the ARN of a topic of SNS", "arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_.-]+"), most=TOPICS_MAX),
+        listed(
+            _TOPIC,
+            most=TOPICS_MAX,
+        ),
         Meta(description="The topics of Amazon SNS whose messages are believed. Others are refused."),
     ] = ()
     transient_max: Annotated[
