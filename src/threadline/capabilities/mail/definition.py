@@ -27,6 +27,7 @@ from threadline.capabilities.definitions.declaring import (
 )
 from threadline.capabilities.mail.address import address_problem
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.inbox import PROVIDER_URL
 from threadline.kernel.limits import (
     MAIL_CAP_MAX,
     MAIL_CAPS_MAX,
@@ -42,7 +43,7 @@ from threadline.kernel.zones import canonical_zone
 KIND = QUEUE = "mail"
 """The kind of effect, and the queue in which mails wait."""
 SECTION_NAME = "mail"
-INBOX = "inbox:"
+INBOX = PROVIDER_URL
 """The provider that keeps mails where developers read them; nothing leaves the machine."""
 SCHEMES = ("inbox", "smtp", "smtps", "ses", "env")
 
