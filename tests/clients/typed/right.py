@@ -43,6 +43,14 @@ def definitions(shop: Threadline | Client) -> None:
     shop.definitions.schema()
 
 
+def effects(shop: Threadline | Client) -> None:
+    shop.effects.parked()
+    shop.effects.queues()
+    shop.effects.redrive()
+    shop.effects.resolve("0123456789abcdef0123456789abcdef", outcome="happened")
+    shop.effects.unknown()
+
+
 def events(shop: Threadline | Client) -> None:
     shop.events.feed()
     shop.events.of("ada", start=SINCE, type="page")

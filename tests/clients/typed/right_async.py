@@ -40,6 +40,14 @@ async def definitions(shop: AsyncClient) -> None:
     await shop.definitions.schema()
 
 
+async def effects(shop: AsyncClient) -> None:
+    await shop.effects.parked()
+    await shop.effects.queues()
+    await shop.effects.redrive()
+    await shop.effects.resolve("0123456789abcdef0123456789abcdef", outcome="happened")
+    await shop.effects.unknown()
+
+
 async def events(shop: AsyncClient) -> None:
     await shop.events.feed()
     await shop.events.of("ada", start=SINCE, type="page")

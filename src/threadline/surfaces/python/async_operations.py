@@ -8,6 +8,7 @@ from typing import Any, Literal
 from msgspec import UNSET
 
 from threadline.capabilities.definitions import applying as definitions_applying
+from threadline.capabilities.effects import operations as effects_operations
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
 from threadline.capabilities.events.operations import catalogue as events_operations_catalogue
@@ -216,6 +217,88 @@ class Definitions:
     ) -> dict[str, Any]:
         """Give the JSON Schema of definition files, for editors that check while you type."""
         return await self._call(calls.DEFINITIONS_SCHEMA, {})
+
+
+class Effects:
+    """What leaves: the queues, what was given up on, and what may have happened."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def parked(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        queue: str = "",
+    ) -> effects_operations.ParkedEffects:
+        """List effects of all kinds that were given up on, and why.
+
+        Which page of the effects that were given up on.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        queue: Only those of this queue; empty: all.
+        """
+        return await self._call(calls.EFFECTS_PARKED, {"cursor": cursor, "limit": limit, "queue": queue})
+
+    async def queues(
+        self,
+    ) -> effects_operations.QueueList:
+        """List the queues, and how many effects wait in each or are unknown."""
+        return await self._call(calls.EFFECTS_QUEUES, {})
+
+    async def redrive(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        queue: str = "",
+        ids: Many[str] = (),
+    ) -> effects_operations.RedrivenEffects:
+        """Make effects that were given up on due again.
+
+        Which effects are to be sent after all.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        queue: Only those of this queue; empty: all.
+        ids: Only these; empty: all.
+        """
+        return await self._call(calls.EFFECTS_REDRIVE, {"cursor": cursor, "limit": limit, "queue": queue, "ids": ids})
+
+    async def resolve(
+        self,
+        id: str,
+        *,
+        outcome: Literal["happened", "send_again", "give_up"],
+        why: str = "",
+    ) -> effects_operations.Resolved:
+        """Say what became of an unknown effect: it happened, it is sent again, or it is given up.
+
+        What became of an unknown effect, as somebody has found out or decides.
+
+        id: The effect's id, the same in all its events.
+        outcome: happened: its event is what its sender would have recorded. send_again: it is due at once, and may
+            happen a second time. give_up: it is parked.
+        why: For whoever reads the event.
+        """
+        return await self._call(calls.EFFECTS_RESOLVE, {"id": id, "outcome": outcome, "why": why})
+
+    async def unknown(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> effects_operations.UnknownPage:
+        """List effects that were claimed and of which nobody knows whether they happened.
+
+        Which page of the effects of which nobody knows whether they happened.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        """
+        return await self._call(calls.EFFECTS_UNKNOWN, {"cursor": cursor, "limit": limit})
 
 
 class Events:
@@ -1724,6 +1807,7 @@ class Operations:
     def __init__(self) -> None:
         self.decisions = Decisions(self.call)
         self.definitions = Definitions(self.call)
+        self.effects = Effects(self.call)
         self.events = Events(self.call)
         self.features = Features(self.call)
         self.interests = Interests(self.call)

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import UNSET
 
 from threadline.capabilities.definitions import applying as definitions_applying
+from threadline.capabilities.effects import operations as effects_operations
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
 from threadline.capabilities.events.operations import catalogue as events_operations_catalogue
@@ -135,6 +136,53 @@ DEFINITIONS_RELOAD: Call[definitions_applying.ChangesResult] = Call(
 )
 DEFINITIONS_SCHEMA: Call[dict[str, Any]] = Call(
     "definitions_schema", "GET", "/v1/definitions/schema", dict[str, Any], {}
+)
+EFFECTS_PARKED: Call[effects_operations.ParkedEffects] = Call(
+    "effects_parked",
+    "GET",
+    "/v1/effects/parked",
+    effects_operations.ParkedEffects,
+    {
+        "cursor": "",
+        "limit": 100,
+        "queue": "",
+    },
+)
+EFFECTS_QUEUES: Call[effects_operations.QueueList] = Call(
+    "effects_queues", "GET", "/v1/effects/queues", effects_operations.QueueList, {}
+)
+EFFECTS_REDRIVE: Call[effects_operations.RedrivenEffects] = Call(
+    "effects_redrive",
+    "POST",
+    "/v1/effects/redrive",
+    effects_operations.RedrivenEffects,
+    {
+        "cursor": "",
+        "limit": 100,
+        "queue": "",
+        "ids": (),
+    },
+    repeatable=False,
+)
+EFFECTS_RESOLVE: Call[effects_operations.Resolved] = Call(
+    "effects_resolve",
+    "POST",
+    "/v1/effects/{id}/resolve",
+    effects_operations.Resolved,
+    {
+        "why": "",
+    },
+    repeatable=False,
+)
+EFFECTS_UNKNOWN: Call[effects_operations.UnknownPage] = Call(
+    "effects_unknown",
+    "GET",
+    "/v1/effects/unknown",
+    effects_operations.UnknownPage,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
 )
 EVENTS_FEED: Call[events_operations_feed.FeedPage] = Call(
     "events_feed",
