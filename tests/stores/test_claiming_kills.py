@@ -52,12 +52,10 @@ def test_nobody_gets_two_letters_however_often_who_sends_them_is_killed(
     store.close()
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     command = [sys.executable, "-m", "tests.stores.claiming_worker", url, str(sink)]
-    running = [
-        subprocess.Popen(
-            [*command, f"worker {number}", str(seed + number), str(KILLS // workers)], cwd=ROOT, env=environment
-        )
-        for number in range(workers)
-    ]
+    running = []
+    for number in range(workers):
+        drawn = [f"worker {number}", str(seed + number), str(KILLS // workers)]
+        running.append(subprocess.Popen([*command, *drawn], cwd=ROOT, env=environment))
     assert [each.wait(300) for each in running] == [0] * workers
     engine = engine_on(composition().open_store(load({"store": url}), False))
     sent = [line.split(" ", 1) for line in sink.read_text().splitlines()]
