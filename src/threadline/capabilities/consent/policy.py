@@ -23,7 +23,11 @@ def confirmation_policy(consent: Consent) -> Policy:
         topic = consent.topics.get(word.topic) if word is not None else None
         if word is None or topic is None or not topic.confirm or word.kind == "confirmed" or recorded.event.historical:
             return ()
-        if status_of(topic, said_of_person(known.view("consent"), topic.name, word.address)) != "unconfirmed":
+        shown = known.view("consent")
+        standing = shown["topics"][topic.name]["status"]
+        if word.address:
+            standing = status_of(topic, said_of_person(shown, topic.name, word.address))
+        if standing != "unconfirmed":
             return ()
         data = {
             "template": topic.confirm,
