@@ -178,7 +178,7 @@ def streaks(shop: Threadline | Client) -> None:
 
 
 def suppression(shop: Threadline | Client) -> None:
-    shop.suppression.add("a@example.com")
+    shop.suppression.add(address="a@example.com")
     shop.suppression.get("a@example.com")
     shop.suppression.import_(addresses=["a@example.com"])
     shop.suppression.lift("a@example.com", reason="it is back")

@@ -175,7 +175,7 @@ async def streaks(shop: AsyncClient) -> None:
 
 
 async def suppression(shop: AsyncClient) -> None:
-    await shop.suppression.add("a@example.com")
+    await shop.suppression.add(address="a@example.com")
     await shop.suppression.get("a@example.com")
     await shop.suppression.import_(addresses=["a@example.com"])
     await shop.suppression.lift("a@example.com", reason="it is back")
