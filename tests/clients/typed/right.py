@@ -29,6 +29,13 @@ def everything_else(shop: Threadline | Client) -> None:
     shop.person("ada")
 
 
+def consent(shop: Threadline | Client) -> None:
+    shop.consent.change("ada", subscribe=["news"])
+    shop.consent.link("ada")
+    shop.consent.of("ada")
+    shop.consent.topics()
+
+
 def alerts(shop: Threadline | Client) -> None:
     shop.alerts.dismiss("ada", "sale")
     shop.alerts.list(state="active")
@@ -176,6 +183,14 @@ def segments(shop: Threadline | Client) -> None:
 def streaks(shop: Threadline | Client) -> None:
     shop.streaks.days("ada")
     shop.streaks.of("ada")
+
+
+def suppression(shop: Threadline | Client) -> None:
+    shop.suppression.add(address="a@example.com")
+    shop.suppression.get("a@example.com")
+    shop.suppression.import_(addresses=["a@example.com"])
+    shop.suppression.lift("a@example.com", reason="it is back")
+    shop.suppression.list()
 
 
 def webhooks(shop: Threadline | Client) -> None:

@@ -26,6 +26,13 @@ async def everything_else(shop: AsyncClient) -> None:
     await shop.person("ada")
 
 
+async def consent(shop: AsyncClient) -> None:
+    await shop.consent.change("ada", subscribe=["news"])
+    await shop.consent.link("ada")
+    await shop.consent.of("ada")
+    await shop.consent.topics()
+
+
 async def alerts(shop: AsyncClient) -> None:
     await shop.alerts.dismiss("ada", "sale")
     await shop.alerts.list(state="active")
@@ -173,6 +180,14 @@ async def segments(shop: AsyncClient) -> None:
 async def streaks(shop: AsyncClient) -> None:
     await shop.streaks.days("ada")
     await shop.streaks.of("ada")
+
+
+async def suppression(shop: AsyncClient) -> None:
+    await shop.suppression.add(address="a@example.com")
+    await shop.suppression.get("a@example.com")
+    await shop.suppression.import_(addresses=["a@example.com"])
+    await shop.suppression.lift("a@example.com", reason="it is back")
+    await shop.suppression.list()
 
 
 async def webhooks(shop: AsyncClient) -> None:
