@@ -47,9 +47,13 @@ def test_delay_or_full_mailbox_or_policy_is_not_permanent():
 
 @pytest.mark.parametrize("name", sorted(RAW))
 def test_bounce_that_a_person_forwards_or_quotes_is_none(name):
-    head = b"From: Ada Byron <ada@example.com>\r\nTo: reply@shop.example\r\nMessage-ID: <1@example.com>\r\nSubject: %s\r\n"
+    head = (
+        b"From: Ada Byron <ada@example.com>\r\nTo: reply@shop.example\r\nMessage-ID: <1@example.com>\r\nSubject: %s\r\n"
+    )
     quoted = b"\r\n".join(b"> " + line for line in RAW[name].splitlines())
-    plain = head % b"Re: Undeliverable: your offer" + b"In-Reply-To: <x@shop.example>\r\n\r\nWhat is this?\r\n\r\n" + quoted
+    plain = (
+        head % b"Re: Undeliverable: your offer" + b"In-Reply-To: <x@shop.example>\r\n\r\nWhat is this?\r\n\r\n" + quoted
+    )
     attached = (
         head % b"Fwd: failure notice"
         + b'MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary="=_f"\r\n\r\n--=_f\r\n\r\nSee below.\r\n--=_f\r\n'

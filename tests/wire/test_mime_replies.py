@@ -14,7 +14,7 @@ VISIBLE = {
     # file: how it begins, how it ends, what may not be in it
     "correct_sig.txt": ("this is an email with a correct -- signature.", "signature.", "rick"),
     "email_1_1.txt": ("Hi folks", "-Abhishek Kona", "mailing list"),
-    "email_1_2.txt": ("Hi,", "individually.\"", "riak-users mailing list"),
+    "email_1_2.txt": ("Hi,", 'individually."', "riak-users mailing list"),
     "email_1_3.txt": ("Oh thanks.", "-Abhishek Kona", ">"),
     "email_1_4.txt": ("Awesome!", "another problem with it.", "wrote:"),
     "email_1_5.txt": ("One: Here's what I've got.", "for a while.", ">"),

@@ -17,6 +17,7 @@ from threadline.capabilities.feedback.events import (
     MAIL_REPLIED,
 )
 from threadline.capabilities.feedback.finding import FindingPorts, find_mail
+from threadline.capabilities.feedback.machines import machine_agent
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Event, Recorded, is_workspace
 from threadline.kernel.ids import short_hash
@@ -86,6 +87,9 @@ def record(ports: RecordingPorts, sent: Recorded, feedback: Feedback) -> Taken:
             return Taken("nothing", message=message)  # such as a complaint that lists everybody at a domain
         # Behind our recipient somebody else does not exist, to whom the mail was forwarded.
         details |= {"bounce": "transient" if details.get("bounce") == "permanent" else details.get("bounce")}
+    if feedback.kind in ("opened", "clicked") and "machine" not in details:  # by a provider's own links and pixel
+        why = machine_agent(str(details.get("agent", "")), feedback.kind == "opened")
+        details |= {"machine": bool(why), **({"why": why} if why else {})}
     workspace = sent.event.workspace
     known = ports.log.of_key(workspace, SOURCE, feedback.key)
     if known is not None:

@@ -28,9 +28,7 @@ class FeedbackReceiveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=
     recipients: Annotated[
         list[Address], Meta(description="The recipients of the envelope, where they are known.", max_length=100)
     ] = []
-    sender: Annotated[
-        str | None, Meta(description="The sender of the envelope; empty for a bounce.", max_length=320)
-    ] = None
+    sender: Annotated[Address | None, Meta(description="The sender of the envelope; empty for a bounce.")] = None
 
 
 class FeedbackNotifyParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
