@@ -56,7 +56,7 @@ def test_bounce_that_a_person_forwards_or_quotes_is_none(name):
     )
     attached = (
         head % b"Fwd: failure notice"
-        + b'MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary="=_f"\r\n\r\n--=_f\r\n\r\nSee below.\r\n--=_f\r\n'
+        + b'MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary="=_f"\r\n\r\n--=_f\r\n\r\nSee:\r\n--=_f\r\n'
         + b"Content-Type: message/rfc822\r\n\r\n"
         + RAW[name]
         + b"\r\n--=_f--\r\n"
@@ -72,7 +72,8 @@ def test_replies_and_crawlers_are_no_bounces():
 
 HEADERS = st.sampled_from([
     b"From: MAILER-DAEMON@x.example", b"From: Ada <ada@x.example>", b"Content-Type: multipart/report; boundary=b",
-    b"Content-Type: multipart/mixed; boundary=b", b"Content-Type: text/html; charset=\xff", b"Content-Type: message/rfc822",
+    b"Content-Type: multipart/mixed; boundary=b", b"Content-Type: text/html; charset=\xff",
+    b"Content-Type: message/rfc822",
     b"Content-Type: message/delivery-status", b"Content-Type: message/feedback-report", b"Return-Path: <>",
     b"Content-Transfer-Encoding: base64", b"Subject: =?nope?b?!!!?= =?utf-8?q?=ff?=", b"To: ((((((", b"To: \"\\\"",
     b"Auto-Submitted: auto-replied", b"References: <a@b> <", b"X-Failed-Recipients: a@b.example, \xff@",

@@ -134,7 +134,8 @@ Hello
 
 @pytest.mark.parametrize(
     ("type", "kind"),
-    [("abuse", "complaint"), ("fraud", "complaint"), ("virus", "complaint"), ("other", "complaint"), ("Abuse", "complaint"),
+    [("abuse", "complaint"), ("fraud", "complaint"), ("virus", "complaint"), ("other", "complaint"),
+     ("Abuse", "complaint"),
      ("not-spam", "other"), ("auth-failure", "other")],
 )  # fmt: skip
 @pytest.mark.parametrize("fields", ["Original-Rcpt-To: <ada@example.com>", "Removal-Recipient: ada@example.com", ""])
