@@ -26,6 +26,16 @@ async def everything_else(shop: AsyncClient) -> None:
     await shop.person("ada")
 
 
+async def alerts(shop: AsyncClient) -> None:
+    await shop.alerts.dismiss("ada", "sale")
+    await shop.alerts.list(state="active")
+    await shop.alerts.of("ada", severity="warning", at=SINCE)
+    await shop.alerts.show("sale", version=1)
+    await shop.alerts.versions("sale")
+    await shop.alerts.withdraw("sale", note="over")
+    await shop.alerts.write("sale", title="Sale", tags=["vip"], start=SINCE, when=RULE["conditions"])
+
+
 async def decisions(shop: AsyncClient) -> None:
     await shop.decisions.audit("d-1")
     await shop.decisions.evaluate(event=EVENT)
