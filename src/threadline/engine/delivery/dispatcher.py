@@ -71,8 +71,8 @@ class Dispatcher:
     def run(self, stopping: threading.Event, *, idle_seconds: float = 1.0) -> None:
         """Work until ``stopping`` is set; between rounds with nothing due it sleeps ``idle_seconds``.
 
-        Queues and jobs are worked in threads of their own. In the end it gives its leases back, so that others need not wait for
-        them to run out.
+        Queues and jobs are worked in threads of their own. In the end it gives its leases back, so that others need not
+        wait for them to run out.
         """
         while not stopping.is_set():
             for queue in self._all_queues():

@@ -11,6 +11,8 @@ from threadline.capabilities.alerts.operations import forms as alerts_operations
 from threadline.capabilities.alerts.operations import listed as alerts_operations_listed
 from threadline.capabilities.alerts.operations import person as alerts_operations_person
 from threadline.capabilities.alerts.operations import written as alerts_operations_written
+from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
+from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
@@ -229,6 +231,83 @@ class Alerts:
                 "expected": expected,
             },
         )
+
+
+class Consent:
+    """Topics, and who is subscribed to them."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def change(
+        self,
+        id: str,
+        *,
+        subscribe: Many[str] = (),
+        unsubscribe: Many[str] = (),
+        everything: bool = False,
+        address: str = "",
+        confirmed: bool = False,
+        request: str = "",
+    ) -> consent_operations_subscriptions.ChangeResult:
+        """Subscribe a person to topics, or unsubscribe them.
+
+        What a person wants mail about, and what not.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        everything: Unsubscribe from every topic.
+        address: One of the person's mail addresses; without it the one that mail goes to.
+        confirmed: The address was proved to be the person's, so that double opt-in asks no more.
+        request: Names this call, so that repeating it changes nothing. Without it every call counts as new.
+        """
+        return await self._call(
+            calls.CONSENT_CHANGE,
+            {
+                "id": id,
+                "subscribe": subscribe,
+                "unsubscribe": unsubscribe,
+                "everything": everything,
+                "address": address,
+                "confirmed": confirmed,
+                "request": request,
+            },
+        )
+
+    async def link(
+        self,
+        id: str,
+        *,
+        address: str = "",
+    ) -> consent_operations_subscriptions.LinkResult:
+        """Make the link to a person's preferences page.
+
+        Whose preferences page, and for which address.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        address: One of the person's mail addresses; without it the one that mail goes to.
+        """
+        return await self._call(calls.CONSENT_LINK, {"id": id, "address": address})
+
+    async def of(
+        self,
+        id: str,
+        *,
+        address: str = "",
+    ) -> consent_operations_subscriptions.ConsentResult:
+        """Show what a person is subscribed to.
+
+        Whose subscriptions, and at which address.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        address: One of the person's mail addresses; without it the one that mail goes to.
+        """
+        return await self._call(calls.CONSENT_OF, {"id": id, "address": address})
+
+    async def topics(
+        self,
+    ) -> consent_operations_subscriptions.TopicList:
+        """List the topics that people may subscribe to."""
+        return await self._call(calls.CONSENT_TOPICS, {})
 
 
 class Decisions:
@@ -1836,6 +1915,88 @@ class Streaks:
         return await self._call(calls.STREAKS_OF, {"as_of": as_of, "known": known, "id": id})
 
 
+class Suppression:
+    """Addresses that get no mail of any kind."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def add(
+        self,
+        *,
+        address: str,
+        reason: Literal["bounce", "complaint", "manual", "import"] = "manual",
+        note: str = "",
+    ) -> consent_operations_suppression.SuppressedAddress:
+        """Send no more mail of any kind to an address.
+
+        Which address gets no mail any more, and why.
+
+        address: A mail address, such as ada@example.com.
+        reason: Why the address gets no mail any more.
+        note: What else is known of it; kept with the address.
+        """
+        return await self._call(calls.SUPPRESSION_ADD, {"address": address, "reason": reason, "note": note})
+
+    async def get(
+        self,
+        address: str,
+    ) -> consent_operations_suppression.SuppressedAddress:
+        """Show why an address gets no mail.
+
+        Which address.
+
+        address: A mail address, such as ada@example.com.
+        """
+        return await self._call(calls.SUPPRESSION_GET, {"address": address})
+
+    async def import_(
+        self,
+        *,
+        addresses: Many[str],
+        reason: Literal["bounce", "complaint", "manual", "import"] = "import",
+        note: str = "",
+    ) -> consent_operations_suppression.ImportResult:
+        """Suppress the addresses of another system's list.
+
+        Addresses of a list that another system has kept.
+
+        reason: Why the address gets no mail any more.
+        note: What else is known of it; kept with the address.
+        """
+        return await self._call(calls.SUPPRESSION_IMPORT, {"addresses": addresses, "reason": reason, "note": note})
+
+    async def lift(
+        self,
+        address: str,
+        *,
+        reason: str,
+    ) -> consent_operations_suppression.LiftResult:
+        """Let an address get mail again, with a reason.
+
+        Which address may get mail again, and why.
+
+        address: A mail address, such as ada@example.com.
+        reason: Why; kept in the event.
+        """
+        return await self._call(calls.SUPPRESSION_LIFT, {"address": address, "reason": reason})
+
+    async def list(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> consent_operations_suppression.SuppressionPage:
+        """List the addresses that get no mail of any kind.
+
+        Which page of the suppressed addresses.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        """
+        return await self._call(calls.SUPPRESSION_LIST, {"cursor": cursor, "limit": limit})
+
+
 class Webhooks:
     """Where events are sent, and whether they arrive."""
 
@@ -2058,6 +2219,7 @@ class Operations:
 
     def __init__(self) -> None:
         self.alerts = Alerts(self.call)
+        self.consent = Consent(self.call)
         self.decisions = Decisions(self.call)
         self.definitions = Definitions(self.call)
         self.events = Events(self.call)
@@ -2077,6 +2239,7 @@ class Operations:
         self.rules = Rules(self.call)
         self.segments = Segments(self.call)
         self.streaks = Streaks(self.call)
+        self.suppression = Suppression(self.call)
         self.webhooks = Webhooks(self.call)
         self.what_if = WhatIf(self.call)
 

@@ -10,6 +10,8 @@ from threadline.capabilities.alerts.operations import forms as alerts_operations
 from threadline.capabilities.alerts.operations import listed as alerts_operations_listed
 from threadline.capabilities.alerts.operations import person as alerts_operations_person
 from threadline.capabilities.alerts.operations import written as alerts_operations_written
+from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
+from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
@@ -159,6 +161,41 @@ ALERTS_WRITE: Call[alerts_operations_written.WriteResult] = Call(
         "expected": None,
     },
     repeatable=False,
+)
+CONSENT_CHANGE: Call[consent_operations_subscriptions.ChangeResult] = Call(
+    "consent_change",
+    "POST",
+    "/v1/people/{id}/consent",
+    consent_operations_subscriptions.ChangeResult,
+    {
+        "subscribe": (),
+        "unsubscribe": (),
+        "everything": False,
+        "address": "",
+        "confirmed": False,
+        "request": "",
+    },
+)
+CONSENT_LINK: Call[consent_operations_subscriptions.LinkResult] = Call(
+    "consent_link",
+    "GET",
+    "/v1/people/{id}/consent/link",
+    consent_operations_subscriptions.LinkResult,
+    {
+        "address": "",
+    },
+)
+CONSENT_OF: Call[consent_operations_subscriptions.ConsentResult] = Call(
+    "consent_of",
+    "GET",
+    "/v1/people/{id}/consent",
+    consent_operations_subscriptions.ConsentResult,
+    {
+        "address": "",
+    },
+)
+CONSENT_TOPICS: Call[consent_operations_subscriptions.TopicList] = Call(
+    "consent_topics", "GET", "/v1/consent/topics", consent_operations_subscriptions.TopicList, {}
 )
 DECISIONS_AUDIT: Call[rules_operations_decisions.AuditResult] = Call(
     "decisions_audit", "GET", "/v1/audit/{decision}", rules_operations_decisions.AuditResult, {}
@@ -890,6 +927,49 @@ STREAKS_OF: Call[streaks_operations.StreaksResult] = Call(
     {
         "as_of": None,
         "known": "then",
+    },
+)
+SUPPRESSION_ADD: Call[consent_operations_suppression.SuppressedAddress] = Call(
+    "suppression_add",
+    "POST",
+    "/v1/suppression",
+    consent_operations_suppression.SuppressedAddress,
+    {
+        "reason": "manual",
+        "note": "",
+    },
+    repeatable=False,
+)
+SUPPRESSION_GET: Call[consent_operations_suppression.SuppressedAddress] = Call(
+    "suppression_get", "GET", "/v1/suppression/{address}", consent_operations_suppression.SuppressedAddress, {}
+)
+SUPPRESSION_IMPORT: Call[consent_operations_suppression.ImportResult] = Call(
+    "suppression_import",
+    "POST",
+    "/v1/suppression/import",
+    consent_operations_suppression.ImportResult,
+    {
+        "reason": "import",
+        "note": "",
+    },
+    repeatable=False,
+)
+SUPPRESSION_LIFT: Call[consent_operations_suppression.LiftResult] = Call(
+    "suppression_lift",
+    "POST",
+    "/v1/suppression/{address}/lift",
+    consent_operations_suppression.LiftResult,
+    {},
+    repeatable=False,
+)
+SUPPRESSION_LIST: Call[consent_operations_suppression.SuppressionPage] = Call(
+    "suppression_list",
+    "GET",
+    "/v1/suppression",
+    consent_operations_suppression.SuppressionPage,
+    {
+        "cursor": "",
+        "limit": 100,
     },
 )
 WEBHOOKS_DESTINATIONS: Call[webhooks_operations_destinations.DestinationList] = Call(
