@@ -215,7 +215,8 @@ def _note_mail(state: State, template: str, what: int, at: int) -> State:
 
 def _fold_pause(state: State, recorded: Recorded) -> State | None:
     journey = recorded.event.properties.get("journey", "")
-    if journey != "" and not _is_name(journey):
+    # What wakes the people of a whole journey says nothing about a pause of their own.
+    if (journey != "" and not _is_name(journey)) or recorded.event.properties.get("whole") is True:
         return None
     word = [recorded.event.occurred_at, recorded.id, recorded.event.type == JOURNEY_PAUSED]
     state["paused"][journey] = max(state["paused"].get(journey, word), word)
