@@ -35,7 +35,7 @@ class SharedValues:
         `change` of this process is seen at once in any case."""
         self._store = store
         self._clock = clock
-        self._declared = {policy.shared.name: policy.shared for policy in catalogue.policies if policy.shared}
+        self._declared = {shared.name: shared for shared in catalogue.shared}
         self._made: dict[tuple[str, str], _Made] = {}
         self._changes: dict[tuple[str, str], int] = {}
         """Changes of each by this process: a value that was read before a change must not be cached after it."""

@@ -147,15 +147,16 @@ between them."""
 class Shared:
     """What a policy reads besides the person: items of a whole workspace, which operations write at any time.
 
-    The items are in the table ``name``, under the workspace, and are made into one value that nobody changes. A process
-    makes it once, and again when the items have changed; see `engine/shared.py`.
+    One that only operations read belongs to no policy, and is found by discovery. The items are in the table ``name``,
+    under the workspace, and are made into one value that nobody changes. A process makes it once, and again when the
+    items have changed; see `engine/shared.py`.
     """
 
     name: str
     make: Callable[[Mapping[str, bytes], Any], Any]
     """Makes the value from the items, by their sort keys, and the previous value, from which it may take parts; None at
     first."""
-    handles: Callable[[Any, str], bool]
+    handles: Callable[[Any, str], bool] = lambda value, event_type: False
     """Whether the policy, given the value, wants to see events of a type. A no costs nothing."""
     declared: tuple[Declared, ...] = ()
     """What the definitions declare for every workspace; `engine/definition_history.py` remembers each version."""

@@ -21,7 +21,7 @@ from threadline.kernel.ranking import Board, Counted, Place
 from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.section import Section
-from threadline.kernel.sender import Outcome
+from threadline.kernel.sender import Outcome, Queue
 from threadline.kernel.simulation import Ending, Pages, RecordedDecision, SimulationJob, Tally, VariantSpec
 from threadline.kernel.store import Check, Delete, FeedEntry, LogEntry, Put, Refusal, Store
 from threadline.kernel.time import Clock
@@ -580,6 +580,11 @@ class Catalogue(Protocol):
     @property
     def operations(self) -> tuple[Any, ...]:
         """By name; each is a `threadline.kernel.operation.Operation`, whose type is made with these ports."""
+        ...
+
+    @property
+    def queues(self) -> Mapping[str, Queue]:
+        """The declared queues by name."""
         ...
 
     @property
