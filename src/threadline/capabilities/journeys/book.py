@@ -42,8 +42,8 @@ class Book:
         self.remembered: Mapping[str, bytes] = {}
         """The items of earlier versions, of which `make_book` has made them."""
         # Journeys that are not declared any more have nobody in them.
-        kept = [each for each in earlier if each.name in self.in_force]
-        self._versions = {(each.name, each.version): Compiled(each, compiled(each)) for each in kept}
+        known = [each for each in earlier if each.name in self.in_force]
+        self._versions = {(each.name, each.version): Compiled(each, compiled(each)) for each in known}
         self._versions |= {(each.journey.name, each.journey.version): each for each in self.in_force.values()}
         listening: dict[str, list[str]] = {}
         for name, each in sorted(self.in_force.items()):

@@ -10,6 +10,8 @@ from threadline.capabilities.alerts.operations import forms as alerts_operations
 from threadline.capabilities.alerts.operations import listed as alerts_operations_listed
 from threadline.capabilities.alerts.operations import person as alerts_operations_person
 from threadline.capabilities.alerts.operations import written as alerts_operations_written
+from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
+from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
@@ -24,6 +26,10 @@ from threadline.capabilities.features.operations import training_set as features
 from threadline.capabilities.features.operations import vector as features_operations_vector
 from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
+from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
+from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
+from threadline.capabilities.journeys.operations import people as journeys_operations_people
+from threadline.capabilities.journeys.operations import what_if as journeys_operations_what_if
 from threadline.capabilities.keys import operations as keys_operations
 from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
@@ -159,6 +165,41 @@ ALERTS_WRITE: Call[alerts_operations_written.WriteResult] = Call(
         "expected": None,
     },
     repeatable=False,
+)
+CONSENT_CHANGE: Call[consent_operations_subscriptions.ChangeResult] = Call(
+    "consent_change",
+    "POST",
+    "/v1/people/{id}/consent",
+    consent_operations_subscriptions.ChangeResult,
+    {
+        "subscribe": (),
+        "unsubscribe": (),
+        "everything": False,
+        "address": "",
+        "confirmed": False,
+        "request": "",
+    },
+)
+CONSENT_LINK: Call[consent_operations_subscriptions.LinkResult] = Call(
+    "consent_link",
+    "GET",
+    "/v1/people/{id}/consent/link",
+    consent_operations_subscriptions.LinkResult,
+    {
+        "address": "",
+    },
+)
+CONSENT_OF: Call[consent_operations_subscriptions.ConsentResult] = Call(
+    "consent_of",
+    "GET",
+    "/v1/people/{id}/consent",
+    consent_operations_subscriptions.ConsentResult,
+    {
+        "address": "",
+    },
+)
+CONSENT_TOPICS: Call[consent_operations_subscriptions.TopicList] = Call(
+    "consent_topics", "GET", "/v1/consent/topics", consent_operations_subscriptions.TopicList, {}
 )
 DECISIONS_AUDIT: Call[rules_operations_decisions.AuditResult] = Call(
     "decisions_audit", "GET", "/v1/audit/{decision}", rules_operations_decisions.AuditResult, {}
@@ -338,6 +379,94 @@ INTERESTS_SUMMARY: Call[interests_operations.SummaryResult] = Call(
         "application": None,
         "limit": 1000,
     },
+)
+JOURNEYS_ENTER: Call[journeys_operations_acting.RequestResult] = Call(
+    "journeys_enter",
+    "POST",
+    "/v1/people/{id}/journeys/{name}/enter",
+    journeys_operations_acting.RequestResult,
+    {
+        "variables": None,
+        "request": "",
+    },
+)
+JOURNEYS_EXIT: Call[journeys_operations_acting.RequestResult] = Call(
+    "journeys_exit",
+    "POST",
+    "/v1/people/{id}/journeys/{name}/exit",
+    journeys_operations_acting.RequestResult,
+    {
+        "reason": "",
+        "request": "",
+    },
+)
+JOURNEYS_HISTORY: Call[journeys_operations_people.JourneyHistoryResult] = Call(
+    "journeys_history",
+    "GET",
+    "/v1/people/{id}/journeys/{name}",
+    journeys_operations_people.JourneyHistoryResult,
+    {
+        "run": "",
+    },
+)
+JOURNEYS_LIST: Call[journeys_operations_definitions.JourneysListResult] = Call(
+    "journeys_list", "GET", "/v1/journeys", journeys_operations_definitions.JourneysListResult, {}
+)
+JOURNEYS_OF: Call[journeys_operations_people.JourneysOfResult] = Call(
+    "journeys_of",
+    "GET",
+    "/v1/people/{id}/journeys",
+    journeys_operations_people.JourneysOfResult,
+    {
+        "as_of": None,
+    },
+)
+JOURNEYS_PAUSE: Call[journeys_operations_acting.PauseResult] = Call(
+    "journeys_pause",
+    "POST",
+    "/v1/journeys/{name}/pause",
+    journeys_operations_acting.PauseResult,
+    {
+        "person": None,
+    },
+    repeatable=False,
+)
+JOURNEYS_PEOPLE: Call[journeys_operations_people.JourneyPeopleResult] = Call(
+    "journeys_people",
+    "GET",
+    "/v1/journeys/{name}/people",
+    journeys_operations_people.JourneyPeopleResult,
+    {
+        "cursor": "",
+        "limit": 100,
+        "step": "",
+    },
+)
+JOURNEYS_RESUME: Call[journeys_operations_acting.PauseResult] = Call(
+    "journeys_resume",
+    "POST",
+    "/v1/journeys/{name}/resume",
+    journeys_operations_acting.PauseResult,
+    {
+        "person": None,
+    },
+    repeatable=False,
+)
+JOURNEYS_SHOW: Call[journeys_operations_definitions.JourneyView] = Call(
+    "journeys_show", "GET", "/v1/journeys/{name}", journeys_operations_definitions.JourneyView, {}
+)
+JOURNEYS_WHAT_IF: Call[journeys_operations_what_if.JourneysWhatIfResult] = Call(
+    "journeys_what_if",
+    "POST",
+    "/v1/journeys/what-if",
+    journeys_operations_what_if.JourneysWhatIfResult,
+    {
+        "start": None,
+        "stop": None,
+        "people": (),
+        "samples": 20,
+    },
+    repeatable=False,
 )
 KEYS_CREATE: Call[keys_operations.NewKey] = Call(
     "keys_create",
@@ -890,6 +1019,49 @@ STREAKS_OF: Call[streaks_operations.StreaksResult] = Call(
     {
         "as_of": None,
         "known": "then",
+    },
+)
+SUPPRESSION_ADD: Call[consent_operations_suppression.SuppressedAddress] = Call(
+    "suppression_add",
+    "POST",
+    "/v1/suppression",
+    consent_operations_suppression.SuppressedAddress,
+    {
+        "reason": "manual",
+        "note": "",
+    },
+    repeatable=False,
+)
+SUPPRESSION_GET: Call[consent_operations_suppression.SuppressedAddress] = Call(
+    "suppression_get", "GET", "/v1/suppression/{address}", consent_operations_suppression.SuppressedAddress, {}
+)
+SUPPRESSION_IMPORT: Call[consent_operations_suppression.ImportResult] = Call(
+    "suppression_import",
+    "POST",
+    "/v1/suppression/import",
+    consent_operations_suppression.ImportResult,
+    {
+        "reason": "import",
+        "note": "",
+    },
+    repeatable=False,
+)
+SUPPRESSION_LIFT: Call[consent_operations_suppression.LiftResult] = Call(
+    "suppression_lift",
+    "POST",
+    "/v1/suppression/{address}/lift",
+    consent_operations_suppression.LiftResult,
+    {},
+    repeatable=False,
+)
+SUPPRESSION_LIST: Call[consent_operations_suppression.SuppressionPage] = Call(
+    "suppression_list",
+    "GET",
+    "/v1/suppression",
+    consent_operations_suppression.SuppressionPage,
+    {
+        "cursor": "",
+        "limit": 100,
     },
 )
 WEBHOOKS_DESTINATIONS: Call[webhooks_operations_destinations.DestinationList] = Call(

@@ -42,7 +42,9 @@ class EnterParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     id: PersonRef
     name: Name
-    variables: Annotated[dict[str, Any], Meta(description="Variables of the journey: texts, numbers, switches.")] = {}
+    variables: Annotated[
+        dict[str, Any] | None, Meta(description="Variables of the journey: texts, numbers, switches.")
+    ] = None
     request: RequestKey = ""
 
 
@@ -68,7 +70,7 @@ class RequestResult(msgspec.Struct, kw_only=True):
 
 
 def _enter(journeys: Journeys, context: Context[Needs], params: EnterParams) -> RequestResult:
-    properties = {"journey": params.name, "properties": params.variables}
+    properties = {"journey": params.name, "properties": params.variables or {}}
     return _requested(journeys, context, params, JOURNEY_ENTRY_REQUESTED, properties, lambda id, run: id)
 
 

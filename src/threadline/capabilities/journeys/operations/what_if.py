@@ -88,8 +88,8 @@ class JourneyDifference(msgspec.Struct, kw_only=True):
     journey: str
     entered_old: int
     entered_new: int
-    held_out_old: int
-    held_out_new: int
+    holdout_old: int
+    holdout_new: int
     left_old: Annotated[dict[str, int], Meta(description="Reason -> people who left for it.")]
     left_new: dict[str, int]
     only_old: Annotated[int, Meta(description="Mails that only the journeys in force would have sent.")]
@@ -193,7 +193,7 @@ def _journey(tally: Tally, name: str) -> JourneyDifference:
 
     return JourneyDifference(
         journey=name, entered_old=tally.old.entered[name], entered_new=tally.new.entered[name],
-        held_out_old=tally.old.held_out[name], held_out_new=tally.new.held_out[name],
+        holdout_old=tally.old.holdout[name], holdout_new=tally.new.holdout[name],
         left_old=_left(tally.old, name), left_new=_left(tally.new, name),
         only_old=of(tally.only_old), only_new=of(tally.only_new), moved=of(tally.moved),
     )  # fmt: skip

@@ -31,7 +31,7 @@ class Counts:
     """What one book of journeys did."""
 
     entered: Counter[str] = field(default_factory=Counter)
-    held_out: Counter[str] = field(default_factory=Counter)
+    holdout: Counter[str] = field(default_factory=Counter)
     left: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By journey and reason."""
     mails: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
@@ -132,6 +132,6 @@ def _count_event(counts: Counts, wish: Emit) -> None:
     given = wish.properties
     if wish.type == JOURNEY_ENTERED:
         counts.entered[given["journey"]] += 1
-        counts.held_out[given["journey"]] += given.get("holdout", False)
+        counts.holdout[given["journey"]] += given.get("holdout", False)
     if wish.type == JOURNEY_EXITED or "reason" in given:
         counts.left[given["journey"], given["reason"]] += 1
