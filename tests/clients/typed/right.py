@@ -93,6 +93,19 @@ def interests(shop: Threadline | Client) -> None:
     shop.interests.summary("ada")
 
 
+def journeys(shop: Threadline | Client) -> None:
+    shop.journeys.enter("ada", "welcome", variables={"plan": "pro"})
+    shop.journeys.exit("ada", "welcome")
+    shop.journeys.history("ada", "welcome")
+    shop.journeys.list()
+    shop.journeys.of("ada", as_of=SINCE)
+    shop.journeys.pause("welcome", person="ada")
+    shop.journeys.people("welcome", step="first")
+    shop.journeys.resume("welcome")
+    shop.journeys.show("welcome")
+    shop.journeys.what_if("journeys: {}")
+
+
 def keys(shop: Threadline | Client) -> None:
     shop.keys.create(name="vip", scopes=["read"])
     shop.keys.list()

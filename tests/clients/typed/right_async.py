@@ -90,6 +90,19 @@ async def interests(shop: AsyncClient) -> None:
     await shop.interests.summary("ada")
 
 
+async def journeys(shop: AsyncClient) -> None:
+    await shop.journeys.enter("ada", "welcome", variables={"plan": "pro"})
+    await shop.journeys.exit("ada", "welcome")
+    await shop.journeys.history("ada", "welcome")
+    await shop.journeys.list()
+    await shop.journeys.of("ada", as_of=SINCE)
+    await shop.journeys.pause("welcome", person="ada")
+    await shop.journeys.people("welcome", step="first")
+    await shop.journeys.resume("welcome")
+    await shop.journeys.show("welcome")
+    await shop.journeys.what_if("journeys: {}")
+
+
 async def keys(shop: AsyncClient) -> None:
     await shop.keys.create(name="vip", scopes=["read"])
     await shop.keys.list()

@@ -27,6 +27,10 @@ from threadline.capabilities.features.operations import training_set as features
 from threadline.capabilities.features.operations import vector as features_operations_vector
 from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
+from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
+from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
+from threadline.capabilities.journeys.operations import people as journeys_operations_people
+from threadline.capabilities.journeys.operations import what_if as journeys_operations_what_if
 from threadline.capabilities.keys import operations as keys_operations
 from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
@@ -423,6 +427,94 @@ INTERESTS_SUMMARY: Call[interests_operations.SummaryResult] = Call(
         "application": None,
         "limit": 1000,
     },
+)
+JOURNEYS_ENTER: Call[journeys_operations_acting.RequestResult] = Call(
+    "journeys_enter",
+    "POST",
+    "/v1/people/{id}/journeys/{name}/enter",
+    journeys_operations_acting.RequestResult,
+    {
+        "variables": None,
+        "request": "",
+    },
+)
+JOURNEYS_EXIT: Call[journeys_operations_acting.RequestResult] = Call(
+    "journeys_exit",
+    "POST",
+    "/v1/people/{id}/journeys/{name}/exit",
+    journeys_operations_acting.RequestResult,
+    {
+        "reason": "",
+        "request": "",
+    },
+)
+JOURNEYS_HISTORY: Call[journeys_operations_people.JourneyHistoryResult] = Call(
+    "journeys_history",
+    "GET",
+    "/v1/people/{id}/journeys/{name}",
+    journeys_operations_people.JourneyHistoryResult,
+    {
+        "run": "",
+    },
+)
+JOURNEYS_LIST: Call[journeys_operations_definitions.JourneysListResult] = Call(
+    "journeys_list", "GET", "/v1/journeys", journeys_operations_definitions.JourneysListResult, {}
+)
+JOURNEYS_OF: Call[journeys_operations_people.JourneysOfResult] = Call(
+    "journeys_of",
+    "GET",
+    "/v1/people/{id}/journeys",
+    journeys_operations_people.JourneysOfResult,
+    {
+        "as_of": None,
+    },
+)
+JOURNEYS_PAUSE: Call[journeys_operations_acting.PauseResult] = Call(
+    "journeys_pause",
+    "POST",
+    "/v1/journeys/{name}/pause",
+    journeys_operations_acting.PauseResult,
+    {
+        "person": None,
+    },
+    repeatable=False,
+)
+JOURNEYS_PEOPLE: Call[journeys_operations_people.JourneyPeopleResult] = Call(
+    "journeys_people",
+    "GET",
+    "/v1/journeys/{name}/people",
+    journeys_operations_people.JourneyPeopleResult,
+    {
+        "cursor": "",
+        "limit": 100,
+        "step": "",
+    },
+)
+JOURNEYS_RESUME: Call[journeys_operations_acting.PauseResult] = Call(
+    "journeys_resume",
+    "POST",
+    "/v1/journeys/{name}/resume",
+    journeys_operations_acting.PauseResult,
+    {
+        "person": None,
+    },
+    repeatable=False,
+)
+JOURNEYS_SHOW: Call[journeys_operations_definitions.JourneyView] = Call(
+    "journeys_show", "GET", "/v1/journeys/{name}", journeys_operations_definitions.JourneyView, {}
+)
+JOURNEYS_WHAT_IF: Call[journeys_operations_what_if.JourneysWhatIfResult] = Call(
+    "journeys_what_if",
+    "POST",
+    "/v1/journeys/what-if",
+    journeys_operations_what_if.JourneysWhatIfResult,
+    {
+        "start": None,
+        "stop": None,
+        "people": (),
+        "samples": 20,
+    },
+    repeatable=False,
 )
 KEYS_CREATE: Call[keys_operations.NewKey] = Call(
     "keys_create",

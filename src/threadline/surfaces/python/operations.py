@@ -28,6 +28,10 @@ from threadline.capabilities.features.operations import training_set as features
 from threadline.capabilities.features.operations import vector as features_operations_vector
 from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
+from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
+from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
+from threadline.capabilities.journeys.operations import people as journeys_operations_people
+from threadline.capabilities.journeys.operations import what_if as journeys_operations_what_if
 from threadline.capabilities.keys import operations as keys_operations
 from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
@@ -818,6 +822,175 @@ class Interests:
         return self._call(
             calls.INTERESTS_SUMMARY,
             {"start": start, "stop": stop, "id": id, "topic": topic, "application": application, "limit": limit},
+        )
+
+
+class Journeys:
+    """Journeys: what they are made of, who is where in them, what they would send."""
+
+    def __init__(self, call: Caller) -> None:
+        self._call = call
+
+    def enter(
+        self,
+        id: str,
+        name: str,
+        *,
+        variables: Mapping[str, Any] | None = None,
+        request: str = "",
+    ) -> journeys_operations_acting.RequestResult:
+        """Let a person enter a journey.
+
+        Who enters which journey, with which variables.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        name: A journey's name.
+        variables: Variables of the journey: texts, numbers, switches.
+        request: Names this call, so that repeating it changes nothing. Without it every call counts as new.
+        """
+        return self._call(calls.JOURNEYS_ENTER, {"id": id, "name": name, "variables": variables, "request": request})
+
+    def exit(
+        self,
+        id: str,
+        name: str,
+        *,
+        reason: str = "",
+        request: str = "",
+    ) -> journeys_operations_acting.RequestResult:
+        """Let a person leave a journey.
+
+        Who leaves which journey, and why.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        name: A journey's name.
+        reason: Why; kept in the event.
+        request: Names this call, so that repeating it changes nothing. Without it every call counts as new.
+        """
+        return self._call(calls.JOURNEYS_EXIT, {"id": id, "name": name, "reason": reason, "request": request})
+
+    def history(
+        self,
+        id: str,
+        name: str,
+        *,
+        run: str = "",
+    ) -> journeys_operations_people.JourneyHistoryResult:
+        """Show one way of a person through a journey, step by step.
+
+        Whose way through which journey.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        name: A journey's name.
+        run: Which of several; without it the newest.
+        """
+        return self._call(calls.JOURNEYS_HISTORY, {"id": id, "name": name, "run": run})
+
+    def list(
+        self,
+    ) -> journeys_operations_definitions.JourneysListResult:
+        """List the journeys in force."""
+        return self._call(calls.JOURNEYS_LIST, {})
+
+    def of(
+        self,
+        id: str,
+        *,
+        as_of: Moment | None = None,
+    ) -> journeys_operations_people.JourneysOfResult:
+        """Show a person's ways through journeys, now or at an instant.
+
+        Whose journeys, and at which instant.
+
+        as_of: The instant to read at, with who was meant and what was known then; without it now.
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        """
+        return self._call(calls.JOURNEYS_OF, {"as_of": as_of, "id": id})
+
+    def pause(
+        self,
+        name: str,
+        *,
+        person: str | None = None,
+    ) -> journeys_operations_acting.PauseResult:
+        """Pause a journey, or one person in it.
+
+        Which journey, and whether for one person only.
+
+        name: A journey's name.
+        person: Only this person; without it everybody.
+        """
+        return self._call(calls.JOURNEYS_PAUSE, {"name": name, "person": person})
+
+    def people(
+        self,
+        name: str,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        step: str = "",
+    ) -> journeys_operations_people.JourneyPeopleResult:
+        """List the people in a journey, or at one of its steps.
+
+        Of which journey and step, and which page.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        name: A journey's name.
+        step: Only people who wait at this step.
+        """
+        return self._call(calls.JOURNEYS_PEOPLE, {"cursor": cursor, "limit": limit, "name": name, "step": step})
+
+    def resume(
+        self,
+        name: str,
+        *,
+        person: str | None = None,
+    ) -> journeys_operations_acting.PauseResult:
+        """Resume a journey, or one person in it.
+
+        Which journey, and whether for one person only.
+
+        name: A journey's name.
+        person: Only this person; without it everybody.
+        """
+        return self._call(calls.JOURNEYS_RESUME, {"name": name, "person": person})
+
+    def show(
+        self,
+        name: str,
+    ) -> journeys_operations_definitions.JourneyView:
+        """Show a journey, drawn, with the people at each step.
+
+        Which journey.
+
+        name: A journey's name.
+        """
+        return self._call(calls.JOURNEYS_SHOW, {"name": name})
+
+    def what_if(
+        self,
+        *,
+        definitions: str,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        people: Many[str] = (),
+        samples: int = 20,
+    ) -> journeys_operations_what_if.JourneysWhatIfResult:
+        """Try journeys on history: who would have got what, and when, compared with those in force.
+
+        Which journeys are tried, and on which history.
+
+        definitions: The candidate: YAML with a section `journeys`, which stands in the place of the one in force;
+            other sections of it too.
+        start: As if it were switched on at this instant.
+        stop: Up to this instant; without it up to now.
+        people: Only these people.
+        samples: People who are shown with their mails.
+        """
+        return self._call(
+            calls.JOURNEYS_WHAT_IF,
+            {"definitions": definitions, "start": start, "stop": stop, "people": people, "samples": samples},
         )
 
 
@@ -2308,6 +2481,7 @@ class Operations:
         self.features = Features(self.call)
         self.inbox = Inbox(self.call)
         self.interests = Interests(self.call)
+        self.journeys = Journeys(self.call)
         self.keys = Keys(self.call)
         self.leaderboards = Leaderboards(self.call)
         self.mail = Mail(self.call)
