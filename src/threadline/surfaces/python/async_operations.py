@@ -87,7 +87,7 @@ class Alerts:
         alert: str,
         *,
         anyone: bool = False,
-    ) -> alerts_operations_person.DismissResult:
+    ) -> alerts_operations_person.AlertDismissResult:
         """Dismiss an alert for a person.
 
         Who does not want to see which alert any more.
@@ -104,7 +104,7 @@ class Alerts:
         cursor: str = "",
         limit: int = 100,
         state: Literal["", "active", "scheduled", "over", "withdrawn"] = "",
-    ) -> alerts_operations_listed.ListResult:
+    ) -> alerts_operations_listed.AlertList:
         """List alerts by id: active, scheduled, over or withdrawn.
 
         Which page of the alerts.
@@ -143,7 +143,7 @@ class Alerts:
         id: str,
         *,
         version: int | None = None,
-    ) -> alerts_operations_forms.VersionView:
+    ) -> alerts_operations_forms.AlertVersion:
         """Show an alert as it was written, in its newest version or another.
 
         Which alert, in which version.
@@ -159,7 +159,7 @@ class Alerts:
         *,
         cursor: str = "",
         limit: int = 100,
-    ) -> alerts_operations_listed.VersionsResult:
+    ) -> alerts_operations_listed.AlertVersions:
         """List the versions of an alert, oldest first: who wrote each and when.
 
         Of which alert, and which page.
@@ -175,7 +175,7 @@ class Alerts:
         id: str,
         *,
         note: str = "",
-    ) -> alerts_operations_written.WriteResult:
+    ) -> alerts_operations_written.AlertWriteResult:
         """Withdraw an alert, so that nobody sees it any more.
 
         Which alert nobody is to see any more.
@@ -201,7 +201,7 @@ class Alerts:
         dismissable: bool = True,
         shown_again: bool = False,
         expected: int | None = None,
-    ) -> alerts_operations_written.WriteResult:
+    ) -> alerts_operations_written.AlertWriteResult:
         """Write an alert, or a new version of it.
 
         What the alert says, to whom and when. Without `tags`, `segments` and `when` it is for everybody; of several

@@ -85,21 +85,21 @@ PERSON: Call[people_operations_person.PersonView] = Call(
         "timeline": 20,
     },
 )
-ALERTS_DISMISS: Call[alerts_operations_person.DismissResult] = Call(
+ALERTS_DISMISS: Call[alerts_operations_person.AlertDismissResult] = Call(
     "alerts_dismiss",
     "POST",
     "/v1/people/{id}/alerts/{alert}/dismiss",
-    alerts_operations_person.DismissResult,
+    alerts_operations_person.AlertDismissResult,
     {
         "anyone": False,
     },
     repeatable=False,
 )
-ALERTS_LIST: Call[alerts_operations_listed.ListResult] = Call(
+ALERTS_LIST: Call[alerts_operations_listed.AlertList] = Call(
     "alerts_list",
     "GET",
     "/v1/alerts",
-    alerts_operations_listed.ListResult,
+    alerts_operations_listed.AlertList,
     {
         "cursor": "",
         "limit": 100,
@@ -118,40 +118,40 @@ ALERTS_OF: Call[alerts_operations_person.AlertsResult] = Call(
         "at": None,
     },
 )
-ALERTS_SHOW: Call[alerts_operations_forms.VersionView] = Call(
+ALERTS_SHOW: Call[alerts_operations_forms.AlertVersion] = Call(
     "alerts_show",
     "GET",
     "/v1/alerts/{id}",
-    alerts_operations_forms.VersionView,
+    alerts_operations_forms.AlertVersion,
     {
         "version": None,
     },
 )
-ALERTS_VERSIONS: Call[alerts_operations_listed.VersionsResult] = Call(
+ALERTS_VERSIONS: Call[alerts_operations_listed.AlertVersions] = Call(
     "alerts_versions",
     "GET",
     "/v1/alerts/{id}/versions",
-    alerts_operations_listed.VersionsResult,
+    alerts_operations_listed.AlertVersions,
     {
         "cursor": "",
         "limit": 100,
     },
 )
-ALERTS_WITHDRAW: Call[alerts_operations_written.WriteResult] = Call(
+ALERTS_WITHDRAW: Call[alerts_operations_written.AlertWriteResult] = Call(
     "alerts_withdraw",
     "POST",
     "/v1/alerts/{id}/withdraw",
-    alerts_operations_written.WriteResult,
+    alerts_operations_written.AlertWriteResult,
     {
         "note": "",
     },
     repeatable=False,
 )
-ALERTS_WRITE: Call[alerts_operations_written.WriteResult] = Call(
+ALERTS_WRITE: Call[alerts_operations_written.AlertWriteResult] = Call(
     "alerts_write",
     "POST",
     "/v1/alerts/{id}",
-    alerts_operations_written.WriteResult,
+    alerts_operations_written.AlertWriteResult,
     {
         "body": "",
         "link": "",
