@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
 from threadline.kernel.identity import IdentityRules
-from threadline.kernel.job import Job
+from threadline.kernel.job import Jobs
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState
 from threadline.kernel.person_view import PersonView
@@ -354,44 +354,6 @@ class Simulations(Protocol):
 
     def resume(self, workspace: str, id: str) -> SimulationJob:
         """Go on with one that was cancelled. Raises `Conflict` for one that has ended otherwise."""
-        ...
-
-
-class Jobs(Protocol):
-    """Durable work across people; see `threadline.kernel.job`."""
-
-    def create(
-        self, workspace: str, kind: str, id: str, params: dict[str, Any], *, by: str, due_at: int = 0,
-        writes: Sequence[Put | Delete | Check] = (),
-    ) -> Job:  # fmt: skip
-        """A job that begins at an instant (0: now), committed with further writes; one that exists alike is returned.
-
-        Raises `Conflict` for an id under which another job exists, or if a condition of ``writes`` does not hold.
-        """
-        ...
-
-    def find(self, workspace: str, id: str) -> Job | None:
-        """A job of a workspace; None if there is none."""
-        ...
-
-    def get(self, workspace: str, id: str) -> Job:
-        """A job of a workspace; raises `NotFound`."""
-        ...
-
-    def page(self, workspace: str, before: str = "", limit: int = 100) -> tuple[list[Job], str]:
-        """Jobs of a workspace, the newest first, and the cursor to go on behind; empty at the end."""
-        ...
-
-    def pause(self, workspace: str, id: str) -> Job:
-        """Stop a job after the page that it is at, until it is resumed. Raises `Conflict` for one that has ended."""
-        ...
-
-    def resume(self, workspace: str, id: str) -> Job:
-        """Go on with a job that was paused or has failed. Raises `Conflict` for one that was cancelled."""
-        ...
-
-    def cancel(self, workspace: str, id: str) -> Job:
-        """Stop a job for good after the page that it is at. Raises `Conflict` for one that is done."""
         ...
 
 

@@ -29,6 +29,18 @@ def everything_else(shop: Threadline | Client) -> None:
     shop.person("ada")
 
 
+def broadcasts(shop: Threadline | Client) -> None:
+    shop.broadcasts.cancel("sale")
+    shop.broadcasts.create("sale", template="sale", audience={"tags": ["news"]}, arms=[{"name": "a"}])
+    shop.broadcasts.list(start=SINCE)
+    shop.broadcasts.pause("sale")
+    shop.broadcasts.preview("sale")
+    shop.broadcasts.recipients("sale")
+    shop.broadcasts.resume("sale")
+    shop.broadcasts.show("sale")
+    shop.broadcasts.start("sale")
+
+
 def decisions(shop: Threadline | Client) -> None:
     shop.decisions.audit("d-1")
     shop.decisions.evaluate(event=EVENT)
@@ -60,6 +72,14 @@ def interests(shop: Threadline | Client) -> None:
     shop.interests.attribution("ada")
     shop.interests.of("ada")
     shop.interests.summary("ada")
+
+
+def jobs(shop: Threadline | Client) -> None:
+    shop.jobs.cancel("broadcast.sale")
+    shop.jobs.list()
+    shop.jobs.pause("broadcast.sale")
+    shop.jobs.resume("broadcast.sale")
+    shop.jobs.show("broadcast.sale")
 
 
 def keys(shop: Threadline | Client) -> None:

@@ -26,6 +26,18 @@ async def everything_else(shop: AsyncClient) -> None:
     await shop.person("ada")
 
 
+async def broadcasts(shop: AsyncClient) -> None:
+    await shop.broadcasts.cancel("sale")
+    await shop.broadcasts.create("sale", template="sale", audience={"tags": ["news"]}, arms=[{"name": "a"}])
+    await shop.broadcasts.list(start=SINCE)
+    await shop.broadcasts.pause("sale")
+    await shop.broadcasts.preview("sale")
+    await shop.broadcasts.recipients("sale")
+    await shop.broadcasts.resume("sale")
+    await shop.broadcasts.show("sale")
+    await shop.broadcasts.start("sale")
+
+
 async def decisions(shop: AsyncClient) -> None:
     await shop.decisions.audit("d-1")
     await shop.decisions.evaluate(event=EVENT)
@@ -57,6 +69,14 @@ async def interests(shop: AsyncClient) -> None:
     await shop.interests.attribution("ada")
     await shop.interests.of("ada")
     await shop.interests.summary("ada")
+
+
+async def jobs(shop: AsyncClient) -> None:
+    await shop.jobs.cancel("broadcast.sale")
+    await shop.jobs.list()
+    await shop.jobs.pause("broadcast.sale")
+    await shop.jobs.resume("broadcast.sale")
+    await shop.jobs.show("broadcast.sale")
 
 
 async def keys(shop: AsyncClient) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 from msgspec import UNSET
 
+from threadline.capabilities.broadcasts.operations import creating as broadcasts_operations_creating
+from threadline.capabilities.broadcasts.operations import reading as broadcasts_operations_reading
 from threadline.capabilities.definitions import applying as definitions_applying
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
@@ -19,6 +21,7 @@ from threadline.capabilities.features.operations import top as features_operatio
 from threadline.capabilities.features.operations import training_set as features_operations_training_set
 from threadline.capabilities.features.operations import vector as features_operations_vector
 from threadline.capabilities.interests import operations as interests_operations
+from threadline.capabilities.jobs import operations as jobs_operations
 from threadline.capabilities.keys import operations as keys_operations
 from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
@@ -68,6 +71,86 @@ PERSON: Call[people_operations_person.PersonView] = Call(
         "as_of": None,
         "timeline": 20,
     },
+)
+BROADCASTS_CANCEL: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_cancel",
+    "POST",
+    "/v1/broadcasts/{id}/cancel",
+    broadcasts_operations_reading.BroadcastView,
+    {},
+    repeatable=False,
+)
+BROADCASTS_CREATE: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_create",
+    "POST",
+    "/v1/broadcasts/{id}",
+    broadcasts_operations_reading.BroadcastView,
+    {
+        "subject": "",
+        "sender": "",
+        "topic": "",
+        "variables": None,
+        "audience": None,
+        "at": "",
+        "zone": "UTC",
+        "in_zone_of_recipient": False,
+        "arms": (),
+        "holdout": 0.0,
+        "winner": None,
+    },
+    repeatable=False,
+)
+BROADCASTS_LIST: Call[broadcasts_operations_reading.BroadcastsPage] = Call(
+    "broadcasts_list",
+    "GET",
+    "/v1/broadcasts",
+    broadcasts_operations_reading.BroadcastsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+        "start": None,
+        "stop": None,
+    },
+)
+BROADCASTS_PAUSE: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_pause",
+    "POST",
+    "/v1/broadcasts/{id}/pause",
+    broadcasts_operations_reading.BroadcastView,
+    {},
+    repeatable=False,
+)
+BROADCASTS_PREVIEW: Call[broadcasts_operations_creating.Preview] = Call(
+    "broadcasts_preview", "GET", "/v1/broadcasts/{id}/preview", broadcasts_operations_creating.Preview, {}
+)
+BROADCASTS_RECIPIENTS: Call[broadcasts_operations_reading.RecipientsPage] = Call(
+    "broadcasts_recipients",
+    "GET",
+    "/v1/broadcasts/{id}/recipients",
+    broadcasts_operations_reading.RecipientsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
+)
+BROADCASTS_RESUME: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_resume",
+    "POST",
+    "/v1/broadcasts/{id}/resume",
+    broadcasts_operations_reading.BroadcastView,
+    {},
+    repeatable=False,
+)
+BROADCASTS_SHOW: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_show", "GET", "/v1/broadcasts/{id}", broadcasts_operations_reading.BroadcastView, {}
+)
+BROADCASTS_START: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_start",
+    "POST",
+    "/v1/broadcasts/{id}/start",
+    broadcasts_operations_reading.BroadcastView,
+    {},
+    repeatable=False,
 )
 DECISIONS_AUDIT: Call[rules_operations_decisions.AuditResult] = Call(
     "decisions_audit", "GET", "/v1/audit/{decision}", rules_operations_decisions.AuditResult, {}
@@ -231,6 +314,26 @@ INTERESTS_SUMMARY: Call[interests_operations.SummaryResult] = Call(
         "limit": 1000,
     },
 )
+JOBS_CANCEL: Call[jobs_operations.JobView] = Call(
+    "jobs_cancel", "POST", "/v1/jobs/{id}/cancel", jobs_operations.JobView, {}, repeatable=False
+)
+JOBS_LIST: Call[jobs_operations.JobsPage] = Call(
+    "jobs_list",
+    "GET",
+    "/v1/jobs",
+    jobs_operations.JobsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
+)
+JOBS_PAUSE: Call[jobs_operations.JobView] = Call(
+    "jobs_pause", "POST", "/v1/jobs/{id}/pause", jobs_operations.JobView, {}, repeatable=False
+)
+JOBS_RESUME: Call[jobs_operations.JobView] = Call(
+    "jobs_resume", "POST", "/v1/jobs/{id}/resume", jobs_operations.JobView, {}, repeatable=False
+)
+JOBS_SHOW: Call[jobs_operations.JobView] = Call("jobs_show", "GET", "/v1/jobs/{id}", jobs_operations.JobView, {})
 KEYS_CREATE: Call[keys_operations.NewKey] = Call(
     "keys_create",
     "POST",
