@@ -100,7 +100,9 @@ def reopen(engine: Engine, settings: Settings) -> Engine:
     The other may still record what it was asked for before. Raises `InvalidDefinition` before anything has changed.
     """
     made = _catalogue(settings)
-    _senders(made, settings, engine.clock)  # a secret that is not there must be told before anything is written
+    _senders(
+        made, settings, engine.store, engine.clock
+    )  # a secret that is not there must be told before anything is written
     fresh = _engine_on(engine.store, made, settings, engine.clock, readonly=False)
     fresh.public_address = engine.public_address
     fresh.recorder.recorded_until = engine.recorder.recorded_until
@@ -166,14 +168,14 @@ def composition() -> Composition:
 
 def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
     """What makes timers fire and effects leave. Raises `InvalidSetting` for a secret that is not there."""
-    senders = _senders(engine.catalogue, settings, engine.clock)
+    senders = _senders(engine.catalogue, settings, engine.store, engine.clock)
     # Two containers may share a host name and a process id, and neither may take the other's leases for its own.
     owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
     return Dispatcher(engine, senders, owner)
 
 
-def _senders(made: Catalogue, settings: Settings, clock: Clock) -> dict[str, Sender]:
-    ports = SenderPorts(settings, made.queues, clock, from_environment)
+def _senders(made: Catalogue, settings: Settings, store: Store, clock: Clock) -> dict[str, Sender]:
+    ports = SenderPorts(settings, made.queues, clock, from_environment, store)
     return {factory.name: factory.make(ports) for factory in made.senders}
 
 

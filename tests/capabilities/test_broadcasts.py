@@ -11,6 +11,7 @@ import pytest
 
 from threadline.capabilities.broadcasts.definition import Arm, Broadcast
 from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, HOLDOUT
+from threadline.capabilities.broadcasts.policy import PAUSED
 from threadline.capabilities.broadcasts.sending import KIND
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
@@ -22,6 +23,8 @@ from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.engine.scheduled import OUTBOX, pending_effect
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier
+from threadline.kernel.policy import Effect
+from threadline.kernel.sender import Outcome
 from threadline.kernel.store import Batch, Refusal, scan_pages
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time
 from threadline.stores.memory import MemoryStore
@@ -32,6 +35,11 @@ PEOPLE = 23
 DEFINITIONS = """
 segments:
   pros: {when: {field: traits.plan, equals: pro}}
+mail:
+  senders: {shop: {from: shop@shop.example}}
+  templates:
+    sale: {subject: Sale, text: "{{ percent }} % off", variables: {percent: {default: 10}}}
+    other: {subject: Other, text: "{{ until }}", variables: {until: {}}}
 """
 
 _DECLARED = Definitions([("threadline.yaml", DEFINITIONS)])
@@ -55,11 +63,26 @@ class Mortal(MemoryStore):
         return refusals
 
 
+class Post:
+    """Takes every mail."""
+
+    kind = "mail"
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+
+    def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
+        """Keep the address."""
+        self.taken.append(effect.data["to"])
+        return Outcome(type="mail_sent", properties=effect.data["record"])
+
+
 class World:
     """A store with people of two plans, three zones and a tag, and whoever works on it."""
 
     def __init__(self, people: int = PEOPLE) -> None:
         self.now = NOW
+        self.post = Post()
         self.store = Mortal()
         self.catalogue = _CATALOGUE
         self.reopen()
@@ -82,7 +105,9 @@ class World:
 
     def reopen(self) -> None:
         self.engine = Engine(self.store, self.catalogue, lambda: self.now)
+        self.engine.public_address.use_local("http://shop.example")
         self.worker = Dispatcher(self.engine, {}, f"worker {self.store.commits}")
+        self.mailer = Dispatcher(self.engine, {"mail": self.post}, f"mailer {self.store.commits}", page=10)
 
     def call(self, name: str, /, **given: Any) -> Any:
         operation = next(each for each in self.catalogue.operations if each.name == f"broadcasts_{name}")
@@ -297,7 +322,7 @@ def test_an_id_is_used_once_for_ever_and_the_same_again_changes_nothing() -> Non
     world.now += 3 * 365 * DAY
     assert world.call("create", id="sale", audience={"tags": ["news"]}, template="sale") == first
     with pytest.raises(Conflict):
-        world.call("create", id="sale", template="other")
+        world.call("create", id="sale", template="sale", subject="Other")
     world.call("start", id="sale")
     world.work()
     addressed = len(world.addressed())
@@ -325,6 +350,46 @@ def test_a_paused_broadcast_goes_on_and_a_cancelled_one_never_does() -> None:
     for verb in ("resume", "pause"):
         with pytest.raises(Conflict):
             world.call(verb, id="sale")
+
+
+def test_two_people_with_one_address_get_one_mail() -> None:
+    world = World(4)
+    world.record(world.event("identify", 2, "same", email="P1@example.com"))
+    world.start()
+    world.work()
+    while world.mailer.run_once():
+        pass
+    assert sorted(each.casefold() for each in world.post.taken) == [
+        "p0@example.com",
+        "p1@example.com",
+        "p3@example.com",
+    ]
+    statuses = [each.statuses for each in world.call("recipients", id="sale").recipients]
+    assert Counter(map(tuple, statuses)) == {("addressed", "sent"): 3, ("addressed", "skipped"): 1}
+
+
+def test_mails_that_wait_stay_while_the_broadcast_is_paused_and_never_leave_after_it_was_cancelled() -> None:
+    world = World()
+    world.start()
+    world.work()
+    world.mailer.run_once()
+    sent = len(world.post.taken)
+    assert 0 < sent < PEOPLE
+    assert world.call("pause", id="sale").state == "paused"
+    for _ in range(9):
+        world.mailer.run_once()
+    assert (len(world.post.taken), len(world.mails())) == (sent, PEOPLE - sent)
+    assert world.call("resume", id="sale").state == "done"
+    world.now += PAUSED
+    world.mailer.run_once()
+    more = len(world.post.taken)
+    assert sent < more < PEOPLE
+    assert world.call("cancel", id="sale").state == "cancelled"
+    for _ in range(9):
+        world.mailer.run_once()
+    assert (len(world.post.taken), world.mails()) == (more, [])
+    statuses = [each.statuses for each in world.call("recipients", id="sale").recipients]
+    assert Counter(map(tuple, statuses)) == {("addressed", "sent"): more, ("addressed", "withdrawn"): PEOPLE - more}
 
 
 def test_a_cancelled_draft_cannot_be_started() -> None:
@@ -391,12 +456,16 @@ def test_recipients_have_the_status_that_events_say_page_by_page() -> None:
         ({"arms": [{"name": "a"}, {"name": "b"}], "winner": {"share": 0.5, "after": "1h", "metric": "conversions"}},
          "event"),
         ({"holdout": 1.0}, "holdout"),
+        ({"template": "sail"}, "sale"),
+        ({"sender": "shopp"}, "shop"),
+        ({"template": "other"}, "until"),
+        ({"arms": [{"name": "a", "template": "sail"}]}, "sale"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_and_nothing_is_created(given: dict[str, Any], named: str) -> None:
     world = World(1)
     with pytest.raises((InvalidValue, NotFound), match=named):
-        world.call("create", id="sale", template="sale", **given)
+        world.call("create", id="sale", **{"template": "sale", **given})
     with pytest.raises(NotFound):
         world.call("show", id="sale")
 

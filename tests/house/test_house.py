@@ -37,6 +37,8 @@ LONG_FILES: dict[str, str] = {
 LONG_FUNCTIONS: dict[str, str] = {
     "src/threadline/surfaces/python/operations.py:run": "generated, most of it is documentation",
     "src/threadline/surfaces/python/async_operations.py:run": "generated, most of it is documentation",
+    "src/threadline/surfaces/python/operations.py:write": "generated, most of it is documentation",
+    "src/threadline/surfaces/python/async_operations.py:write": "generated, most of it is documentation",
 }
 """``path:name`` -> why this function reads better in one piece."""
 
@@ -69,7 +71,7 @@ UNUSED_LIMITS: dict[str, str] = {}
 """Limit -> why nothing checks it yet."""
 
 DRIVERS = {
-    "apsw": "stores", "botocore": "stores", "httptools": "surfaces", "httpx": "surfaces", "joserfc": "surfaces",
+    "apsw": "stores", "boto3": "senders", "httptools": "surfaces", "httpx": "surfaces", "joserfc": "surfaces",
     "jsonschema_rs": "capabilities", "psycopg": "stores", "pyarrow": "surfaces", "re2": "capabilities",
     "redis": "stores", "urllib3": "stores", "uvicorn": "surfaces", "zen": "capabilities",
 }  # fmt: skip
@@ -82,6 +84,9 @@ LIBRARIES = {
     "click": {"surfaces"},
     "rich": {"surfaces"},
     "uvloop": {"surfaces"},
+    # Amazon's services: a store, and who sends mail.
+    "botocore": {"stores", "senders"},
+    "mypy_boto3_sesv2": {"senders"},
     # The test kit is used where these are installed, and by nothing that runs in production.
     "hypothesis": {"testing"},
     "pytest": {"testing"},

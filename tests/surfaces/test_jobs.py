@@ -20,6 +20,9 @@ PEOPLE = 700
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     path = tmp_path / "threadline.db"
+    (tmp_path / "threadline.yaml").write_text(
+        "mail: {senders: {shop: {from: shop@shop.example}}, templates: {sale: {subject: Sale, text: Hello}}}"
+    )
     with threadline.open(path) as shop:
         shop.record([{"type": "seen", "key": f"{n}", "identifiers": {"user_id": f"u{n}"}} for n in range(PEOPLE)])
         shop.broadcasts.create("sale", template="sale", holdout=0.1)

@@ -180,7 +180,12 @@ def test_examples_of_operations_are_taken(engine: Engine) -> None:
             if "example" not in content or elsewhere or needs_user:
                 continue
             path = path.replace("{id}", "0123456789abcdef0123456789abcdef")
-            path = path.replace("{type}", "preference").replace("{key}", "colour").replace("{name}", "weekly")
+            path = (
+                path.replace("{type}", "preference")
+                .replace("{key}", "colour")
+                .replace("{name}", "weekly")
+                .replace("{alert}", "sale")
+            )
             answer = client.request(method, path, json=content["example"], headers={"Authorization": f"Bearer {token}"})
             assert answer.status_code in (200, 201, 404, 409), (path, answer.text)
             if answer.status_code == 200 and "rejected" in answer.json():

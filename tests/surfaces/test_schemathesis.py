@@ -60,6 +60,7 @@ BEYOND_SCHEMA = {
     "identifier": "parameters of a query cannot exclude each other in OpenAPI",
     "key": "must not begin or end with a blank",
     "labels": "instants that lie ahead",
+    "link": "a web address or a path: JSON Schema has no form for either",
     "name": "printable characters, as Unicode defines them",
     "names": "this parameter or another one, of a query",
     "record": "only beside some of the other parameters",

@@ -14,6 +14,7 @@ from threadline.engine.maintenance.applying import put_applied
 from threadline.engine.maintenance.definition_changes import Maintenance
 from threadline.engine.public_address import PublicAddress
 from threadline.engine.reading.event_log import EventLog
+from threadline.engine.reading.index_rows import IndexRows
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.reading.ranks import Ranks
 from threadline.engine.recording.merging import IdentityAdministration
@@ -38,6 +39,7 @@ class Engine:
         self.recorder = Recorder(store, catalogue, clock)
         self.shared = self.recorder.shared
         self.reader = PersonReader(store, catalogue, self.recorder.recent)
+        self.rows = IndexRows(store)
         self.ranks = Ranks(store, clock, self.recorder.committing)
         self.recorder.watchers.append(self.ranks.committed)
         remember(store, catalogue, clock)  # first: it refuses versions that have changed

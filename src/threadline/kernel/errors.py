@@ -117,3 +117,10 @@ class StoreDamaged(ThreadlineError):
 
     code = "store_damaged"
     hint = "`threadline verify` says what is wrong with it; a backup that is whole can be put in its place."
+
+
+class OutcomeUnknown(ThreadlineError):
+    """Whether an effect happened cannot be known from here."""
+
+    code, status = "outcome_unknown", 502
+    hint = "Look for it where it was sent to, then resolve it by hand: it happened, or it is to be sent again."

@@ -164,6 +164,9 @@ class Operation:
     relies_on: tuple[str, ...] = ()
     """What it reads that is written for everybody beforehand: ``people``, for their states, or names of a `Refresh`. An
     answer says so while that is older than the definitions in force."""
+    revalidated: bool = False
+    """Whether callers may keep an answer and ask later if it is still the same (ETag); the same question then has the
+    same answer, byte for byte, until what it depends on changes."""
     intake: Intake | None = None
     """Set where callers give it events to record."""
     ended: Callable[[Any], bool] | None = None

@@ -6,11 +6,22 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from threadline.kernel.effect import Effect
 from threadline.kernel.event import Recorded
-from threadline.kernel.policy import Effect
 from threadline.kernel.sender import Queue
 from threadline.kernel.store import Item
 from threadline.kernel.typed import prepared
+
+
+class Claim(NamedTuple):
+    """Somebody is about to send an effect, or has sent it; see `threadline.kernel.sender.Queue.claims`."""
+
+    token: str
+    """Of this one claim."""
+    at: int
+    type: str
+    """The type of the event that says that it happened, and its properties."""
+    properties: dict[str, Any]
 
 
 class PendingEffect(NamedTuple):
@@ -26,9 +37,12 @@ class PendingEffect(NamedTuple):
     effect: Effect
     """Without its queue, except where it waits elsewhere because that queue is not declared."""
     since: int
-    """When it was first due, or due again after a redrive."""
+    """When it was first due, or due again after a redrive or a postponement."""
     began: int = 0
     """Attempts before that redrive."""
+    claim: Claim | None = None
+    postponed: bool = False
+    """Whether it waits elsewhere than its policy has put it, without an event that says so."""
 
     @property
     def id(self) -> str:
@@ -60,6 +74,23 @@ class DeadLetter(NamedTuple):
         return self.item.key.sort
 
 
+class UnknownEffect(NamedTuple):
+    """An effect that was claimed and of which nobody knows whether it happened."""
+
+    item: Item
+    one: PendingEffect
+    queue: str
+    """The queue it was in; empty for none."""
+    why: str
+    at: int
+    """When it became unknown."""
+
+    @property
+    def cursor(self) -> str:
+        """Where the page after it begins."""
+        return self.item.key.sort
+
+
 class EffectStatus(NamedTuple):
     """An effect that a policy emitted, and its outcomes."""
 
@@ -70,6 +101,8 @@ class EffectStatus(NamedTuple):
     """Whether it was given up on, until somebody redrives it."""
     outcomes: list[Recorded]
     """The event of each attempt. An effect without any that neither waits nor is parked was never in the outbox."""
+    unknown: bool = False
+    """Whether it was claimed and nobody knows yet whether it happened."""
 
 
 class CausedEffect(NamedTuple):
@@ -104,3 +137,5 @@ class QueueState(NamedTuple):
     """Effects in it, of all workspaces, counted to a page."""
     oldest: int | None
     """When the first of them is due."""
+    unknown: int = 0
+    """Effects of it of which nobody knows whether they happened, of all workspaces, counted to a page."""

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from threadline.kernel.effect import Effect as Effect  # noqa: PLC0414 — wishes are imported from one place
 from threadline.kernel.event import Recorded
+from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.person_view import PersonView
 
 
@@ -22,19 +24,6 @@ class Emit(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     occurred_at: int
     properties: dict[str, Any] = {}
-
-
-class Effect(msgspec.Struct, frozen=True, kw_only=True):
-    """Wish: something outside (send, call). It goes through the outbox and comes back as an event."""
-
-    kind: str
-    """The sender's kind, e.g. ``console``, ``webhook``."""
-    key: str
-    due_at: int = 0
-    """Not before this instant, microseconds; 0 for at once."""
-    data: dict[str, Any] = {}
-    queue: str = ""
-    """The `Queue` in which it waits; in the common one without a name, or with one that nobody has declared."""
 
 
 class Timer(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,22 +138,30 @@ class Declared(NamedTuple):
     """File and line, for messages."""
 
 
+REMEMBERED = "declared/"
+"""Begins the sort keys of the contents that `Shared.make` gets with `Shared.remembers`; name and version follow, with /
+between them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shared:
     """What a policy reads besides the person: items of a whole workspace, which operations write at any time.
 
-    The items are in the table ``name``, under the workspace, and are made into one value that nobody changes. A process
-    makes it once, and again when the items have changed; see `engine/shared.py`.
+    One that only operations read belongs to no policy, and is found by discovery. The items are in the table ``name``,
+    under the workspace, and are made into one value that nobody changes. A process makes it once, and again when the
+    items have changed; see `engine/shared.py`.
     """
 
     name: str
     make: Callable[[Mapping[str, bytes], Any], Any]
     """Makes the value from the items, by their sort keys, and the previous value, from which it may take parts; None at
     first."""
-    handles: Callable[[Any, str], bool]
+    handles: Callable[[Any, str], bool] = lambda value, event_type: False
     """Whether the policy, given the value, wants to see events of a type. A no costs nothing."""
     declared: tuple[Declared, ...] = ()
     """What the definitions declare for every workspace; `engine/definition_history.py` remembers each version."""
+    remembers: bool = False
+    """Whether `make` gets the content of every version that was ever declared as well, beside the items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +205,10 @@ class Policy:
     person's first. Called for nearly every event, so it must cost next to nothing."""
     shared: Shared | None = None
     """What it reads besides the person; `PolicyView.shared` gives it by its name."""
+    withdrawn: Callable[[PendingEffect, PersonView], str] | None = None
+    """Asked about each of its effects right before it is prepared and sent, with its person as of now: why it is not to
+    be sent any more, such as "the journey was left"; empty: it is. Its event is then `EFFECT_WITHDRAWN`. Pure; if it
+    raises, the effect is retried later."""
 
     @property
     def names_types(self) -> bool:

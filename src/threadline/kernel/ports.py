@@ -13,7 +13,7 @@ from threadline.kernel.event import Event, Identifier, Receipt, Recorded
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.job import Jobs
 from threadline.kernel.limits import EVENTS_PAGE_MAX
-from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState
+from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState, UnknownEffect
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Policy, PolicyView, Read
 from threadline.kernel.projection import Projection, Row, State
@@ -21,6 +21,7 @@ from threadline.kernel.ranking import Board, Counted, Place
 from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.section import Section
+from threadline.kernel.sender import Outcome, Queue
 from threadline.kernel.simulation import Ending, Pages, RecordedDecision, SimulationJob, Tally, VariantSpec
 from threadline.kernel.store import Check, Delete, FeedEntry, LogEntry, Put, Refusal, Store
 from threadline.kernel.time import Clock
@@ -130,6 +131,21 @@ class PersonReader(Protocol):
         after: Cursor | None = None, reverse: bool = False, size: int = EVENTS_PAGE_MAX,
     ) -> Iterator[Recorded]:  # fmt: skip
         """The same to the end, in pages of ``size``."""
+        ...
+
+
+class IndexRows(Protocol):
+    """Reads the rows that projections ask for: see `threadline.kernel.projection.Index`."""
+
+    def read(
+        self, table: str, partition: str, start: str = "", stop: str | None = None, limit: int = 1_000,
+        *, reverse: bool = False,
+    ) -> list[Row]:  # fmt: skip
+        """Rows of a partition with start <= sort < stop, by sort, at most ``limit``; go on after the last sort."""
+        ...
+
+    def has(self, table: str, partition: str, sorts: Sequence[str]) -> frozenset[str]:
+        """Which of these sorts have a row in a partition: one read."""
         ...
 
 
@@ -276,6 +292,18 @@ class Delivery(Protocol):
 
     def redrive(self, found: Sequence[DeadLetter], by: str) -> int:
         """Make dead letters due again; returns how many are."""
+        ...
+
+    def unknown(self, workspace: str, after: str = "", limit: int = 100) -> list[UnknownEffect]:
+        """A page of the effects that were claimed and of which nobody knows whether they happened."""
+        ...
+
+    def resolve(self, workspace: str, effect: str, outcome: Outcome | None, by: str) -> bool:
+        """Settle an unknown effect, by its id, as if its sender had returned this outcome; whether it was unknown.
+
+        None: it happened, and what its preparation has noted for that is recorded. With ``retry_after_seconds`` it is
+        sent again, in 0 seconds or more; with ``parked`` it becomes a dead letter.
+        """
         ...
 
     def queues(self) -> list[QueueState]:
@@ -517,6 +545,11 @@ class Catalogue(Protocol):
         ...
 
     @property
+    def queues(self) -> Mapping[str, Queue]:
+        """The declared queues by name."""
+        ...
+
+    @property
     def sections(self) -> tuple[Section, ...]:
         """By name."""
         ...
@@ -593,6 +626,15 @@ class WithReader(Protocol):
     @property
     def reader(self) -> PersonReader:
         """See `PersonReader`."""
+        ...
+
+
+class WithRows(Protocol):
+    """Has `IndexRows`."""
+
+    @property
+    def rows(self) -> IndexRows:
+        """See `IndexRows`."""
         ...
 
 
@@ -742,6 +784,7 @@ class WithPublicAddress(Protocol):
 
 class Ports(
     WithReader,
+    WithRows,
     WithLog,
     WithRecorder,
     WithRejected,

@@ -25,6 +25,8 @@ class PublicRequest:
     body: bytes
     now: int
     """The instant to read at."""
+    method: str = "GET"
+    """HEAD where only the headers are asked for, of a route for GET."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
-from threadline.kernel.policy import Effect
+from threadline.kernel.effect import Effect
+from threadline.kernel.store import Store
 from threadline.kernel.time import Clock
 
 DESTINATION_FAILURES_MAX = 5
@@ -26,6 +27,11 @@ EFFECT_PARKED = "threadline.effect_parked"
 """Type of the event that says an effect was given up on, and why, until somebody drives it again."""
 EFFECT_REDRIVEN = "threadline.effect_redriven"
 """Type of the event that says a dead letter is due again."""
+EFFECT_WITHDRAWN = "threadline.effect_withdrawn"
+"""Type of the event that says an effect is not sent any more, and why: nothing has left."""
+EFFECT_UNKNOWN = "threadline.effect_unknown"
+"""Type of the event that says an effect was claimed and nobody knows whether it happened. A later event about the same
+effect settles it."""
 
 
 def rest_seconds(times: int) -> int:
@@ -51,13 +57,19 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 class Sender(Protocol):
     """Carries out effects of one kind. May block; is called with a lease held and must return within it.
 
-    Effects of a queue with more than one at once are sent by several threads.
+    Effects of a queue with more than one at once are sent by several threads. In a queue that claims, a sender raises
+    `OutcomeUnknown` where it cannot say whether the effect happened, such as after a connection that broke once
+    everything was sent; any other exception counts as that too. What surely did not happen is an `Outcome` that says
+    so.
     """
 
     kind: str
 
     def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
-        """Carry it out once. ``effect_id`` is the same on every retry: pass it on as idempotency key."""
+        """Carry it out once. ``effect_id`` is the same on every retry: pass it on as idempotency key.
+
+        ``effect.data`` is what the policy wished for, or what the `Preparation` of this kind has made of it.
+        """
         ...
 
 
@@ -76,6 +88,17 @@ class Queue:
     """Where it leads; only the sender of ``kind`` knows its type."""
     kind: str = ""
     """The kind of effect that ``destination`` is for."""
+    claims: bool = False
+    """Whether each effect is claimed in a commit before its sender is called, so that it is sent at most once. An
+    effect whose claimer has gone without an outcome is not sent again: it waits as unknown, see `unknown`. Without
+    claims it is sent again, at least once in all. As many are claimed together as are sent `at_once`."""
+    unknown: Literal["wait", "assume_done", "send_again"] = "wait"
+    """What becomes of an unknown effect after `unknown_seconds`: it waits for an operator or a sign from outside, is
+    taken for done, or is sent again, at the risk of a second time."""
+    unknown_seconds: float = 86_400.0
+    per_second: float | None = None
+    """Effects that are sent in a second at most; None: as many as can be. One process at a time sends a queue, so it
+    is the rate of the destination."""
 
 
 S = TypeVar("S")
@@ -90,6 +113,8 @@ class SenderPorts(Generic[S]):
     clock: Clock
     environment: Callable[[str], str]
     """Variable -> its value, empty if it is not set: secrets that definitions name as ``env:NAME``."""
+    store: Store
+    """For a sender that carries nothing away, such as the development inbox."""
 
     def destinations(self, kind: str) -> list[Any]:
         """The declared destinations of effects of a kind."""

@@ -41,6 +41,16 @@ def broadcasts(shop: Threadline | Client) -> None:
     shop.broadcasts.start("sale")
 
 
+def alerts(shop: Threadline | Client) -> None:
+    shop.alerts.dismiss("ada", "sale")
+    shop.alerts.list(state="active")
+    shop.alerts.of("ada", severity="warning", at=SINCE)
+    shop.alerts.show("sale", version=1)
+    shop.alerts.versions("sale")
+    shop.alerts.withdraw("sale", note="over")
+    shop.alerts.write("sale", title="Sale", tags=["vip"], start=SINCE, when=RULE["conditions"])
+
+
 def decisions(shop: Threadline | Client) -> None:
     shop.decisions.audit("d-1")
     shop.decisions.evaluate(event=EVENT)
@@ -66,6 +76,12 @@ def features(shop: Threadline | Client) -> None:
     shop.features.of("ada", as_of=SINCE, known="now")
     shop.features.top("vip")
     shop.features.training_set(labels=[{"person": "ada", "at": "2026-03-01"}])
+
+
+def inbox(shop: Threadline | Client) -> None:
+    shop.inbox.clear()
+    shop.inbox.list(to="ada@example.com")
+    shop.inbox.show("ada")
 
 
 def interests(shop: Threadline | Client) -> None:

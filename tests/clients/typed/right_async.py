@@ -38,6 +38,16 @@ async def broadcasts(shop: AsyncClient) -> None:
     await shop.broadcasts.start("sale")
 
 
+async def alerts(shop: AsyncClient) -> None:
+    await shop.alerts.dismiss("ada", "sale")
+    await shop.alerts.list(state="active")
+    await shop.alerts.of("ada", severity="warning", at=SINCE)
+    await shop.alerts.show("sale", version=1)
+    await shop.alerts.versions("sale")
+    await shop.alerts.withdraw("sale", note="over")
+    await shop.alerts.write("sale", title="Sale", tags=["vip"], start=SINCE, when=RULE["conditions"])
+
+
 async def decisions(shop: AsyncClient) -> None:
     await shop.decisions.audit("d-1")
     await shop.decisions.evaluate(event=EVENT)
@@ -63,6 +73,12 @@ async def features(shop: AsyncClient) -> None:
     await shop.features.of("ada", as_of=SINCE, known="now")
     await shop.features.top("vip")
     await shop.features.training_set(labels=[{"person": "ada", "at": "2026-03-01"}])
+
+
+async def inbox(shop: AsyncClient) -> None:
+    await shop.inbox.clear()
+    await shop.inbox.list(to="ada@example.com")
+    await shop.inbox.show("ada")
 
 
 async def interests(shop: AsyncClient) -> None:

@@ -12,8 +12,10 @@ from msgspec import Meta
 
 from threadline.capabilities.broadcasts.events import HOLDOUT
 from threadline.capabilities.events.forms import Duration
+from threadline.capabilities.mail.definition import Mail
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.ids import short_hash
+from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import HOUR, from_datetime, parse_duration
 from threadline.kernel.typed import prepared
 from threadline.kernel.zones import zone_of
@@ -110,6 +112,24 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 yield "winner", "needs at least two arms to choose from"
             if (self.winner.metric == "conversions") != bool(self.winner.event):
                 yield "winner", "give `event` with the metric conversions, and only with it"
+
+    def refuse_undeclared(self, mail: Mail | None) -> None:
+        """Raise `InvalidValue` for a template, a sender or a variable that the definitions do not know."""
+        if mail is None:
+            raise InvalidValue("no mail is declared; write the section `mail` first", param="template")
+        if self.sender and self.sender not in mail.senders:
+            hint = suggestion(self.sender, mail.senders)
+            raise InvalidValue(f"sender: there is no sender {self.sender!r}; {hint}", param="sender")
+        given = self.variables or {}
+        for name in dict.fromkeys([self.template, *(arm.template for arm in self.arms if arm.template)]):
+            template = mail.templates.get(name)
+            if template is None:
+                hint = suggestion(name, mail.templates)
+                raise InvalidValue(f"template: there is no template {name!r}; {hint}", param="template")
+            for variable, declared in template.variables.items():
+                if declared.default is None and variable not in given:
+                    message = f"variables: the template {name!r} needs a value for {variable!r}"
+                    raise InvalidValue(message, param="variables")
 
     def begins_at(self, started: int) -> int:
         """When it is resolved, if it is started at an instant: at its time, or at once if that has passed."""

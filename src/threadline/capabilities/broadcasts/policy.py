@@ -6,12 +6,19 @@ from collections.abc import Sequence
 
 from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, HOLDOUT, broadcast_of
 from threadline.capabilities.broadcasts.projection import BROADCASTS
+from threadline.capabilities.broadcasts.repository import stopped
+from threadline.capabilities.mail.effect import mail_effect
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
-from threadline.kernel.policy import Effect, Policy, PolicyView, Read, Wish
-from threadline.kernel.time import parse_time
+from threadline.kernel.outbox import PendingEffect
+from threadline.kernel.policy import Policy, PolicyView, Read, Wish
+from threadline.kernel.ports import Ports
+from threadline.kernel.preparation import Guard, Postponed
+from threadline.kernel.time import MINUTE, parse_time
 
-MESSAGE = ("template", "subject", "sender", "topic", "arm")
+MESSAGE = ("subject", "sender", "topic", "arm")
+PAUSED = 10 * MINUTE
+"""After this long the mails of a broadcast that is paused are looked at again."""
 
 
 def _react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
@@ -21,13 +28,15 @@ def _react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     # Two who were both addressed and are one person by now get one mail.
     if any(other == id and event != recorded.id for _, other, event, _ in known[BROADCASTS.name]):
         return ()
-    given = {name: properties[name] for name in MESSAGE if type(properties.get(name)) is str and properties[name]}
-    variables = properties.get("variables")
-    data = {
-        **given, "broadcast": id, "occurrence": f"broadcast/{id}",
-        "variables": variables if type(variables) is dict else {},
-    }  # fmt: skip
-    return (Effect(kind="mail", queue="mail", key=id, due_at=_due(properties.get("due_at")), data=data),)
+    given = {name: properties[name] for name in MESSAGE if type(properties.get(name)) is str}
+    template, variables, due = (properties.get(name) for name in ("template", "variables", "due_at"))
+    about = {**given, "broadcast": id}
+    return (
+        mail_effect(
+            id, template if type(template) is str else "", variables if type(variables) is dict else {},
+            f"broadcast/{id}", _due(due), **about,
+        ),
+    )  # fmt: skip
 
 
 def _due(text: object) -> int:
@@ -37,6 +46,16 @@ def _due(text: object) -> int:
         return 0
 
 
+def _allow(engine: Ports, pending: PendingEffect) -> str | Postponed:
+    """Whether the broadcast of a mail goes on."""
+    id = pending.effect.data["broadcast"]
+    how = stopped(engine, pending.workspace, id)
+    if how == "paused":
+        return Postponed(until=engine.recorder.clock() + PAUSED)
+    return f"broadcast {id!r} was cancelled" if how else ""
+
+
+GUARD = Guard(BROADCASTS.name, _allow)
 POLICY = Policy(
     name=BROADCASTS.name,
     handles=frozenset({BROADCAST_ADDRESSED}),

@@ -7,8 +7,19 @@ from collections.abc import Iterable
 from typing import Any
 
 from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, broadcast_of
+from threadline.capabilities.feedback.events import (
+    MAIL_BOUNCED,
+    MAIL_CLICKED,
+    MAIL_COMPLAINED,
+    MAIL_DELIVERED,
+    MAIL_OPENED,
+    MAIL_REPLIED,
+    MAIL_SENT,
+)
+from threadline.capabilities.mail.events import MAIL_SKIPPED
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import Faster, Index, Projection, Row
+from threadline.kernel.sender import EFFECT_WITHDRAWN
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 
 STATUS = "broadcast_status"
@@ -18,14 +29,15 @@ ENTRIES_MAX = 100
 
 STATUSES = {
     BROADCAST_ADDRESSED: "addressed",
-    "mail_sent": "sent",
-    "mail_skipped": "skipped",
-    "mail_delivered": "delivered",
-    "mail_opened": "opened",
-    "mail_clicked": "clicked",
-    "mail_bounced": "bounced",
-    "mail_complained": "complained",
-    "mail_replied": "replied",
+    MAIL_SENT: "sent",
+    MAIL_SKIPPED: "skipped",
+    MAIL_DELIVERED: "delivered",
+    MAIL_OPENED: "opened",
+    MAIL_CLICKED: "clicked",
+    MAIL_BOUNCED: "bounced",
+    MAIL_COMPLAINED: "complained",
+    MAIL_REPLIED: "replied",
+    EFFECT_WITHDRAWN: "withdrawn",
 }
 """Type of event -> what it says of a recipient."""
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from threadline.engine.delivery import circuit, dead_letters
+from threadline.engine.delivery import circuit, dead_letters, unknown
 from threadline.engine.delivery.outcomes import caused_effects, effect_of
+from threadline.engine.delivery.settling import resolve
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.scheduled import effect_id
 from threadline.kernel.event import Recorded
-from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState
+from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState, UnknownEffect
+from threadline.kernel.sender import Outcome
 
 
 class Delivery:
@@ -43,6 +45,15 @@ class Delivery:
     def redrive(self, found: Sequence[DeadLetter], by: str) -> int:
         """Make dead letters due again; returns how many are."""
         return dead_letters.redrive(self._recorder, self._reader, found, by)
+
+    def unknown(self, workspace: str, after: str = "", limit: int = 100) -> list[UnknownEffect]:
+        """A page of the effects that were claimed and of which nobody knows whether they happened."""
+        return unknown.page(self._store, workspace, after, limit)
+
+    def resolve(self, workspace: str, effect: str, outcome: Outcome | None, by: str) -> bool:
+        """Settle an unknown effect as if its sender had returned this outcome; whether it was unknown."""
+        found = unknown.unknown_effect(self._store, workspace, effect)
+        return found is not None and resolve(self._recorder, self._reader, found, outcome, by)
 
     def queues(self) -> list[QueueState]:
         """The declared queues, with the state of each and what waits in it."""

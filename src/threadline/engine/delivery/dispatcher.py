@@ -16,10 +16,19 @@ from threadline.engine.delivery.leases import Leases
 from threadline.engine.delivery.outbox import Outbox
 from threadline.engine.delivery.outcomes import identifier_of, internal, settle
 from threadline.engine.recording.validation import RecordRequest
-from threadline.engine.scheduled import OUTBOX, SHARDS, TIMER, due_of, pending_timer
+from threadline.engine.scheduled import (
+    OUTBOX,
+    SHARDS,
+    TIMER,
+    due_of,
+    moved,
+    pack_effect,
+    pending_effect,
+    pending_timer,
+)
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.sender import Queue, Sender
-from threadline.kernel.store import Check, Delete, Item
+from threadline.kernel.store import Batch, Check, Delete, Item, Put
 
 _OTHERS = Queue("")
 """All effects that are in no queue."""
@@ -123,9 +132,21 @@ class Dispatcher:
             fresh = self._leases.acquire(check.key.partition)
             if fresh is None:
                 break
+            if self._moved(item, fresh):
+                settled += 1
+                continue
             sent = self._outbox.send([item], fresh)
             settled += sent.settled
             for unable in sent.unable:
                 # No sender or person here; a process that has them will take it.
                 self._backoff.rest(unable)
         return settled
+
+    def _moved(self, item: Item, check: Check) -> bool:
+        """Whether an effect was moved into its queue, which is declared by now: that may claim, or be stopped."""
+        one = pending_effect(item)
+        if one.effect.queue not in self.engine.catalogue.queues:
+            return False
+        into = moved(one, self.engine.catalogue.queues, one.effect.queue)
+        batch = Batch(writes=[Delete(item.key, item.version), Put(into.item.key, pack_effect(into), 0), check])
+        return self.engine.store.commit([batch])[0] is None

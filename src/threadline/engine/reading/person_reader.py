@@ -72,6 +72,10 @@ class PersonReader:
         """The person a thread belongs to; None if there is none."""
         return self._lookup.by_thread(thread)
 
+    def by_threads(self, threads: Sequence[str]) -> dict[str, Person]:
+        """By thread, the people that some threads belong to, read together."""
+        return self._lookup.by_threads(threads)
+
     def person_of(self, recorded: Recorded) -> Person:
         """The person in whose thread an event is."""
         person = self.by_thread(recorded.thread)

@@ -40,6 +40,8 @@ COMMANDS = {
     "rules import": ("rules_import", "import_", "Make rules of decision models (JDM files of GoRules)."),
     "serve": ("serve", "serve", "Run the HTTP server."),
     "settings": ("inspection", "settings", "List all settings and what they are now."),
+    "suppression export": ("suppression", "export", "Write all suppressed addresses as CSV."),
+    "suppression import": ("suppression", "import_", "Suppress the addresses of a CSV file."),
     "verify": ("upkeep", "verify", "Check that the store is whole and that what is derived equals the log."),
     "what-if run": ("what_if", "what_if", "Try a rule or definitions on history, in a sandbox."),
     "work": ("work", "work", "Fire timers and send what is due, without an HTTP server."),

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -15,13 +15,12 @@ from starlette.responses import Response
 
 from threadline.engine.context import Context
 from threadline.engine.credentials import Credential, fresh_key
-from threadline.kernel.errors import EventRejected, Forbidden, InvalidValue, NotFound, Unauthorized
+from threadline.kernel.errors import EventRejected, Forbidden, InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.limits import EVENT_BYTES_MAX
 from threadline.kernel.lists import comma_separated
 from threadline.settings import Settings
 from threadline.surfaces.composition import SharedLimits
-from threadline.surfaces.http.access import authorization
 from threadline.surfaces.http.appaction_body import SOURCE, AppAction, TopicQuestion, event_of, read
 from threadline.surfaces.http.appaction_window import Window
 from threadline.surfaces.http.body import read_body
@@ -30,40 +29,17 @@ from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.operations import read_object
 from threadline.surfaces.http.problem import RateLimited
 from threadline.surfaces.http.routing import Route
+from threadline.surfaces.http.web_user import WebUsers
 from threadline.surfaces.operation_calls import convert, shown
 
 USER_PATH = "/ux/user/appaction"
 ANONYMOUS_PATH = "/ux/appaction"
 RANKING_PATH = "/ux/user/actions/gettopicvaluefrequency"
 
-USER_LENGTH_MAX = 100
-"""Of a user's id here, characters: what these addresses have always taken."""
 ADDRESS = "ip_address"
 """The kind of identifier of a visitor of whom only the network address is known. It is never joined to anyone."""
 EVERY_APPLICATION = "*"
 EMAIL = "email"
-
-
-class NamedUser(Protocol):
-    """Whom a web token names."""
-
-    @property
-    def id(self) -> str:
-        """The user's id."""
-        ...
-
-    @property
-    def email(self) -> str:
-        """A verified e-mail address, or "" if the token tells none."""
-        ...
-
-
-class Tokens(Protocol):
-    """What checks web tokens; see `jwt.WebTokens`."""
-
-    async def user(self, token: str) -> NamedUser:
-        """The user that a token names. Raises `Unauthorized`."""
-        ...
 
 
 class AppActionReceipt(msgspec.Struct, rename="camel"):
@@ -94,13 +70,13 @@ class AppActions:
         self,
         ingest: Ingest,
         settings: Settings,
-        tokens: Tokens | None,
+        users: WebUsers,
         threads: Executor,
         shared: SharedLimits | None = None,
     ) -> None:
         self._ingest = ingest
         self._engine = ingest.engine
-        self._tokens = tokens
+        self._users = users
         self._threads = threads
         self._shared = shared
         self._workspace = settings.workspace
@@ -118,7 +94,7 @@ class AppActions:
 
     async def of_user(self, request: Request, names: Mapping[str, str]) -> Response:
         """Record an action of the user whom the token names."""
-        user = await self._user(request)
+        user = await self._users.user(request)
         action = await _action(request)
         identifiers = [Identifier("user_id", user.id)]
         if user.email:
@@ -160,7 +136,7 @@ class AppActions:
 
     async def ranking(self, request: Request, names: Mapping[str, str]) -> Response:
         """The values of a topic that the user cares about most, first; with their weights where that is asked for."""
-        user = await self._user(request)
+        user = await self._users.user(request)
         question: TopicQuestion = read(read_object(await read_body(request, EVENT_BYTES_MAX)), TopicQuestion)
         asked = {"id": f"user_id:{user.id}", "topic": question.topic.strip(), "limit": question.limit}
         if question.scope_topic:
@@ -180,17 +156,6 @@ class AppActions:
 
         body = await asyncio.get_running_loop().run_in_executor(self._threads, work)
         return Response(body, headers={"cache-control": "no-store"}, media_type="application/json")
-
-    async def _user(self, request: Request) -> NamedUser:
-        if self._tokens is None:
-            raise Unauthorized("this server takes no web tokens", hint="set jwt_secret or jwt_keys")
-        scheme, token = authorization(request)
-        if scheme != "bearer" or not token:
-            raise Unauthorized("send `Authorization: Bearer <JSON Web Token>`")
-        user = await self._tokens.user(token)
-        if len(user.id) > USER_LENGTH_MAX:
-            raise InvalidValue(f"the user's id has more than {USER_LENGTH_MAX} characters")
-        return user
 
     def _event(self, request: Request, action: AppAction, identifiers: list[Identifier]) -> Event:
         # A retry may come from another network, so the address is no part of what was said.

@@ -16,12 +16,12 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import InvalidSetting, ThreadlineError
+from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.time import format_time
 from threadline.settings import Settings
 from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.access import Access
-from threadline.surfaces.http.appaction import AppActions, Tokens
+from threadline.surfaces.http.appaction import AppActions
 from threadline.surfaces.http.browser_settings import BrowserSettings
 from threadline.surfaces.http.client_address import ClientAddress
 from threadline.surfaces.http.cloudevents import CloudEvents
@@ -36,6 +36,8 @@ from threadline.surfaces.http.public import PublicRoutes
 from threadline.surfaces.http.rate import Buckets, RateLimits
 from threadline.surfaces.http.routing import PREFLIGHT, Route, Router
 from threadline.surfaces.http.segment import Segment
+from threadline.surfaces.http.user_alerts import UserAlerts
+from threadline.surfaces.http.web_user import web_users
 from threadline.surfaces.http.whatif import Progress
 from threadline.surfaces.http.writer import Writer
 
@@ -93,7 +95,9 @@ class Application:
         yield from Segment(ingest, access).routes()
         yield from CloudEvents(ingest, access).routes()
         yield from BrowserSettings(access).routes()
-        yield from AppActions(ingest, settings, _tokens(settings, self.engine), self._threads, self._limits).routes()
+        users = web_users(settings, self.engine.clock)
+        yield from AppActions(ingest, settings, users, self._threads, self._limits).routes()
+        yield from UserAlerts(self.engine, settings.workspace, users, self._threads).routes()
         yield from Operations(self.engine, access, limits, self.metrics, self._threads).routes()
         yield from PublicRoutes(self.engine, self._threads).routes()
         yield from Progress(self.engine, access).routes()
@@ -135,7 +139,7 @@ class Application:
             response = unexpected(_readable(path), server_of(request))
         if route is not None and route.open_to_browsers:
             response.headers["access-control-allow-origin"] = "*"
-            response.headers["access-control-expose-headers"] = "retry-after, x-ratelimit-reset"
+            response.headers["access-control-expose-headers"] = "etag, retry-after, x-ratelimit-reset"
         self._note(scope["method"], route.path if route else UNMATCHED, response.status_code, began)
         await response(scope, receive, _without_body(send) if scope["method"] == "HEAD" else send)
         self._after_request()
@@ -171,19 +175,6 @@ class Application:
             # That nobody can be told of a request any more, as on a full disk, is no reason not to answer it.
             with suppress(OSError, ValueError):
                 self._log_line(msgspec.json.encode(line) + b"\n")
-
-
-def _tokens(settings: Settings, engine: Engine) -> Tokens | None:
-    if not settings.jwt_secret and not settings.jwt_keys:
-        return None
-    try:
-        from threadline.surfaces.http.jwt import WebTokens
-    except ImportError as error:
-        raise InvalidSetting(
-            f"jwt_secret and jwt_keys need a library that is not there: {error.name}",
-            hint="pip install 'threadline[jwt]'",
-        ) from None
-    return WebTokens(settings, engine.clock)
 
 
 def _readable(path: bytes) -> str:

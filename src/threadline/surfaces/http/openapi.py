@@ -139,6 +139,9 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
     }
     if operation.relies_on:
         described["responses"][str(operation.status)]["headers"] = {STALE_HEADER: _STALE}
+    if operation.revalidated:
+        described["responses"]["304"] = {"description": "What `If-None-Match` names is still the answer."}
+        described["description"] += " The answer has an `ETag`."
     others = {name: schema for name, schema in shape.get("properties", {}).items() if name not in names}
     required = [name for name in shape.get("required", ()) if name not in names]
     if operation.method == "POST":

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from threadline.capabilities.alerts.definition import SEVERITIES
+from threadline.capabilities.alerts.operations.person import AlertsResult, DismissResult
+from threadline.capabilities.alerts.projection import ID_PATTERN
 from threadline.surfaces.http.appaction import (
     ANONYMOUS_PATH,
     RANKING_PATH,
@@ -12,8 +15,11 @@ from threadline.surfaces.http.appaction import (
     WeighedValue,
 )
 from threadline.surfaces.http.appaction_body import AppAction, AppActionScope, TopicQuestion
+from threadline.surfaces.http.user_alerts import ALERTS_PATH, DISMISS_PATH
 
-APPACTION_TYPES: tuple[type, ...] = (AppAction, AppActionReceipt, TopicQuestion, WeighedValue)
+APPACTION_TYPES: tuple[type, ...] = (
+    AppAction, AppActionReceipt, TopicQuestion, WeighedValue, AlertsResult, DismissResult
+)  # fmt: skip
 """What the descriptions refer to."""
 
 
@@ -84,5 +90,42 @@ APPACTION_PATHS: dict[str, dict[str, Any]] = {
         _USER, _ref(TopicQuestion), {"topic": "Article", "scopeTopic": "category"},
         {"type": "array", "items": {"anyOf": [{"type": "string"}, _ref(WeighedValue)]}}, ("403", "404", "409", "429"),
     ),
+    ALERTS_PATH: {
+        "get": {
+            "operationId": "user_alerts", "summary": "Show the alerts of the user whom the web token names.",
+            "tags": ["ux"], "security": _USER,
+            "parameters": [
+                {
+                    "name": "severity", "in": "query", "required": False, "schema": {"enum": ["", *SEVERITIES]},
+                    "description": "Only alerts of this severity.", "example": "warning",
+                },
+                {
+                    "name": "dismissed", "in": "query", "required": False, "schema": {"type": "boolean"},
+                    "description": "Show also those that the user has dismissed.",
+                },
+            ],
+            "responses": {
+                "200": {"description": "It is so.", "content": {"application/json": {"schema": _ref(AlertsResult)}}},
+                "304": {"description": "What `If-None-Match` names is still the answer."},
+            },
+            "x-without": ("403", "404", "409", "413", "415", "429"),
+        }
+    },
+    DISMISS_PATH: {
+        "post": {
+            "operationId": "user_alert_dismiss", "summary": "Dismiss an alert for the user whom the web token names.",
+            "tags": ["ux"], "security": _USER,
+            "parameters": [
+                {
+                    "name": "alert", "in": "path", "required": True, "example": "maintenance",
+                    "schema": {"type": "string", "pattern": f"^{ID_PATTERN}$"},
+                }
+            ],
+            "responses": {
+                "200": {"description": "It is so.", "content": {"application/json": {"schema": _ref(DismissResult)}}},
+            },
+            "x-without": ("403", "413", "415", "429"),
+        }
+    },
 }  # fmt: skip
 """Path -> method -> description."""

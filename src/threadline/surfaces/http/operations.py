@@ -29,6 +29,7 @@ from threadline.surfaces.http.body import read_body, without_mark
 from threadline.surfaces.http.client_address import client_host
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import Charge, RateLimits, merged
+from threadline.surfaces.http.revalidation import revalidated
 from threadline.surfaces.http.routing import Route
 from threadline.surfaces.operation_calls import STALE_HEADER, convert, field_names, shown, stale_note
 from threadline.surfaces.row_formats import MEDIA_TYPES, Format, Rendered, accepted, rendered, rows_of
@@ -101,6 +102,8 @@ class Operations:
         if answer.next and operation.method == "GET":
             following = {name: each for name, each in in_query.items() if name != "cursor"}
             headers["link"] = f'<?{urlencode({**following, "format": form, "cursor": answer.next}, True)}>; rel="next"'
+        if operation.revalidated:
+            return revalidated(request, answer.body, operation.status, headers, MEDIA_TYPES[form])
         return Response(answer.body, operation.status, headers, MEDIA_TYPES[form])
 
     async def _charge(

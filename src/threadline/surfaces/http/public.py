@@ -48,7 +48,7 @@ class PublicRoutes:
 
     async def _answer(self, declared: PublicRoute, request: Request, names: Mapping[str, str]) -> Response:
         body = await read_body(request, declared.body_bytes_max) if declared.method == "POST" else b""
-        asked = PublicRequest(names, dict(request.query_params), dict(request.headers), body, self._engine.now())
+        asked = PublicRequest(names, dict(request.query_params), dict(request.headers), body, self._engine.now(), request.method)
         work = partial(declared.answer, self._engine, asked)
         with self._engine.reading() if declared.method == "GET" else nullcontext():
             answer = await asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -6,8 +6,14 @@ from typing import Any
 
 from msgspec import UNSET
 
+from threadline.capabilities.alerts.operations import forms as alerts_operations_forms
+from threadline.capabilities.alerts.operations import listed as alerts_operations_listed
+from threadline.capabilities.alerts.operations import person as alerts_operations_person
+from threadline.capabilities.alerts.operations import written as alerts_operations_written
 from threadline.capabilities.broadcasts.operations import creating as broadcasts_operations_creating
 from threadline.capabilities.broadcasts.operations import reading as broadcasts_operations_reading
+from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
+from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
@@ -20,6 +26,7 @@ from threadline.capabilities.features.operations import definitions as features_
 from threadline.capabilities.features.operations import top as features_operations_top
 from threadline.capabilities.features.operations import training_set as features_operations_training_set
 from threadline.capabilities.features.operations import vector as features_operations_vector
+from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
 from threadline.capabilities.jobs import operations as jobs_operations
 from threadline.capabilities.keys import operations as keys_operations
@@ -27,6 +34,10 @@ from threadline.capabilities.leaderboards.operations import board_query as leade
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
 from threadline.capabilities.leaderboards.operations import refresh as leaderboards_operations_refresh
 from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
+from threadline.capabilities.mail.operations import history as mail_operations_history
+from threadline.capabilities.mail.operations import preview as mail_operations_preview
+from threadline.capabilities.mail.operations import send as mail_operations_send
+from threadline.capabilities.mail.operations import templates as mail_operations_templates
 from threadline.capabilities.memory.operations import corrections as memory_operations_corrections
 from threadline.capabilities.memory.operations import derivations as memory_operations_derivations
 from threadline.capabilities.memory.operations import facts as memory_operations_facts
@@ -71,6 +82,88 @@ PERSON: Call[people_operations_person.PersonView] = Call(
         "as_of": None,
         "timeline": 20,
     },
+)
+ALERTS_DISMISS: Call[alerts_operations_person.DismissResult] = Call(
+    "alerts_dismiss",
+    "POST",
+    "/v1/people/{id}/alerts/{alert}/dismiss",
+    alerts_operations_person.DismissResult,
+    {
+        "anyone": False,
+    },
+    repeatable=False,
+)
+ALERTS_LIST: Call[alerts_operations_listed.ListResult] = Call(
+    "alerts_list",
+    "GET",
+    "/v1/alerts",
+    alerts_operations_listed.ListResult,
+    {
+        "cursor": "",
+        "limit": 100,
+        "state": "",
+    },
+)
+ALERTS_OF: Call[alerts_operations_person.AlertsResult] = Call(
+    "alerts_of",
+    "GET",
+    "/v1/people/{id}/alerts",
+    alerts_operations_person.AlertsResult,
+    {
+        "severity": "",
+        "dismissed": False,
+        "anyone": False,
+        "at": None,
+    },
+)
+ALERTS_SHOW: Call[alerts_operations_forms.VersionView] = Call(
+    "alerts_show",
+    "GET",
+    "/v1/alerts/{id}",
+    alerts_operations_forms.VersionView,
+    {
+        "version": None,
+    },
+)
+ALERTS_VERSIONS: Call[alerts_operations_listed.VersionsResult] = Call(
+    "alerts_versions",
+    "GET",
+    "/v1/alerts/{id}/versions",
+    alerts_operations_listed.VersionsResult,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
+)
+ALERTS_WITHDRAW: Call[alerts_operations_written.WriteResult] = Call(
+    "alerts_withdraw",
+    "POST",
+    "/v1/alerts/{id}/withdraw",
+    alerts_operations_written.WriteResult,
+    {
+        "note": "",
+    },
+    repeatable=False,
+)
+ALERTS_WRITE: Call[alerts_operations_written.WriteResult] = Call(
+    "alerts_write",
+    "POST",
+    "/v1/alerts/{id}",
+    alerts_operations_written.WriteResult,
+    {
+        "body": "",
+        "link": "",
+        "severity": "info",
+        "start": None,
+        "stop": None,
+        "tags": (),
+        "segments": (),
+        "when": None,
+        "dismissable": True,
+        "shown_again": False,
+        "expected": None,
+    },
+    repeatable=False,
 )
 BROADCASTS_CANCEL: Call[broadcasts_operations_reading.BroadcastView] = Call(
     "broadcasts_cancel",
@@ -151,6 +244,41 @@ BROADCASTS_START: Call[broadcasts_operations_reading.BroadcastView] = Call(
     broadcasts_operations_reading.BroadcastView,
     {},
     repeatable=False,
+)
+CONSENT_CHANGE: Call[consent_operations_subscriptions.ChangeResult] = Call(
+    "consent_change",
+    "POST",
+    "/v1/people/{id}/consent",
+    consent_operations_subscriptions.ChangeResult,
+    {
+        "subscribe": (),
+        "unsubscribe": (),
+        "everything": False,
+        "address": "",
+        "confirmed": False,
+        "request": "",
+    },
+)
+CONSENT_LINK: Call[consent_operations_subscriptions.LinkResult] = Call(
+    "consent_link",
+    "GET",
+    "/v1/people/{id}/consent/link",
+    consent_operations_subscriptions.LinkResult,
+    {
+        "address": "",
+    },
+)
+CONSENT_OF: Call[consent_operations_subscriptions.ConsentResult] = Call(
+    "consent_of",
+    "GET",
+    "/v1/people/{id}/consent",
+    consent_operations_subscriptions.ConsentResult,
+    {
+        "address": "",
+    },
+)
+CONSENT_TOPICS: Call[consent_operations_subscriptions.TopicList] = Call(
+    "consent_topics", "GET", "/v1/consent/topics", consent_operations_subscriptions.TopicList, {}
 )
 DECISIONS_AUDIT: Call[rules_operations_decisions.AuditResult] = Call(
     "decisions_audit", "GET", "/v1/audit/{decision}", rules_operations_decisions.AuditResult, {}
@@ -282,6 +410,23 @@ FEATURES_TRAINING_SET: Call[features_operations_training_set.TrainingSet] = Call
     },
     repeatable=False,
 )
+INBOX_CLEAR: Call[inbox_operations.InboxClearResult] = Call(
+    "inbox_clear", "POST", "/v1/dev/inbox/clear", inbox_operations.InboxClearResult, {}, repeatable=False
+)
+INBOX_LIST: Call[inbox_operations.InboxListResult] = Call(
+    "inbox_list",
+    "GET",
+    "/v1/dev/inbox",
+    inbox_operations.InboxListResult,
+    {
+        "cursor": "",
+        "limit": 100,
+        "to": "",
+    },
+)
+INBOX_SHOW: Call[inbox_operations.InboxShowResult] = Call(
+    "inbox_show", "GET", "/v1/dev/inbox/{id}", inbox_operations.InboxShowResult, {}
+)
 INTERESTS_ATTRIBUTION: Call[interests_operations.AttributionResult] = Call(
     "interests_attribution", "GET", "/v1/people/{id}/attribution", interests_operations.AttributionResult, {}
 )
@@ -383,6 +528,63 @@ LEADERBOARDS_TOP: Call[leaderboards_operations_board_query.Leaderboard] = Call(
         "scope": "",
         "limit": 10,
     },
+)
+MAIL_HISTORY: Call[mail_operations_history.MailHistoryResult] = Call(
+    "mail_history",
+    "GET",
+    "/v1/people/{id}/mail",
+    mail_operations_history.MailHistoryResult,
+    {
+        "as_of": None,
+        "limit": 100,
+    },
+)
+MAIL_PREVIEW: Call[mail_operations_preview.MailPreviewResult] = Call(
+    "mail_preview",
+    "POST",
+    "/v1/mail/templates/{template}/preview",
+    mail_operations_preview.MailPreviewResult,
+    {
+        "person": "",
+        "variables": None,
+        "event": "",
+        "version": "",
+    },
+    repeatable=False,
+)
+MAIL_SEND: Call[mail_operations_send.MailSendResult] = Call(
+    "mail_send",
+    "POST",
+    "/v1/people/{id}/mail",
+    mail_operations_send.MailSendResult,
+    {
+        "variables": None,
+        "sender": "",
+        "topic": "",
+        "event": "",
+        "request": "",
+    },
+)
+MAIL_SENT: Call[mail_operations_history.MailSentResult] = Call(
+    "mail_sent",
+    "GET",
+    "/v1/people/{id}/mail/{template}",
+    mail_operations_history.MailSentResult,
+    {
+        "as_of": None,
+    },
+)
+MAIL_TEMPLATE: Call[mail_operations_templates.MailTemplateResult] = Call(
+    "mail_template",
+    "GET",
+    "/v1/mail/templates/{template}",
+    mail_operations_templates.MailTemplateResult,
+    {
+        "version": "",
+    },
+)
+MAIL_TEMPLATES: Call[mail_operations_templates.MailTemplatesResult] = Call(
+    "mail_templates", "GET", "/v1/mail/templates", mail_operations_templates.MailTemplatesResult, {}
 )
 MEMORY_DEFINITIONS: Call[memory_operations_derivations.DerivationsResult] = Call(
     "memory_definitions", "GET", "/v1/memory", memory_operations_derivations.DerivationsResult, {}
@@ -828,6 +1030,49 @@ STREAKS_OF: Call[streaks_operations.StreaksResult] = Call(
     {
         "as_of": None,
         "known": "then",
+    },
+)
+SUPPRESSION_ADD: Call[consent_operations_suppression.SuppressedAddress] = Call(
+    "suppression_add",
+    "POST",
+    "/v1/suppression",
+    consent_operations_suppression.SuppressedAddress,
+    {
+        "reason": "manual",
+        "note": "",
+    },
+    repeatable=False,
+)
+SUPPRESSION_GET: Call[consent_operations_suppression.SuppressedAddress] = Call(
+    "suppression_get", "GET", "/v1/suppression/{address}", consent_operations_suppression.SuppressedAddress, {}
+)
+SUPPRESSION_IMPORT: Call[consent_operations_suppression.ImportResult] = Call(
+    "suppression_import",
+    "POST",
+    "/v1/suppression/import",
+    consent_operations_suppression.ImportResult,
+    {
+        "reason": "import",
+        "note": "",
+    },
+    repeatable=False,
+)
+SUPPRESSION_LIFT: Call[consent_operations_suppression.LiftResult] = Call(
+    "suppression_lift",
+    "POST",
+    "/v1/suppression/{address}/lift",
+    consent_operations_suppression.LiftResult,
+    {},
+    repeatable=False,
+)
+SUPPRESSION_LIST: Call[consent_operations_suppression.SuppressionPage] = Call(
+    "suppression_list",
+    "GET",
+    "/v1/suppression",
+    consent_operations_suppression.SuppressionPage,
+    {
+        "cursor": "",
+        "limit": 100,
     },
 )
 WEBHOOKS_DESTINATIONS: Call[webhooks_operations_destinations.DestinationList] = Call(

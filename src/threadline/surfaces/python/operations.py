@@ -7,9 +7,15 @@ from typing import Any, Literal
 
 from msgspec import UNSET
 
+from threadline.capabilities.alerts.operations import forms as alerts_operations_forms
+from threadline.capabilities.alerts.operations import listed as alerts_operations_listed
+from threadline.capabilities.alerts.operations import person as alerts_operations_person
+from threadline.capabilities.alerts.operations import written as alerts_operations_written
 from threadline.capabilities.broadcasts import definition as broadcasts_definition
 from threadline.capabilities.broadcasts.operations import creating as broadcasts_operations_creating
 from threadline.capabilities.broadcasts.operations import reading as broadcasts_operations_reading
+from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
+from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
@@ -22,6 +28,7 @@ from threadline.capabilities.features.operations import definitions as features_
 from threadline.capabilities.features.operations import top as features_operations_top
 from threadline.capabilities.features.operations import training_set as features_operations_training_set
 from threadline.capabilities.features.operations import vector as features_operations_vector
+from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
 from threadline.capabilities.jobs import operations as jobs_operations
 from threadline.capabilities.keys import operations as keys_operations
@@ -29,6 +36,10 @@ from threadline.capabilities.leaderboards.operations import board_query as leade
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
 from threadline.capabilities.leaderboards.operations import refresh as leaderboards_operations_refresh
 from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
+from threadline.capabilities.mail.operations import history as mail_operations_history
+from threadline.capabilities.mail.operations import preview as mail_operations_preview
+from threadline.capabilities.mail.operations import send as mail_operations_send
+from threadline.capabilities.mail.operations import templates as mail_operations_templates
 from threadline.capabilities.memory.operations import corrections as memory_operations_corrections
 from threadline.capabilities.memory.operations import derivations as memory_operations_derivations
 from threadline.capabilities.memory.operations import facts as memory_operations_facts
@@ -61,6 +72,169 @@ from threadline.capabilities.whatif import views as whatif_views
 from threadline.capabilities.whatif.operations import results as whatif_operations_results
 from threadline.surfaces.python import calls
 from threadline.surfaces.python.call import Answer, Call, Caller, Many, Moment
+
+
+class Alerts:
+    """Messages that people see inside an application, and who has dismissed them."""
+
+    def __init__(self, call: Caller) -> None:
+        self._call = call
+
+    def dismiss(
+        self,
+        id: str,
+        alert: str,
+        *,
+        anyone: bool = False,
+    ) -> alerts_operations_person.DismissResult:
+        """Dismiss an alert for a person.
+
+        Who does not want to see which alert any more.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        alert: An alert's id: letters, digits, dots, hyphens and underscores.
+        anyone: Also for somebody of whom nothing is known yet, who is known from then on.
+        """
+        return self._call(calls.ALERTS_DISMISS, {"id": id, "alert": alert, "anyone": anyone})
+
+    def list(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        state: Literal["", "active", "scheduled", "over", "withdrawn"] = "",
+    ) -> alerts_operations_listed.ListResult:
+        """List alerts by id: active, scheduled, over or withdrawn.
+
+        Which page of the alerts.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        state: Only alerts in this state.
+        """
+        return self._call(calls.ALERTS_LIST, {"cursor": cursor, "limit": limit, "state": state})
+
+    def of(
+        self,
+        id: str,
+        *,
+        severity: Literal["", "info", "warning", "critical"] = "",
+        dismissed: bool = False,
+        anyone: bool = False,
+        at: Moment | None = None,
+    ) -> alerts_operations_person.AlertsResult:
+        """Show the alerts that a person sees, now or at an instant.
+
+        Whose alerts, and which of them.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        severity: Only alerts of this severity.
+        dismissed: Show also those that the person has dismissed.
+        anyone: Of somebody of whom nothing is known, show what is for everybody, instead of 404.
+        at: The instant to read at. Of an earlier one, what was answered then; of a later one, what is foreseen today.
+        """
+        return self._call(
+            calls.ALERTS_OF, {"id": id, "severity": severity, "dismissed": dismissed, "anyone": anyone, "at": at}
+        )
+
+    def show(
+        self,
+        id: str,
+        *,
+        version: int | None = None,
+    ) -> alerts_operations_forms.VersionView:
+        """Show an alert as it was written, in its newest version or another.
+
+        Which alert, in which version.
+
+        id: An alert's id: letters, digits, dots, hyphens and underscores.
+        version: The newest if it is left out.
+        """
+        return self._call(calls.ALERTS_SHOW, {"id": id, "version": version})
+
+    def versions(
+        self,
+        id: str,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> alerts_operations_listed.VersionsResult:
+        """List the versions of an alert, oldest first: who wrote each and when.
+
+        Of which alert, and which page.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        id: An alert's id: letters, digits, dots, hyphens and underscores.
+        """
+        return self._call(calls.ALERTS_VERSIONS, {"cursor": cursor, "limit": limit, "id": id})
+
+    def withdraw(
+        self,
+        id: str,
+        *,
+        note: str = "",
+    ) -> alerts_operations_written.WriteResult:
+        """Withdraw an alert, so that nobody sees it any more.
+
+        Which alert nobody is to see any more.
+
+        id: An alert's id: letters, digits, dots, hyphens and underscores.
+        note: Why, in the words of the caller; kept with the version.
+        """
+        return self._call(calls.ALERTS_WITHDRAW, {"id": id, "note": note})
+
+    def write(
+        self,
+        id: str,
+        *,
+        title: str,
+        body: str = "",
+        link: str = "",
+        severity: Literal["info", "warning", "critical"] = "info",
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        tags: Many[str] = (),
+        segments: Many[str] = (),
+        when: Mapping[str, Any] | None = None,
+        dismissable: bool = True,
+        shown_again: bool = False,
+        expected: int | None = None,
+    ) -> alerts_operations_written.WriteResult:
+        """Write an alert, or a new version of it.
+
+        What the alert says, to whom and when. Without `tags`, `segments` and `when` it is for everybody; of several
+        of
+            them all must hold.
+
+        id: An alert's id: letters, digits, dots, hyphens and underscores.
+        link: A web address, or a path that begins with a slash.
+        start: From when on it is shown; without it at once.
+        stop: Until when it is shown; without it until it is withdrawn.
+        tags: For people who have one of these tags.
+        segments: For people who belong to one of these segments.
+        when: For people of whom this condition is true, in the language of segments and rules.
+        shown_again: Show it also to those who dismissed an earlier version.
+        expected: The newest version that you know of, 0 for none; refused if another is the newest.
+        """
+        return self._call(
+            calls.ALERTS_WRITE,
+            {
+                "id": id,
+                "title": title,
+                "body": body,
+                "link": link,
+                "severity": severity,
+                "start": start,
+                "stop": stop,
+                "tags": tags,
+                "segments": segments,
+                "when": when,
+                "dismissable": dismissable,
+                "shown_again": shown_again,
+                "expected": expected,
+            },
+        )
 
 
 class Broadcasts:
@@ -227,6 +401,83 @@ class Broadcasts:
         id: The id of a broadcast.
         """
         return self._call(calls.BROADCASTS_START, {"id": id})
+
+
+class Consent:
+    """Topics, and who is subscribed to them."""
+
+    def __init__(self, call: Caller) -> None:
+        self._call = call
+
+    def change(
+        self,
+        id: str,
+        *,
+        subscribe: Many[str] = (),
+        unsubscribe: Many[str] = (),
+        everything: bool = False,
+        address: str = "",
+        confirmed: bool = False,
+        request: str = "",
+    ) -> consent_operations_subscriptions.ChangeResult:
+        """Subscribe a person to topics, or unsubscribe them.
+
+        What a person wants mail about, and what not.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        everything: Unsubscribe from every topic.
+        address: One of the person's mail addresses; without it the one that mail goes to.
+        confirmed: The address was proved to be the person's, so that double opt-in asks no more.
+        request: Names this call, so that repeating it changes nothing. Without it every call counts as new.
+        """
+        return self._call(
+            calls.CONSENT_CHANGE,
+            {
+                "id": id,
+                "subscribe": subscribe,
+                "unsubscribe": unsubscribe,
+                "everything": everything,
+                "address": address,
+                "confirmed": confirmed,
+                "request": request,
+            },
+        )
+
+    def link(
+        self,
+        id: str,
+        *,
+        address: str = "",
+    ) -> consent_operations_subscriptions.LinkResult:
+        """Make the link to a person's preferences page.
+
+        Whose preferences page, and for which address.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        address: One of the person's mail addresses; without it the one that mail goes to.
+        """
+        return self._call(calls.CONSENT_LINK, {"id": id, "address": address})
+
+    def of(
+        self,
+        id: str,
+        *,
+        address: str = "",
+    ) -> consent_operations_subscriptions.ConsentResult:
+        """Show what a person is subscribed to.
+
+        Whose subscriptions, and at which address.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        address: One of the person's mail addresses; without it the one that mail goes to.
+        """
+        return self._call(calls.CONSENT_OF, {"id": id, "address": address})
+
+    def topics(
+        self,
+    ) -> consent_operations_subscriptions.TopicList:
+        """List the topics that people may subscribe to."""
+        return self._call(calls.CONSENT_TOPICS, {})
 
 
 class Decisions:
@@ -527,6 +778,48 @@ class Features:
         return self._call(calls.FEATURES_TRAINING_SET, {"labels": labels, "names": names, "known": known})
 
 
+class Inbox:
+    """Mail as it was sent, where nothing leaves the machine: for development."""
+
+    def __init__(self, call: Caller) -> None:
+        self._call = call
+
+    def clear(
+        self,
+    ) -> inbox_operations.InboxClearResult:
+        """Remove all mail from the development inbox."""
+        return self._call(calls.INBOX_CLEAR, {})
+
+    def list(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        to: str = "",
+    ) -> inbox_operations.InboxListResult:
+        """List mail that was sent to the development inbox.
+
+        Which messages, and which page of them.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        to: Only to addresses that contain this.
+        """
+        return self._call(calls.INBOX_LIST, {"cursor": cursor, "limit": limit, "to": to})
+
+    def show(
+        self,
+        id: str,
+    ) -> inbox_operations.InboxShowResult:
+        """Show a mail of the development inbox: headers, HTML, text, links and the raw message.
+
+        Which message.
+
+        id: A message's id, as `inbox_list` gives it.
+        """
+        return self._call(calls.INBOX_SHOW, {"id": id})
+
+
 class Interests:
     """What a person cares about and where they came from."""
 
@@ -793,6 +1086,127 @@ class Leaderboards:
         return self._call(
             calls.LEADERBOARDS_TOP, {"name": name, "period": period, "at": at, "scope": scope, "limit": limit}
         )
+
+
+class Mail:
+    """Mail to people: templates, previews, what was sent and what became of it."""
+
+    def __init__(self, call: Caller) -> None:
+        self._call = call
+
+    def history(
+        self,
+        id: str,
+        *,
+        as_of: Moment | None = None,
+        limit: int = 100,
+    ) -> mail_operations_history.MailHistoryResult:
+        """List the mails of a person, and what became of each.
+
+        Whose mail, and at which instant.
+
+        as_of: The instant to read at, with who was meant and what was known then; without it now.
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        """
+        return self._call(calls.MAIL_HISTORY, {"as_of": as_of, "id": id, "limit": limit})
+
+    def preview(
+        self,
+        template: str,
+        *,
+        person: str = "",
+        variables: Mapping[str, Any] | None = None,
+        event: str = "",
+        version: str = "",
+    ) -> mail_operations_preview.MailPreviewResult:
+        """Fill in a mail template for a person, and send nothing.
+
+        Which template, and for whom.
+
+        template: A template's name.
+        person: For whom; without it for somebody made up of what it asks for.
+        variables: The examples and defaults of those that are absent count.
+        event: The id of the event that it sees.
+        version: A version of it, as the ledger has it; without it the one in force.
+        """
+        return self._call(
+            calls.MAIL_PREVIEW,
+            {"template": template, "person": person, "variables": variables, "event": event, "version": version},
+        )
+
+    def send(
+        self,
+        id: str,
+        *,
+        template: str,
+        variables: Mapping[str, Any] | None = None,
+        sender: str = "",
+        topic: str = "",
+        event: str = "",
+        request: str = "",
+    ) -> mail_operations_send.MailSendResult:
+        """Send one mail to a person.
+
+        To whom, which template, and what it says besides.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        template: A template's name.
+        variables: The template's variables by name.
+        sender: A declared sender other than the template's.
+        topic: A topic other than the template's.
+        event: The id of the event that the template sees.
+        request: Names this call, so that repeating it changes nothing. Without it every call counts as new.
+        """
+        return self._call(
+            calls.MAIL_SEND,
+            {
+                "id": id,
+                "template": template,
+                "variables": variables,
+                "sender": sender,
+                "topic": topic,
+                "event": event,
+                "request": request,
+            },
+        )
+
+    def sent(
+        self,
+        id: str,
+        template: str,
+        *,
+        as_of: Moment | None = None,
+    ) -> mail_operations_history.MailSentResult:
+        """Say whether a template was sent to a person, and when.
+
+        To whom, and which template.
+
+        as_of: The instant to read at, with who was meant and what was known then; without it now.
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        template: A template's name.
+        """
+        return self._call(calls.MAIL_SENT, {"as_of": as_of, "id": id, "template": template})
+
+    def template(
+        self,
+        template: str,
+        *,
+        version: str = "",
+    ) -> mail_operations_templates.MailTemplateResult:
+        """Show how a mail template is written, now or in an earlier version.
+
+        Which template, and in which version.
+
+        template: A template's name.
+        version: A version of it, as the ledger has it; without it the one in force.
+        """
+        return self._call(calls.MAIL_TEMPLATE, {"template": template, "version": version})
+
+    def templates(
+        self,
+    ) -> mail_operations_templates.MailTemplatesResult:
+        """List the mail templates in force."""
+        return self._call(calls.MAIL_TEMPLATES, {})
 
 
 class Memory:
@@ -1739,6 +2153,88 @@ class Streaks:
         return self._call(calls.STREAKS_OF, {"as_of": as_of, "known": known, "id": id})
 
 
+class Suppression:
+    """Addresses that get no mail of any kind."""
+
+    def __init__(self, call: Caller) -> None:
+        self._call = call
+
+    def add(
+        self,
+        *,
+        address: str,
+        reason: Literal["bounce", "complaint", "manual", "import"] = "manual",
+        note: str = "",
+    ) -> consent_operations_suppression.SuppressedAddress:
+        """Send no more mail of any kind to an address.
+
+        Which address gets no mail any more, and why.
+
+        address: A mail address, such as ada@example.com.
+        reason: Why the address gets no mail any more.
+        note: What else is known of it; kept with the address.
+        """
+        return self._call(calls.SUPPRESSION_ADD, {"address": address, "reason": reason, "note": note})
+
+    def get(
+        self,
+        address: str,
+    ) -> consent_operations_suppression.SuppressedAddress:
+        """Show why an address gets no mail.
+
+        Which address.
+
+        address: A mail address, such as ada@example.com.
+        """
+        return self._call(calls.SUPPRESSION_GET, {"address": address})
+
+    def import_(
+        self,
+        *,
+        addresses: Many[str],
+        reason: Literal["bounce", "complaint", "manual", "import"] = "import",
+        note: str = "",
+    ) -> consent_operations_suppression.ImportResult:
+        """Suppress the addresses of another system's list.
+
+        Addresses of a list that another system has kept.
+
+        reason: Why the address gets no mail any more.
+        note: What else is known of it; kept with the address.
+        """
+        return self._call(calls.SUPPRESSION_IMPORT, {"addresses": addresses, "reason": reason, "note": note})
+
+    def lift(
+        self,
+        address: str,
+        *,
+        reason: str,
+    ) -> consent_operations_suppression.LiftResult:
+        """Let an address get mail again, with a reason.
+
+        Which address may get mail again, and why.
+
+        address: A mail address, such as ada@example.com.
+        reason: Why; kept in the event.
+        """
+        return self._call(calls.SUPPRESSION_LIFT, {"address": address, "reason": reason})
+
+    def list(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> consent_operations_suppression.SuppressionPage:
+        """List the addresses that get no mail of any kind.
+
+        Which page of the suppressed addresses.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        """
+        return self._call(calls.SUPPRESSION_LIST, {"cursor": cursor, "limit": limit})
+
+
 class Webhooks:
     """Where events are sent, and whether they arrive."""
 
@@ -1960,15 +2456,19 @@ class Operations:
     """Every operation: those of a group by its name, and those that are in none."""
 
     def __init__(self) -> None:
+        self.alerts = Alerts(self.call)
         self.broadcasts = Broadcasts(self.call)
+        self.consent = Consent(self.call)
         self.decisions = Decisions(self.call)
         self.definitions = Definitions(self.call)
         self.events = Events(self.call)
         self.features = Features(self.call)
+        self.inbox = Inbox(self.call)
         self.interests = Interests(self.call)
         self.jobs = Jobs(self.call)
         self.keys = Keys(self.call)
         self.leaderboards = Leaderboards(self.call)
+        self.mail = Mail(self.call)
         self.memory = Memory(self.call)
         self.messages = Messages(self.call)
         self.people = People(self.call)
@@ -1979,6 +2479,7 @@ class Operations:
         self.rules = Rules(self.call)
         self.segments = Segments(self.call)
         self.streaks = Streaks(self.call)
+        self.suppression = Suppression(self.call)
         self.webhooks = Webhooks(self.call)
         self.what_if = WhatIf(self.call)
 

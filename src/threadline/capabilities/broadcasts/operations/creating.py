@@ -17,6 +17,7 @@ from threadline.capabilities.broadcasts.operations import BROADCASTS_GROUP
 from threadline.capabilities.broadcasts.operations.reading import BroadcastId, BroadcastParams, BroadcastView, view_of
 from threadline.capabilities.broadcasts.repository import Created
 from threadline.capabilities.events.forms import Identifiers
+from threadline.capabilities.mail.definition import Mail
 from threadline.capabilities.segments.operations.definitions import Segments
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import PAGE_ITEMS_MAX
@@ -54,12 +55,13 @@ class Preview(msgspec.Struct, kw_only=True):
     sample: Annotated[list[Sample], Meta(description=f"{SAMPLES} of them at most, the first by id, which is a hash.")]
 
 
-def _create(segments: Segments, context: Context[Needs], params: CreateParams) -> BroadcastView:
+def _create(segments: Segments, mail: Mail | None, context: Context[Needs], params: CreateParams) -> BroadcastView:
     if not NAME.fullmatch(params.id):
         raise InvalidValue("id: lower-case letters, digits, - and _, beginning with a letter or digit", param="id")
     fields = {name: getattr(params, name) for name in Broadcast.__struct_fields__}
     broadcast = Broadcast(**fields)
     broadcast.refuse_mistakes()
+    broadcast.refuse_undeclared(mail)
     Resolver(broadcast.audience).refuse_mistakes(context.engine.catalogue, segments)
     now = context.engine.recorder.clock()
     made = Created(id=params.id, broadcast=broadcast, at=now, by=context.source)
@@ -89,13 +91,13 @@ EXAMPLE = CreateParams(
 )  # fmt: skip
 
 
-def operations(segments: Segments) -> list[Operation]:
-    """The operations that know the declared segments."""
+def operations(segments: Segments, mail: Mail | None) -> list[Operation]:
+    """The operations that know the declared segments and mails."""
     return [
         Operation(
             name="broadcasts_create", group=BROADCASTS_GROUP,
             summary="Create a broadcast as a draft; its id is used up for ever, and the same again changes nothing.",
-            params=CreateParams, result=BroadcastView, run=partial(_create, segments), method="POST",
+            params=CreateParams, result=BroadcastView, run=partial(_create, segments, mail), method="POST",
             path="/v1/broadcasts/{id}", scope="admin", example=EXAMPLE,
         ),
         Operation(

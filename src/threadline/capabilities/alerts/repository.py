@@ -1,0 +1,189 @@
+"""Versions of alerts in the store: what operations write, what is in force, and what was in force at an instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import msgspec
+
+from threadline.capabilities.alerts.definition import ALERTS, Active, Alert, Version
+from threadline.kernel.errors import Conflict, LimitExceeded, NotFound, Unavailable
+from threadline.kernel.limits import ALERT_VERSIONS_MAX, ALERTS_MAX, BATCH_WRITES_MAX
+from threadline.kernel.operation import Context
+from threadline.kernel.ports import WithCatalogue, WithRecorder, WithShared, WithStore
+from threadline.kernel.store import Check, Delete, Item, Key, Put, beyond, query_pages
+
+NEWEST = "alert_newest"
+"""Table: the newest version of each alert of a workspace, withdrawn or not."""
+VERSIONS = "alert_version"
+"""Table: all versions of each alert."""
+ATTEMPTS_MAX = 16
+
+
+class Reads(WithShared, WithStore, Protocol):
+    """What reading alerts needs of the engine."""
+
+
+class Needs(Reads, WithRecorder, WithCatalogue, Protocol):
+    """What changing alerts needs of the engine."""
+
+
+def active(context: Context[WithShared]) -> Active:
+    """The alerts of the workspace that are not withdrawn, as the store has them now."""
+    found: Active = context.engine.shared.fresh(context.workspace, ALERTS)
+    return found
+
+
+def newest(context: Context[WithStore], id: str) -> Version:
+    """The newest version of an alert; raises `NotFound`."""
+    item = context.engine.store.get([Key(NEWEST, context.workspace, id)])[0]
+    if item is None:
+        raise _unknown(id)
+    return _version(item)
+
+
+def _unknown(id: str) -> NotFound:
+    return NotFound(f"there is no alert {id[:64]!r}", hint="`alerts_list` lists them all")
+
+
+def page(context: Context[WithStore], after: str, limit: int) -> list[tuple[str, Version]]:
+    """The newest versions of a page of alerts, by id."""
+    items = context.engine.store.query(NEWEST, context.workspace, start=beyond(after), limit=limit)
+    return [(item.key.sort, _version(item)) for item in items]
+
+
+def versions(context: Context[WithStore], id: str, after: int, limit: int) -> list[Version]:
+    """The versions of an alert after the ``after``-th, oldest first."""
+    start = _sort(after + 1)
+    return [_version(item) for item in context.engine.store.query(VERSIONS, _where(context, id), start, limit=limit)]
+
+
+def version(context: Context[WithStore], id: str, number: int) -> Version:
+    """One version of an alert; raises `NotFound`."""
+    item = context.engine.store.get([Key(VERSIONS, _where(context, id), _sort(number))])[0]
+    if item is None:
+        raise NotFound(f"alert {id[:64]!r} has no version {number}")
+    return _version(item)
+
+
+def at_instant(context: Context[WithStore], at: int) -> Iterator[tuple[str, Version]]:
+    """The version of each alert that was in force at an instant, by id; withdrawn ones are left out."""
+    for item in query_pages(context.engine.store, NEWEST, context.workspace):
+        id = item.key.sort
+        found = _latest(context, id, _version(item), at)
+        if found.at <= at and not found.withdrawn:
+            yield id, found
+
+
+def _latest(context: Context[WithStore], id: str, newest: Version, at: int) -> Version:
+    """The last version that was written by an instant; the first one if none was."""
+    if newest.at <= at:
+        return newest
+    first, last = 1, newest.number - 1
+    while first < last:
+        middle = (first + last + 1) // 2
+        if version(context, id, middle).at <= at:
+            first = middle
+        else:
+            last = middle - 1
+    return version(context, id, first)
+
+
+def write(
+    context: Context[Needs], id: str, alert: Alert, *, shown_again: bool, expected: int | None
+) -> tuple[Version, bool]:
+    """A new version, and whether it is new: what says the same as the newest version is that version."""
+
+    def change(before: Version | None) -> Version | None:
+        if before is not None and not before.withdrawn and before.alert == alert and not shown_again:
+            return None
+        known = 0 if before is None else before.number
+        if expected is not None and expected != known:
+            raise Conflict(f"the newest version of alert {id!r} is {known}, not {expected}; read it and decide again")
+        if before is None or before.withdrawn or before.alert.is_over(context.now):
+            _refuse_too_many(context, id)
+        again = known + 1 if before is None or shown_again else before.shown_again_from
+        return _next(context, before, alert, shown_again_from=again)
+
+    return _changed(context, id, change)
+
+
+def withdraw(context: Context[Needs], id: str, note: str) -> tuple[Version, bool]:
+    """The version that withdraws an alert, and whether it is new; raises `NotFound`."""
+
+    def change(before: Version | None) -> Version | None:
+        if before is None:
+            raise _unknown(id)
+        if before.withdrawn:
+            return None
+        again = before.shown_again_from
+        return _next(context, before, before.alert, withdrawn=True, note=note, shown_again_from=again)
+
+    return _changed(context, id, change)
+
+
+def _next(
+    context: Context[Needs], before: Version | None, alert: Alert, *, shown_again_from: int, withdrawn: bool = False,
+    note: str = "",
+) -> Version:  # fmt: skip
+    number = 1 if before is None else before.number + 1
+    if number > ALERT_VERSIONS_MAX:
+        raise LimitExceeded(f"an alert has at most {ALERT_VERSIONS_MAX:,} versions; write it under another id")
+    # Clocks of processes differ: the instants of versions must be in their order, or the past would be ambiguous.
+    at = max(context.engine.recorder.clock(), 0 if before is None else before.at + 1)
+    return Version(
+        number=number, at=at, by=context.source, alert=alert, withdrawn=withdrawn, note=note,
+        shown_again_from=shown_again_from,
+    )  # fmt: skip
+
+
+def _refuse_too_many(context: Context[Needs], id: str) -> None:
+    others = (each for name, each in active(context).items() if name != id)
+    if sum(not each.alert.is_over(context.now) for each in others) >= ALERTS_MAX:
+        raise LimitExceeded(f"{ALERTS_MAX} alerts are in force or lie ahead, which is the limit; withdraw some first")
+
+
+def _changed(
+    context: Context[Needs], id: str, change: Callable[[Version | None], Version | None]
+) -> tuple[Version, bool]:
+    """Commit a version; ``change`` is asked again with what is so then if another process was faster."""
+    for _ in range(ATTEMPTS_MAX):
+        item = context.engine.store.get([Key(NEWEST, context.workspace, id)])[0]
+        before = None if item is None else _version(item)
+        made = change(before)
+        if made is None:
+            assert before is not None, "only an alert that exists can stay as it is"
+            return before, False
+        data = msgspec.json.encode(made)
+        in_force = Key(ALERTS, context.workspace, id)
+        writes: list[Put | Delete | Check] = [
+            Put(Key(NEWEST, context.workspace, id), data, 0 if item is None else item.version),
+            Put(Key(VERSIONS, _where(context, id), _sort(made.number)), data, 0),
+            Delete(in_force) if made.withdrawn else Put(in_force, data),
+            *_over(context, id),
+        ]
+        if context.engine.shared.change(context.workspace, ALERTS, writes) is None:
+            return made, True
+    raise Unavailable(f"other processes keep changing the alert {id!r}; try again")
+
+
+def _over(context: Context[Needs], id: str) -> Iterator[Delete | Check]:
+    """Take alerts that are over out of those that every reader goes through; their versions stay."""
+    found = [(name, each) for name, each in active(context).items() if name != id and each.alert.is_over(context.now)]
+    for name, each in sorted(found, key=lambda one: one[0])[: BATCH_WRITES_MAX // 4]:
+        yield Delete(Key(ALERTS, context.workspace, name))
+        # Another process may just have prolonged it. The item is written once for each version.
+        yield Check(Key(NEWEST, context.workspace, name), each.number)
+
+
+def _where(context: Context[object], id: str) -> str:
+    return f"{context.workspace}/{id}"
+
+
+def _sort(number: int) -> str:
+    return f"{number:08d}"
+
+
+def _version(item: Item) -> Version:
+    return msgspec.json.decode(item.value, type=Version)

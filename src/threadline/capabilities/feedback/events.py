@@ -1,0 +1,43 @@
+"""The event types of feedback. Over a wire none of them counts: a write key must not forge a bounce.
+
+All have the properties ``message`` (the id of the effect that was the mail) and ``address``, and of the mail what is
+known: ``template``, ``topic``, ``journey`` or ``broadcast``, ``step``, ``arm``. Their time is that of the provider.
+"""
+
+from __future__ import annotations
+
+from threadline.kernel.event import Event
+
+MAIL_SENT = "mail_sent"
+"""The outcome of a mail that a provider has accepted."""
+MAIL_DELIVERED = "mail_delivered"
+"""The recipient's server has accepted the mail; ``text``: what it said."""
+MAIL_DELAYED = "mail_delayed"
+"""A server goes on trying to deliver; ``code`` and ``text``: why."""
+MAIL_OPENED = "mail_opened"
+"""The mail was shown, or a machine has loaded its pictures: then ``machine`` is true, and ``why`` says by what that is
+known. ``agent``: the user agent."""
+MAIL_CLICKED = "mail_clicked"
+"""A link was followed, ``link``; ``machine``, ``why`` and ``agent`` as for an open."""
+MAIL_BOUNCED = "mail_bounced"
+"""The mail was not delivered; ``bounce``: ``permanent`` (because of the address), ``transient`` (of what may pass, such
+as a full mailbox) or ``content`` (of what was sent, which says nothing about the address); ``code``: the enhanced
+status code; ``text``: what the server said."""
+MAIL_COMPLAINED = "mail_complained"
+"""The recipient has marked the mail as spam; ``feedback``: the type of complaint (RFC 5965), such as ``abuse``."""
+MAIL_REPLIED = "mail_replied"
+"""The recipient has answered; ``subject``, ``text``: the visible part of the answer; ``sender``: who wrote it."""
+
+ENGAGEMENT = frozenset(
+    {MAIL_DELIVERED, MAIL_DELAYED, MAIL_OPENED, MAIL_CLICKED, MAIL_BOUNCED, MAIL_COMPLAINED, MAIL_REPLIED}
+)
+"""What a mail led to."""
+COUNTED = ENGAGEMENT | {MAIL_SENT}
+"""All of the above."""
+ABOUT = ("template", "topic", "journey", "broadcast", "step", "arm", "address")
+"""What every one of them says about the mail, where the mail has it."""
+
+
+def is_trusted(event: Event) -> bool:
+    """Whether an event counts: Threadline emitted it, or this process recorded it, such as an import."""
+    return event.source_type != "external"

@@ -1,0 +1,74 @@
+"""A preparation: what an effect needs right before it is sent, and whether it may be sent at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from threadline.kernel.outbox import PendingEffect
+from threadline.kernel.person_view import PersonView
+from threadline.kernel.ports import Ports
+from threadline.kernel.sender import EFFECT_DONE, EFFECT_WITHDRAWN, Outcome
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """The effect is to be sent, with this."""
+
+    data: dict[str, Any]
+    """What the sender gets in place of the data that the policy wished for. It is not stored, so it may hold anything,
+    such as the bytes of a rendered message."""
+    claims: tuple[str, ...] = ()
+    """Keys, of the workspace, that belong to this effect alone from now on: claimed in the commit that claims the
+    effect. The keys of a first attempt are those of its retries."""
+    taken: Outcome = Outcome(type=EFFECT_WITHDRAWN, properties={"why": "another effect has claimed the same key"})
+    """The outcome if another effect has one of these keys; nothing is sent."""
+    done: Outcome = Outcome(type=EFFECT_DONE)
+    """The outcome that is recorded if it proves to have happened without its sender saying so: an unknown effect that
+    is resolved or assumed to be done. Its properties are in the event `EFFECT_UNKNOWN` as well."""
+
+
+class Postponed(msgspec.Struct, frozen=True, kw_only=True):
+    """The effect is due again at a later instant. That leaves no event and counts as no attempt."""
+
+    until: int
+    """Microseconds; an instant that is not after now means: soon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Whether the effects of a policy may be sent now, by what is known beside the person: what they were wished for
+    may be paused or cancelled for everybody. Declared like a sender and found by discovery; one per policy.
+
+    `allow` is asked right before `Policy.withdrawn`: empty, the effect goes on; a text says why it is withdrawn; it may
+    be due again at a later instant. It writes nothing; if it raises, the effect is retried.
+    """
+
+    policy: str
+    allow: Callable[[Ports, PendingEffect], str | Postponed]
+
+    @property
+    def name(self) -> str:
+        """The policy: there is one for each."""
+        return self.policy
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What effects of a kind need before they are sent. Declared like a sender and found by discovery; one per kind.
+
+    `prepare` is called right before the sender, on every attempt, with the person as of now; whatever has changed since
+    the policy wished for the effect counts. It may read anything through the ports, and writes nothing. It answers with
+    what is to be sent; with a later instant; or with the `Outcome` that settles the effect without sending it, such as
+    one of the type ``mail_skipped`` with the reason. If it raises, nothing is sent, and the effect is retried.
+    """
+
+    kind: str
+    prepare: Callable[[Ports, PersonView, PendingEffect], Prepared | Postponed | Outcome]
+
+    @property
+    def name(self) -> str:
+        """The kind: there is one for each."""
+        return self.kind

@@ -1,0 +1,110 @@
+"""What became of each recipient by a report that machines can read (RFC 3464)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from threadline.wire.mime.parts import Part, read_part
+
+Action = Literal["failed", "delayed", "delivered"]
+
+RECIPIENTS_MAX = 100
+_STATUS = re.compile(r"\b([245]\.\d{1,3}\.\d{1,3})\b")
+_REPLY = re.compile(r"\b([245])\d\d\b")
+_NOT_THE_ADDRESS = ("4.", "5.2.2", "5.2.3", "5.3.", "5.6.", "5.7.")
+"""Codes (RFC 3463) of a temporary failure, a full mailbox, too large a message, the system, the content, a policy."""
+_FULL = re.compile(
+    r"(?i)mailbox (?:is )?(?:full|exceeded)|mailfolder is full|(?:over|exceed\w*)[ -]?(?:\w+[ -]){0,3}quota|"
+    r"quota\W{0,3}"
+    r"(?:exceed|violat)|disk quota|overquota|too much mail|mailbox size limit"
+)
+_TRANSIENT = re.compile(
+    r"(?i)greylist|gr[ae]y-list|try again later|too many connections|temporar|connection (?:timed out|refused)|"
+    r"no answer from host|not responding|not reachable within|loop(?:ing)?\b|too many hops|try again"
+)
+_ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\x80-\U0010ffff.-]{1,64}@[A-Za-z0-9\x80-\U0010ffff.-]{1,255}")
+
+
+class Recipient(NamedTuple):
+    """What became of a message for one recipient."""
+
+    address: str
+    action: Action
+    """``failed``: given up on; ``delayed``: still tried; ``delivered``: to the mailbox, or on to where none reports."""
+    code: str = ""
+    """The enhanced status code (RFC 3463) such as ``5.1.1``; empty if the report has none."""
+    text: str = ""
+    """What the other server said."""
+
+    @property
+    def permanent(self) -> bool:
+        """Whether it failed because of the address: not because of a full mailbox, of the content, of a policy or of
+        what passes by itself."""
+        if self.action != "failed" or self.code.startswith(_NOT_THE_ADDRESS):
+            return False
+        if _FULL.search(self.text):
+            return False
+        return (self.code.startswith("5.") and self.code != "5.0.0") or not _TRANSIENT.search(self.text)
+
+
+def address_of(text: str) -> str:
+    """The address in a text such as ``rfc822; <ada@example.com>``; empty if there is none that can be one."""
+    match = _ADDRESS.search(text[:1_000])
+    if match is None:
+        return ""
+    local, _, domain = match[0].rpartition("@")
+    local, domain = local.strip("'`"), domain.strip(".-")
+    if not local or local[0] == "." or local[-1] == "." or ".." in local or "." not in domain or ".." in domain:
+        return ""
+    return f"{local}@{domain}"
+
+
+def code_of(text: str) -> str:
+    """The enhanced status code in a text; of a plain reply code such as 550 its class, ``5.0.0``."""
+    if (status := _STATUS.search(text)) is not None:
+        return status[1]
+    return f"{reply[1]}.0.0" if (reply := _REPLY.search(text)) is not None else ""
+
+
+def delivery_status(part: Part) -> list[Recipient]:
+    """The recipients in a part of the type ``message/delivery-status``."""
+    found: dict[str, Recipient] = {}
+    for fields in _blocks(part):
+        recipient = _recipient(fields)
+        if recipient is not None and len(found) < RECIPIENTS_MAX:
+            found.setdefault(recipient.address.lower(), recipient)
+    return list(found.values())
+
+
+def _blocks(part: Part) -> Iterator[Part]:
+    body = part.body[:256_000].replace(b"\r\n", b"\n")
+    if (part.headers.get("content-transfer-encoding") or "").strip().lower() in ("base64", "quoted-printable"):
+        body = part.text.encode("utf-8", "replace").replace(b"\r\n", b"\n")
+    for block in re.split(rb"\n[ \t]*\n", body.strip(b"\n"))[: 2 * RECIPIENTS_MAX]:
+        yield read_part(block.strip(b"\n") + b"\n\n")
+
+
+def _recipient(fields: Part) -> Recipient | None:
+    action = _action(fields.header("action"))
+    if action is None:
+        return None
+    # The final recipient may be an address behind a forward that the sender has never heard of.
+    names = ("original-recipient", "final-recipient", "x-actual-recipient")
+    address = next((found for name in names if (found := address_of(fields.header(name)))), "")
+    if not address:
+        return None
+    diagnostic, status = fields.header("diagnostic-code"), fields.header("status")
+    exact = _STATUS.search(diagnostic) if status.startswith(("5.0.0", "4.0.0")) else None
+    code = exact[1] if exact is not None else code_of(status) or code_of(diagnostic)
+    return Recipient(address, action, code, (diagnostic.partition(";")[2].strip() or diagnostic or status)[:500])
+
+
+def _action(text: str) -> Action | None:
+    word = text.strip().lower()
+    if word.startswith(("fail", "error")):
+        return "failed"
+    if word.startswith("delayed"):
+        return "delayed"
+    return "delivered" if word.startswith(("delivered", "relayed", "expanded")) else None
