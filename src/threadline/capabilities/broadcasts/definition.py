@@ -13,7 +13,7 @@ from msgspec import Meta
 from threadline.capabilities.broadcasts.events import HOLDOUT
 from threadline.capabilities.events.forms import Duration
 from threadline.capabilities.mail.definition import Mail
-from threadline.kernel.errors import InvalidValue
+from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.ids import short_hash
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import HOUR, from_datetime, parse_duration
@@ -116,7 +116,7 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def refuse_undeclared(self, mail: Mail | None) -> None:
         """Raise `InvalidValue` for a template, a sender or a variable that the definitions do not know."""
         if mail is None:
-            raise InvalidValue("no mail is declared; write the section `mail` first", param="template")
+            raise Conflict("no mail is declared here", hint="Write the section `mail` into the definitions.")
         if self.sender and self.sender not in mail.senders:
             hint = suggestion(self.sender, mail.senders)
             raise InvalidValue(f"sender: there is no sender {self.sender!r}; {hint}", param="sender")
