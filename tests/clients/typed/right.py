@@ -33,6 +33,7 @@ def broadcasts(shop: Threadline | Client) -> None:
     shop.broadcasts.cancel("sale")
     shop.broadcasts.create("sale", template="sale", audience={"tags": ["news"]}, arms=[{"name": "a"}])
     shop.broadcasts.list(start=SINCE)
+    shop.broadcasts.measure("sale", event="purchase_completed", within="3d")
     shop.broadcasts.pause("sale")
     shop.broadcasts.preview("sale")
     shop.broadcasts.recipients("sale")

@@ -30,6 +30,7 @@ async def broadcasts(shop: AsyncClient) -> None:
     await shop.broadcasts.cancel("sale")
     await shop.broadcasts.create("sale", template="sale", audience={"tags": ["news"]}, arms=[{"name": "a"}])
     await shop.broadcasts.list(start=SINCE)
+    await shop.broadcasts.measure("sale", event="purchase_completed", within="3d")
     await shop.broadcasts.pause("sale")
     await shop.broadcasts.preview("sale")
     await shop.broadcasts.recipients("sale")

@@ -177,19 +177,9 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         }  # fmt: skip
         return {name: value for name, value in given.items() if value}
 
-    def winner_of(self, counts: dict[str, int]) -> str:
-        """The arm with the best rate among those tested; of equals the first that is declared."""
-
-        def rate(arm: Arm) -> float:
-            return counts.get(f"{GAINED}{arm.name}", 0) / max(counts.get(f"{TESTED}{arm.name}", 0), 1)
-
-        return max(self.arms, key=rate).name
-
 
 ALL = "all"
 """The arm of everybody where none are declared."""
-TESTED, GAINED = "tested.", "gained."
-"""Begin the names under which people of an arm are counted by the winner rule: all, and those with the metric."""
 
 
 def _share(id: str, person: str, what: str) -> float:

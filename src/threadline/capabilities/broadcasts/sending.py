@@ -13,16 +13,16 @@ from typing import Any
 
 from threadline.capabilities.broadcasts import repository
 from threadline.capabilities.broadcasts.audience import Resolver
-from threadline.capabilities.broadcasts.definition import GAINED, TESTED, Broadcast
+from threadline.capabilities.broadcasts.definition import Broadcast
 from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, HOLDOUT, SOURCE
-from threadline.capabilities.broadcasts.measuring import gained
+from threadline.capabilities.broadcasts.measuring import measured, winner_of
 from threadline.capabilities.broadcasts.repository import Recipient
 from threadline.capabilities.conditions.fields import PROFILE
 from threadline.kernel.event import Event
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.ports import Person, Ports
-from threadline.kernel.time import format_time
+from threadline.kernel.time import format_time, parse_duration
 
 RESOLVE, SEND, MEASURE, REST = "resolve", "send", "measure", "rest"
 """The phases, in their order; the last two with a winner rule only."""
@@ -73,18 +73,16 @@ class _Work:
         assert winner is not None
         page, cursor = self._page(MEASURE)
         tested = [each for each in page if each.arm and each.arm != HOLDOUT]
-        stop = self._broadcast.rest_begins_at(self._began)
-        with_it = gained(
-            self._engine, self._job.workspace, self._id, tested, winner.metric, winner.event, self._began, stop
-        )
-        counts: Counter[str] = Counter(f"{TESTED}{each.arm}" for each in tested)
-        counts.update(f"{GAINED}{each.arm}" for each in tested if each.person in with_it)
+        counts = measured(
+            self._engine, self._job.workspace, self._id, tested, winner.metric, winner.event,
+            parse_duration(winner.after),
+        )  # fmt: skip
         return Step(cursor or f"{REST}:", counts)
 
     def rest(self) -> Step:
         """Address everybody else, all in the arm that did best."""
         page, cursor = self._page(REST)
-        arm = self._broadcast.winner_of(self._job.counts)
+        arm = winner_of(self._broadcast, self._job.counts)
         rest = [Recipient(each.person, arm) for each in page if not each.arm]
         writes = [repository.recipient_put(self._job.workspace, self._id, each) for each in rest]
         step = self._addressed(rest, self._broadcast.rest_begins_at(self._began))

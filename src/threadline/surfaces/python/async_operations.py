@@ -325,6 +325,23 @@ class Broadcasts:
         """
         return await self._call(calls.BROADCASTS_LIST, {"cursor": cursor, "limit": limit, "start": start, "stop": stop})
 
+    async def measure(
+        self,
+        id: str,
+        *,
+        event: str,
+        within: str = "7d",
+    ) -> jobs_operations.JobView:
+        """Start a job that counts by arm, holdout included, who had an event after being addressed.
+
+        What counts, and for how long after somebody was addressed.
+
+        id: The id of a broadcast.
+        event: The type of event that is a conversion.
+        within: A number and us, ms, s, m, h, d, w or y, e.g. 30d; also several, e.g. 1d12h.
+        """
+        return await self._call(calls.BROADCASTS_MEASURE, {"id": id, "event": event, "within": within})
+
     async def pause(
         self,
         id: str,

@@ -205,6 +205,16 @@ BROADCASTS_LIST: Call[broadcasts_operations_reading.BroadcastsPage] = Call(
         "stop": None,
     },
 )
+BROADCASTS_MEASURE: Call[jobs_operations.JobView] = Call(
+    "broadcasts_measure",
+    "POST",
+    "/v1/broadcasts/{id}/measure",
+    jobs_operations.JobView,
+    {
+        "within": "7d",
+    },
+    repeatable=False,
+)
 BROADCASTS_PAUSE: Call[broadcasts_operations_reading.BroadcastView] = Call(
     "broadcasts_pause",
     "POST",

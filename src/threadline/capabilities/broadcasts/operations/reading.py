@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.broadcasts import repository
-from threadline.capabilities.broadcasts.definition import GAINED, TESTED, Broadcast
+from threadline.capabilities.broadcasts.definition import Broadcast
+from threadline.capabilities.broadcasts.measuring import GAINED, PEOPLE, winner_of
 from threadline.capabilities.broadcasts.operations import BROADCASTS_GROUP
 from threadline.capabilities.broadcasts.projection import STATUS
 from threadline.capabilities.broadcasts.repository import Created, Needs, rows_of
@@ -121,12 +122,12 @@ def view_of(context: Context[Needs], created: Created) -> BroadcastView:
     view.audience, view.done = counts.get("total", 0), counts.get("done", 0)
     view.addressed = {name[10:]: count for name, count in counts.items() if name.startswith("addressed.")}
     view.test = [
-        ArmResult(arm=arm.name, people=counts[f"{TESTED}{arm.name}"], gained=counts.get(f"{GAINED}{arm.name}", 0))
+        ArmResult(arm=arm.name, people=counts[f"{PEOPLE}{arm.name}"], gained=counts.get(f"{GAINED}{arm.name}", 0))
         for arm in broadcast.arms
-        if f"{TESTED}{arm.name}" in counts
+        if f"{PEOPLE}{arm.name}" in counts
     ]
     if broadcast.winner is not None and (job.state == "done" or job.cursor.startswith("rest")):
-        view.winner = broadcast.winner_of(counts)
+        view.winner = winner_of(broadcast, counts)
     return view
 
 

@@ -1,15 +1,23 @@
-"""Starting a broadcast, and pausing, resuming and cancelling it."""
+"""Starting a broadcast, pausing, resuming and cancelling it, and measuring what came of it."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Annotated, Protocol
+
+import msgspec
+from msgspec import Meta
 
 from threadline.capabilities.broadcasts import repository
+from threadline.capabilities.broadcasts.measuring import MEASURE_KIND
 from threadline.capabilities.broadcasts.operations import BROADCASTS_GROUP
-from threadline.capabilities.broadcasts.operations.reading import BroadcastParams, BroadcastView, view_of
+from threadline.capabilities.broadcasts.operations.reading import BroadcastId, BroadcastParams, BroadcastView, view_of
+from threadline.capabilities.events.forms import Duration
+from threadline.capabilities.jobs.operations import JobView, job_view
 from threadline.kernel.errors import Conflict
+from threadline.kernel.ids import short_hash
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithRecorder
+from threadline.kernel.time import parse_duration
 
 
 class Needs(repository.Needs, WithRecorder, Protocol):
@@ -62,6 +70,29 @@ def _cancel(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
     return view_of(context, created)
 
 
+class MeasureParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What counts, and for how long after somebody was addressed."""
+
+    id: BroadcastId
+    event: Annotated[str, Meta(description="The type of event that is a conversion.", min_length=1, max_length=200)]
+    within: Duration = "7d"
+
+
+def _measure(context: Context[Needs], params: MeasureParams) -> JobView:
+    engine, workspace = context.engine, context.workspace
+    repository.get(engine.store, workspace, params.id)
+    now = engine.recorder.now()
+    about = {"broadcast": params.id, "event": params.event, "within": parse_duration(params.within)}
+    id = f"measure.{params.id}.{short_hash(params.event, params.within, str(now))[:12]}"
+    return job_view(engine.jobs.create(workspace, MEASURE_KIND, id, about, by=context.source))
+
+
+MEASURE = Operation(
+    name="broadcasts_measure", group=BROADCASTS_GROUP,
+    summary="Start a job that counts by arm, holdout included, who had an event after being addressed.",
+    params=MeasureParams, result=JobView, run=_measure, method="POST", path="/v1/broadcasts/{id}/measure",
+    scope="admin", example=MeasureParams(id="spring-sale", event="purchase_completed"),
+)  # fmt: skip
 START = Operation(
     name="broadcasts_start", group=BROADCASTS_GROUP,
     summary="Start a broadcast: at its time, or at once if it has none.", params=BroadcastParams, result=BroadcastView,
