@@ -36,6 +36,19 @@ def consent(shop: Threadline | Client) -> None:
     shop.consent.topics()
 
 
+def broadcasts(shop: Threadline | Client) -> None:
+    shop.broadcasts.cancel("sale")
+    shop.broadcasts.create("sale", template="sale", audience={"tags": ["news"]}, arms=[{"name": "a"}])
+    shop.broadcasts.list(start=SINCE)
+    shop.broadcasts.measure("sale", event="purchase_completed", within="3d")
+    shop.broadcasts.pause("sale")
+    shop.broadcasts.preview("sale")
+    shop.broadcasts.recipients("sale")
+    shop.broadcasts.resume("sale")
+    shop.broadcasts.show("sale")
+    shop.broadcasts.start("sale")
+
+
 def alerts(shop: Threadline | Client) -> None:
     shop.alerts.dismiss("ada", "sale")
     shop.alerts.list(state="active")
@@ -104,6 +117,14 @@ def journeys(shop: Threadline | Client) -> None:
     shop.journeys.resume("welcome")
     shop.journeys.show("welcome")
     shop.journeys.what_if("journeys: {}")
+
+
+def jobs(shop: Threadline | Client) -> None:
+    shop.jobs.cancel("broadcast.sale")
+    shop.jobs.list()
+    shop.jobs.pause("broadcast.sale")
+    shop.jobs.resume("broadcast.sale")
+    shop.jobs.show("broadcast.sale")
 
 
 def keys(shop: Threadline | Client) -> None:

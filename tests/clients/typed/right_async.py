@@ -33,6 +33,19 @@ async def consent(shop: AsyncClient) -> None:
     await shop.consent.topics()
 
 
+async def broadcasts(shop: AsyncClient) -> None:
+    await shop.broadcasts.cancel("sale")
+    await shop.broadcasts.create("sale", template="sale", audience={"tags": ["news"]}, arms=[{"name": "a"}])
+    await shop.broadcasts.list(start=SINCE)
+    await shop.broadcasts.measure("sale", event="purchase_completed", within="3d")
+    await shop.broadcasts.pause("sale")
+    await shop.broadcasts.preview("sale")
+    await shop.broadcasts.recipients("sale")
+    await shop.broadcasts.resume("sale")
+    await shop.broadcasts.show("sale")
+    await shop.broadcasts.start("sale")
+
+
 async def alerts(shop: AsyncClient) -> None:
     await shop.alerts.dismiss("ada", "sale")
     await shop.alerts.list(state="active")
@@ -101,6 +114,14 @@ async def journeys(shop: AsyncClient) -> None:
     await shop.journeys.resume("welcome")
     await shop.journeys.show("welcome")
     await shop.journeys.what_if("journeys: {}")
+
+
+async def jobs(shop: AsyncClient) -> None:
+    await shop.jobs.cancel("broadcast.sale")
+    await shop.jobs.list()
+    await shop.jobs.pause("broadcast.sale")
+    await shop.jobs.resume("broadcast.sale")
+    await shop.jobs.show("broadcast.sale")
 
 
 async def keys(shop: AsyncClient) -> None:

@@ -11,6 +11,9 @@ from threadline.capabilities.alerts.operations import forms as alerts_operations
 from threadline.capabilities.alerts.operations import listed as alerts_operations_listed
 from threadline.capabilities.alerts.operations import person as alerts_operations_person
 from threadline.capabilities.alerts.operations import written as alerts_operations_written
+from threadline.capabilities.broadcasts import definition as broadcasts_definition
+from threadline.capabilities.broadcasts.operations import creating as broadcasts_operations_creating
+from threadline.capabilities.broadcasts.operations import reading as broadcasts_operations_reading
 from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
 from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
@@ -28,6 +31,7 @@ from threadline.capabilities.features.operations import training_set as features
 from threadline.capabilities.features.operations import vector as features_operations_vector
 from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
+from threadline.capabilities.jobs import operations as jobs_operations
 from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
 from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
 from threadline.capabilities.journeys.operations import people as journeys_operations_people
@@ -236,6 +240,189 @@ class Alerts:
                 "expected": expected,
             },
         )
+
+
+class Broadcasts:
+    """One mail to everybody of an audience, once."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def cancel(
+        self,
+        id: str,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Cancel a broadcast for ever: mails that have not left are withdrawn.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_CANCEL, {"id": id})
+
+    async def create(
+        self,
+        id: str,
+        *,
+        template: str,
+        subject: str = "",
+        sender: str = "",
+        topic: str = "",
+        variables: Mapping[str, Any] | None = None,
+        audience: broadcasts_definition.Audience | Mapping[str, Any] | None = None,
+        at: str = "",
+        zone: str = "UTC",
+        in_zone_of_recipient: bool = False,
+        arms: Many[broadcasts_definition.Arm | Mapping[str, Any]] = (),
+        holdout: float = 0.0,
+        winner: broadcasts_definition.Winner | Mapping[str, Any] | None = None,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Create a broadcast as a draft; its id is used up for ever, and the same again changes nothing.
+
+        The whole broadcast. Nothing is sent before it is started.
+
+        template: A declared template.
+        subject: Instead of the template's subject.
+        sender: Else that of the template.
+        topic: What people unsubscribe from; else the template's.
+        at: When, as a local time such as 2026-12-01T09:00; empty: as soon as it is started.
+        zone: The zone of `at`, such as Europe/Rome.
+        in_zone_of_recipient: `at` is each recipient's own (trait `timezone`), else in `zone`.
+        arms: Variants; none: everybody gets the same.
+        holdout: The share that gets nothing, 0 to 1.
+        id: The id of a broadcast.
+        """
+        return await self._call(
+            calls.BROADCASTS_CREATE,
+            {
+                "template": template,
+                "subject": subject,
+                "sender": sender,
+                "topic": topic,
+                "variables": variables,
+                "audience": audience,
+                "at": at,
+                "zone": zone,
+                "in_zone_of_recipient": in_zone_of_recipient,
+                "arms": arms,
+                "holdout": holdout,
+                "winner": winner,
+                "id": id,
+            },
+        )
+
+    async def list(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+    ) -> broadcasts_operations_reading.BroadcastsPage:
+        """List broadcasts, the newest first, or those created in a range of time.
+
+        Which page of those created in a range of time.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        start: Only from this instant on.
+        stop: Only before this instant.
+        """
+        return await self._call(calls.BROADCASTS_LIST, {"cursor": cursor, "limit": limit, "start": start, "stop": stop})
+
+    async def measure(
+        self,
+        id: str,
+        *,
+        event: str,
+        within: str = "7d",
+    ) -> jobs_operations.JobView:
+        """Start a job that counts by arm, holdout included, who had an event after being addressed.
+
+        What counts, and for how long after somebody was addressed.
+
+        id: The id of a broadcast.
+        event: The type of event that is a conversion.
+        within: A number and us, ms, s, m, h, d, w or y, e.g. 30d; also several, e.g. 1d12h.
+        """
+        return await self._call(calls.BROADCASTS_MEASURE, {"id": id, "event": event, "within": within})
+
+    async def pause(
+        self,
+        id: str,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Pause a broadcast: mails that have not left wait until it is resumed.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_PAUSE, {"id": id})
+
+    async def preview(
+        self,
+        id: str,
+    ) -> broadcasts_operations_creating.Preview:
+        """Count the audience of a broadcast and show ten of its people; nothing is sent.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_PREVIEW, {"id": id})
+
+    async def recipients(
+        self,
+        id: str,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> broadcasts_operations_reading.RecipientsPage:
+        """List the recipients of a broadcast, with arm and status.
+
+        Of which broadcast, and which page.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_RECIPIENTS, {"cursor": cursor, "limit": limit, "id": id})
+
+    async def resume(
+        self,
+        id: str,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Go on with a broadcast that was paused or has failed.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_RESUME, {"id": id})
+
+    async def show(
+        self,
+        id: str,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Show a broadcast and how far it has come.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_SHOW, {"id": id})
+
+    async def start(
+        self,
+        id: str,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Start a broadcast: at its time, or at once if it has none.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_START, {"id": id})
 
 
 class Consent:
@@ -828,6 +1015,10 @@ class Interests:
 class Journeys:
     """Journeys: what they are made of, who is where in them, what they would send."""
 
+
+class Jobs:
+    """Work across many people that survives restarts, such as sending a broadcast."""
+
     def __init__(self, call: AsyncCaller) -> None:
         self._call = call
 
@@ -994,6 +1185,69 @@ class Journeys:
             calls.JOURNEYS_WHAT_IF,
             {"definitions": definitions, "start": start, "stop": stop, "people": people, "samples": samples},
         )
+
+    async def cancel(
+        self,
+        id: str,
+    ) -> jobs_operations.JobView:
+        """Stop a job for good after the page that it is at.
+
+        Which job.
+
+        id: The id of a job.
+        """
+        return await self._call(calls.JOBS_CANCEL, {"id": id})
+
+    async def list(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> jobs_operations.JobsPage:
+        """List jobs, the newest first.
+
+        Which page.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        """
+        return await self._call(calls.JOBS_LIST, {"cursor": cursor, "limit": limit})
+
+    async def pause(
+        self,
+        id: str,
+    ) -> jobs_operations.JobView:
+        """Stop a job after the page that it is at, until it is resumed.
+
+        Which job.
+
+        id: The id of a job.
+        """
+        return await self._call(calls.JOBS_PAUSE, {"id": id})
+
+    async def resume(
+        self,
+        id: str,
+    ) -> jobs_operations.JobView:
+        """Go on with a job that was paused or has failed.
+
+        Which job.
+
+        id: The id of a job.
+        """
+        return await self._call(calls.JOBS_RESUME, {"id": id})
+
+    async def show(
+        self,
+        id: str,
+    ) -> jobs_operations.JobView:
+        """Show a job and how far it has come.
+
+        Which job.
+
+        id: The id of a job.
+        """
+        return await self._call(calls.JOBS_SHOW, {"id": id})
 
 
 class Keys:
@@ -2477,6 +2731,7 @@ class Operations:
 
     def __init__(self) -> None:
         self.alerts = Alerts(self.call)
+        self.broadcasts = Broadcasts(self.call)
         self.consent = Consent(self.call)
         self.decisions = Decisions(self.call)
         self.definitions = Definitions(self.call)
@@ -2486,6 +2741,7 @@ class Operations:
         self.inbox = Inbox(self.call)
         self.interests = Interests(self.call)
         self.journeys = Journeys(self.call)
+        self.jobs = Jobs(self.call)
         self.keys = Keys(self.call)
         self.leaderboards = Leaderboards(self.call)
         self.mail = Mail(self.call)

@@ -10,6 +10,8 @@ from threadline.capabilities.alerts.operations import forms as alerts_operations
 from threadline.capabilities.alerts.operations import listed as alerts_operations_listed
 from threadline.capabilities.alerts.operations import person as alerts_operations_person
 from threadline.capabilities.alerts.operations import written as alerts_operations_written
+from threadline.capabilities.broadcasts.operations import creating as broadcasts_operations_creating
+from threadline.capabilities.broadcasts.operations import reading as broadcasts_operations_reading
 from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
 from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
@@ -27,6 +29,7 @@ from threadline.capabilities.features.operations import training_set as features
 from threadline.capabilities.features.operations import vector as features_operations_vector
 from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
+from threadline.capabilities.jobs import operations as jobs_operations
 from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
 from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
 from threadline.capabilities.journeys.operations import people as journeys_operations_people
@@ -165,6 +168,96 @@ ALERTS_WRITE: Call[alerts_operations_written.AlertWriteResult] = Call(
         "shown_again": False,
         "expected": None,
     },
+    repeatable=False,
+)
+BROADCASTS_CANCEL: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_cancel",
+    "POST",
+    "/v1/broadcasts/{id}/cancel",
+    broadcasts_operations_reading.BroadcastView,
+    {},
+    repeatable=False,
+)
+BROADCASTS_CREATE: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_create",
+    "POST",
+    "/v1/broadcasts/{id}",
+    broadcasts_operations_reading.BroadcastView,
+    {
+        "subject": "",
+        "sender": "",
+        "topic": "",
+        "variables": None,
+        "audience": None,
+        "at": "",
+        "zone": "UTC",
+        "in_zone_of_recipient": False,
+        "arms": (),
+        "holdout": 0.0,
+        "winner": None,
+    },
+    repeatable=False,
+)
+BROADCASTS_LIST: Call[broadcasts_operations_reading.BroadcastsPage] = Call(
+    "broadcasts_list",
+    "GET",
+    "/v1/broadcasts",
+    broadcasts_operations_reading.BroadcastsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+        "start": None,
+        "stop": None,
+    },
+)
+BROADCASTS_MEASURE: Call[jobs_operations.JobView] = Call(
+    "broadcasts_measure",
+    "POST",
+    "/v1/broadcasts/{id}/measure",
+    jobs_operations.JobView,
+    {
+        "within": "7d",
+    },
+    repeatable=False,
+)
+BROADCASTS_PAUSE: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_pause",
+    "POST",
+    "/v1/broadcasts/{id}/pause",
+    broadcasts_operations_reading.BroadcastView,
+    {},
+    repeatable=False,
+)
+BROADCASTS_PREVIEW: Call[broadcasts_operations_creating.Preview] = Call(
+    "broadcasts_preview", "GET", "/v1/broadcasts/{id}/preview", broadcasts_operations_creating.Preview, {}
+)
+BROADCASTS_RECIPIENTS: Call[broadcasts_operations_reading.RecipientsPage] = Call(
+    "broadcasts_recipients",
+    "GET",
+    "/v1/broadcasts/{id}/recipients",
+    broadcasts_operations_reading.RecipientsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
+)
+BROADCASTS_RESUME: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_resume",
+    "POST",
+    "/v1/broadcasts/{id}/resume",
+    broadcasts_operations_reading.BroadcastView,
+    {},
+    repeatable=False,
+)
+BROADCASTS_SHOW: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_show", "GET", "/v1/broadcasts/{id}", broadcasts_operations_reading.BroadcastView, {}
+)
+BROADCASTS_START: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_start",
+    "POST",
+    "/v1/broadcasts/{id}/start",
+    broadcasts_operations_reading.BroadcastView,
+    {},
     repeatable=False,
 )
 CONSENT_CHANGE: Call[consent_operations_subscriptions.ChangeResult] = Call(
@@ -516,6 +609,26 @@ JOURNEYS_WHAT_IF: Call[journeys_operations_what_if.JourneysWhatIfResult] = Call(
     },
     repeatable=False,
 )
+JOBS_CANCEL: Call[jobs_operations.JobView] = Call(
+    "jobs_cancel", "POST", "/v1/jobs/{id}/cancel", jobs_operations.JobView, {}, repeatable=False
+)
+JOBS_LIST: Call[jobs_operations.JobsPage] = Call(
+    "jobs_list",
+    "GET",
+    "/v1/jobs",
+    jobs_operations.JobsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
+)
+JOBS_PAUSE: Call[jobs_operations.JobView] = Call(
+    "jobs_pause", "POST", "/v1/jobs/{id}/pause", jobs_operations.JobView, {}, repeatable=False
+)
+JOBS_RESUME: Call[jobs_operations.JobView] = Call(
+    "jobs_resume", "POST", "/v1/jobs/{id}/resume", jobs_operations.JobView, {}, repeatable=False
+)
+JOBS_SHOW: Call[jobs_operations.JobView] = Call("jobs_show", "GET", "/v1/jobs/{id}", jobs_operations.JobView, {})
 KEYS_CREATE: Call[keys_operations.NewKey] = Call(
     "keys_create",
     "POST",
