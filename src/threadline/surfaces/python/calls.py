@@ -27,6 +27,8 @@ from threadline.capabilities.features.operations import definitions as features_
 from threadline.capabilities.features.operations import top as features_operations_top
 from threadline.capabilities.features.operations import training_set as features_operations_training_set
 from threadline.capabilities.features.operations import vector as features_operations_vector
+from threadline.capabilities.feedback.operations import events as feedback_operations_events
+from threadline.capabilities.feedback.operations import intake as feedback_operations_intake
 from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
 from threadline.capabilities.jobs import operations as jobs_operations
@@ -472,6 +474,54 @@ FEATURES_TRAINING_SET: Call[features_operations_training_set.TrainingSet] = Call
     },
     repeatable=False,
 )
+FEEDBACK_COUNTERS: Call[feedback_operations_events.FeedbackCounters] = Call(
+    "feedback_counters",
+    "GET",
+    "/v1/feedback/counters",
+    feedback_operations_events.FeedbackCounters,
+    {
+        "start": None,
+        "stop": None,
+        "template": None,
+        "journey": None,
+        "broadcast": None,
+    },
+)
+FEEDBACK_EVENTS: Call[feedback_operations_events.FeedbackEventsPage] = Call(
+    "feedback_events",
+    "GET",
+    "/v1/feedback/events",
+    feedback_operations_events.FeedbackEventsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+        "start": None,
+        "stop": None,
+        "template": None,
+        "journey": None,
+        "broadcast": None,
+        "type": "",
+    },
+)
+FEEDBACK_NOTIFY: Call[feedback_operations_intake.FeedbackTaken] = Call(
+    "feedback_notify",
+    "POST",
+    "/v1/feedback/notifications",
+    feedback_operations_intake.FeedbackTaken,
+    {},
+    repeatable=False,
+)
+FEEDBACK_RECEIVE: Call[feedback_operations_intake.FeedbackTaken] = Call(
+    "feedback_receive",
+    "POST",
+    "/v1/feedback/mails",
+    feedback_operations_intake.FeedbackTaken,
+    {
+        "recipients": (),
+        "sender": None,
+    },
+    repeatable=False,
+)
 INBOX_CLEAR: Call[inbox_operations.InboxClearResult] = Call(
     "inbox_clear", "POST", "/v1/dev/inbox/clear", inbox_operations.InboxClearResult, {}, repeatable=False
 )
@@ -521,6 +571,26 @@ INTERESTS_SUMMARY: Call[interests_operations.SummaryResult] = Call(
         "limit": 1000,
     },
 )
+JOBS_CANCEL: Call[jobs_operations.JobView] = Call(
+    "jobs_cancel", "POST", "/v1/jobs/{id}/cancel", jobs_operations.JobView, {}, repeatable=False
+)
+JOBS_LIST: Call[jobs_operations.JobsPage] = Call(
+    "jobs_list",
+    "GET",
+    "/v1/jobs",
+    jobs_operations.JobsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
+)
+JOBS_PAUSE: Call[jobs_operations.JobView] = Call(
+    "jobs_pause", "POST", "/v1/jobs/{id}/pause", jobs_operations.JobView, {}, repeatable=False
+)
+JOBS_RESUME: Call[jobs_operations.JobView] = Call(
+    "jobs_resume", "POST", "/v1/jobs/{id}/resume", jobs_operations.JobView, {}, repeatable=False
+)
+JOBS_SHOW: Call[jobs_operations.JobView] = Call("jobs_show", "GET", "/v1/jobs/{id}", jobs_operations.JobView, {})
 JOURNEYS_ENTER: Call[journeys_operations_acting.RequestResult] = Call(
     "journeys_enter",
     "POST",
@@ -609,26 +679,6 @@ JOURNEYS_WHAT_IF: Call[journeys_operations_what_if.JourneysWhatIfResult] = Call(
     },
     repeatable=False,
 )
-JOBS_CANCEL: Call[jobs_operations.JobView] = Call(
-    "jobs_cancel", "POST", "/v1/jobs/{id}/cancel", jobs_operations.JobView, {}, repeatable=False
-)
-JOBS_LIST: Call[jobs_operations.JobsPage] = Call(
-    "jobs_list",
-    "GET",
-    "/v1/jobs",
-    jobs_operations.JobsPage,
-    {
-        "cursor": "",
-        "limit": 100,
-    },
-)
-JOBS_PAUSE: Call[jobs_operations.JobView] = Call(
-    "jobs_pause", "POST", "/v1/jobs/{id}/pause", jobs_operations.JobView, {}, repeatable=False
-)
-JOBS_RESUME: Call[jobs_operations.JobView] = Call(
-    "jobs_resume", "POST", "/v1/jobs/{id}/resume", jobs_operations.JobView, {}, repeatable=False
-)
-JOBS_SHOW: Call[jobs_operations.JobView] = Call("jobs_show", "GET", "/v1/jobs/{id}", jobs_operations.JobView, {})
 KEYS_CREATE: Call[keys_operations.NewKey] = Call(
     "keys_create",
     "POST",
