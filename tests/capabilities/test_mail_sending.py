@@ -316,3 +316,16 @@ def test_a_rule_sends_a_mail() -> None:
 def test_a_rule_that_sends_an_unknown_template_is_a_mistake() -> None:
     with pytest.raises(InvalidDefinition, match="rule 'big' sends 'welcom', which is no declared mail template; did you"):
         MailStage(SHOP + RULES.replace("template: welcome", "template: welcom"))
+
+
+def test_two_mails_that_are_due_together_know_of_each_other() -> None:
+    stage = MailStage(SHOP + "  caps: [{mails: 1, per: 1d}]\n")
+    for who in ("ada", "bob", "eve"):
+        stage.person(who)
+        for request in ("1", "2"):
+            stage.ask("mail_send", id=who, template="welcome", request=request)
+    stage.work()
+    assert sorted(each["to"] for each in stage.box.sent) == ["ada@example.com", "bob@example.com", "eve@example.com"]
+    stage.now += DAY
+    stage.work()
+    assert len(stage.box.sent) == 6
