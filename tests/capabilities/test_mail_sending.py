@@ -35,7 +35,8 @@ def test_a_mail_is_sent_with_headers_for_unsubscribing() -> None:
     [(type, properties)] = stage.outcomes()
     assert type == "mail_sent"
     assert {name: properties[name] for name in ("message", "template", "address", "subject", "topic")} == {
-        "message": message, "template": "welcome", "address": "ada@example.com", "subject": "Welcome Ada", "topic": "news",
+        "message": message, "template": "welcome", "address": "ada@example.com", "subject": "Welcome Ada",
+        "topic": "news",
     }  # fmt: skip
     assert mails_of(stage) == [("welcome", "sent")]
 
@@ -65,7 +66,7 @@ def test_the_same_request_is_one_mail_and_another_one_under_its_key_is_refused()
 
 
 @pytest.mark.parametrize(
-    "params, message",
+    ("params", "message"),
     [
         ({"template": "welcom"}, "did you mean 'welcome'"),
         ({"template": "welcome", "variables": {"cod": 1}}, "did you mean 'code'"),
@@ -91,7 +92,7 @@ def test_a_public_write_key_cannot_ask_for_a_mail() -> None:
 
 
 @pytest.mark.parametrize(
-    "traits, reason",
+    ("traits", "reason"),
     [({"email": None}, "no_address"), ({"email": "ada at example"}, "invalid_address"), ({"email": 7}, "no_address")],
 )
 def test_without_an_address_a_mail_is_skipped(traits: dict[str, Any], reason: str) -> None:
@@ -237,7 +238,9 @@ def test_a_new_domain_sends_more_from_day_to_day() -> None:
         sent.append(len(stage.box.sent))
         stage.now = (stage.now // DAY + 1) * DAY
     # Those that are sent at the same time are counted afterwards: at most three more.
-    assert sent[0] in range(2, 6) and sent[2:] == [10, 10] and sent[0] < sent[1] < 10
+    assert sent[0] in range(2, 6)
+    assert sent[2:] == [10, 10]
+    assert sent[0] < sent[1] < 10
 
 
 def test_replies_and_bounces_come_to_addresses_that_name_the_mail() -> None:
@@ -256,7 +259,8 @@ def test_links_are_tracked_apart_from_those_of_consent() -> None:
     stage.send("hello")
     html = stage.box.messages[0].get_body(("html",))
     assert html is not None
-    assert "https://x.example" not in html.get_content() and "http://localhost:8787/m/c/" in html.get_content()
+    assert "https://x.example" not in html.get_content()
+    assert "http://localhost:8787/m/c/" in html.get_content()
     assert "http://localhost:8787/p/" in html.get_content()
 
 
@@ -314,7 +318,9 @@ def test_a_rule_sends_a_mail() -> None:
 
 
 def test_a_rule_that_sends_an_unknown_template_is_a_mistake() -> None:
-    with pytest.raises(InvalidDefinition, match="rule 'big' sends 'welcom', which is no declared mail template; did you"):
+    with pytest.raises(
+        InvalidDefinition, match="rule 'big' sends 'welcom', which is no declared mail template; did you"
+    ):
         MailStage(SHOP + RULES.replace("template: welcome", "template: welcom"))
 
 
