@@ -112,8 +112,8 @@ def test_addresses(text: str, mailbox: str, smtputf8: bool) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "ada", "@b.example", "a@", "a@b", "a b@c.example", "a@b.example\r\nBcc: c@d.example", "a@b..example",
-     "<a@b.example>",      "a@b.example,c@d.example", ".a@b.example", "a..b@c.example", "a" * 65 + "@b.example", "a@-b.example", "a@1.2.3.4",
-     "a@" + "b" * 64 + ".example", '"a b"@c.example'],
+     "<a@b.example>", "a@b.example,c@d.example", ".a@b.example", "a..b@c.example", "a" * 65 + "@b.example",
+     "a@-b.example", "a@1.2.3.4", "a@" + "b" * 64 + ".example", '"a b"@c.example'],
 )  # fmt: skip
 def test_what_is_no_address(text: str) -> None:
     assert address_of(text) is None
