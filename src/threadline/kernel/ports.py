@@ -537,6 +537,14 @@ class PublicAddress(Protocol):
         ...
 
 
+class Web(Protocol):
+    """Fetches what is at an address of the internet. Whoever asks has checked that the address may be asked."""
+
+    def get(self, url: str, bytes_max: int) -> bytes:
+        """The body at an address, at most so long; redirects are not followed. Raises `Unavailable`."""
+        ...
+
+
 class WithReader(Protocol):
     """Has `PersonReader`."""
 
@@ -552,6 +560,15 @@ class WithRows(Protocol):
     @property
     def rows(self) -> IndexRows:
         """See `IndexRows`."""
+        ...
+
+
+class WithWeb(Protocol):
+    """Has `Web`."""
+
+    @property
+    def web(self) -> Web:
+        """See `Web`."""
         ...
 
 
@@ -702,6 +719,7 @@ class WithPublicAddress(Protocol):
 class Ports(
     WithReader,
     WithRows,
+    WithWeb,
     WithLog,
     WithRecorder,
     WithRejected,

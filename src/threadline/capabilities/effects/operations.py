@@ -132,7 +132,9 @@ def _resolve(context: Context[WithDelivery], params: ResolveParams) -> Resolved:
     outcomes = {
         "happened": None,
         "send_again": Outcome(type=EFFECT_RETRIED, properties=properties, retry_after_seconds=0.0),
-        "give_up": Outcome(type=EFFECT_PARKED, properties=properties, parked=params.why or f"given up by {context.source}"),
+        "give_up": Outcome(
+            type=EFFECT_PARKED, properties=properties, parked=params.why or f"given up by {context.source}"
+        ),
     }
     if not context.engine.delivery.resolve(context.workspace, params.id, outcomes[params.outcome], context.source):
         hint = "`effects_unknown` lists those that are; another may have been faster."
