@@ -48,7 +48,9 @@ class PublicRoutes:
 
     async def _answer(self, declared: PublicRoute, request: Request, names: Mapping[str, str]) -> Response:
         body = await read_body(request, declared.body_bytes_max) if declared.method == "POST" else b""
-        asked = PublicRequest(names, dict(request.query_params), dict(request.headers), body, self._engine.now(), request.method)
+        asked = PublicRequest(
+            names, dict(request.query_params), dict(request.headers), body, self._engine.now(), request.method
+        )
         work = partial(declared.answer, self._engine, asked)
         with self._engine.reading() if declared.method == "GET" else nullcontext():
             answer = await asyncio.get_running_loop().run_in_executor(self._threads, work)
@@ -66,7 +68,10 @@ def public_paths(routes: Iterable[PublicRoute]) -> dict[str, dict[str, Any]]:
         described: dict[str, Any] = {
             "operationId": route.name, "summary": route.summary, "tags": ["public"], "security": [],
             "parameters": [
-                {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+                {
+                    "name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1},
+                    "example": name.upper(),
+                }
                 for name in names
             ],
             "responses": {"200": {"description": "What the route answers.", "content": anything}},
