@@ -1,4 +1,4 @@
-"""Index rows of words and suppressions by address: they reach across people, and outlive merges and imports."""
+"""Index rows by address, of words and suppressions: they reach across people, whoever is merged or imported."""
 
 from __future__ import annotations
 
@@ -63,9 +63,14 @@ def suppression_rows(recorded: Recorded) -> Iterable[Row]:
     if (verdict := suppressed_of(event)) is not None:
         hash = address_hash(event.workspace, verdict.address)
         value = Suppression(
-            address=verdict.address, reason=verdict.reason, at=_shown(event.occurred_at), by=verdict.by, note=verdict.note,
-            event=recorded.id, lifted=verdict.lifted,
-        )  # fmt: skip
+            address=verdict.address,
+            reason=verdict.reason,
+            at=_shown(event.occurred_at),
+            by=verdict.by,
+            note=verdict.note,
+            event=recorded.id,
+            lifted=verdict.lifted,
+        )
         sort = f"{hash} {_newest_first(recorded)}{int(verdict.lifted)}{recorded.id}"
         yield Row(SUPPRESSION_TABLE, _partition(event.workspace, hash), sort, msgspec.json.encode(value))
 

@@ -202,6 +202,7 @@ LIST = Operation(
     run=_list,
     method="GET",
     path="/v1/suppression",
+    example=ListParams(limit=100),
 )
 GET = Operation(
     name="suppression_get",
