@@ -202,7 +202,7 @@ LIST = Operation(
     run=_list,
     method="GET",
     path="/v1/suppression",
-    example=ListParams(limit=100),
+    example=ListParams(limit=50),
 )
 GET = Operation(
     name="suppression_get",
