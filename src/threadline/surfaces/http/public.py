@@ -73,7 +73,10 @@ def public_paths(routes: Iterable[PublicRoute]) -> dict[str, dict[str, Any]]:
                 }
                 for name in names
             ],
-            "responses": {"200": {"description": "What the route answers.", "content": anything}},
+            "responses": {
+                "200": {"description": "What the route answers.", "content": anything},
+                "404": {"description": "A page for whoever follows a link that leads nowhere.", "content": anything},
+            },
             "x-without": ("429",) if posted else ("413", "415", "429"),
         }  # fmt: skip
         if posted:

@@ -34,8 +34,12 @@ from threadline.kernel.ports import (
 from threadline.kernel.suggestion import suggestion
 
 OptionalAddress = Annotated[
-    str, Meta(description="One of the person's mail addresses; without it the one that mail goes to.", max_length=512)
-]
+    str,
+    Meta(
+        description="One of the person's mail addresses; without it the one that mail goes to.", max_length=254,
+        extra_json_schema={"pattern": r"^([^@\s]+@[^@\s]+)?$"},
+    ),
+]  # fmt: skip
 TopicName = Annotated[str, Meta(min_length=1, max_length=64)]
 
 
@@ -157,11 +161,13 @@ class ChangeResult(ConsentResult, kw_only=True):
 
 
 def _change(consent: Consent, context: Context[Needs], params: ChangeParams) -> ChangeResult:
-    for topic in (*params.subscribe, *params.unsubscribe):
-        if topic not in consent.topics:
-            raise InvalidValue(f"there is no topic {topic!r}; {suggestion(topic, consent.topics)}")
+    for param, topics in (("subscribe", params.subscribe), ("unsubscribe", params.unsubscribe)):
+        for topic in topics:
+            if topic not in consent.topics:
+                message = f"there is no topic {topic!r}; {suggestion(topic, consent.topics)}"
+                raise InvalidValue(message, param=param)
     if both := set(params.subscribe) & set(params.unsubscribe) or (params.subscribe if params.everything else []):
-        raise InvalidValue(f"{min(both)!r} cannot be both subscribed to and unsubscribed from")
+        raise InvalidValue(f"{min(both)!r} cannot be both subscribed to and unsubscribed from", param="subscribe")
     engine = context.engine
     person = engine.reader.person(context.workspace, params.id)
     address = _address(context, person, params.address)

@@ -247,7 +247,7 @@ IMPORT = Operation(
     result=ImportResult,
     run=_import,
     method="POST",
-    path="/v1/suppression/import",
+    path="/v1/suppression-import",
     scope="write",
     example=ImportParams(addresses=["ada@example.com", "bob@example.com"]),
 )
