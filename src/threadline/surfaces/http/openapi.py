@@ -62,7 +62,9 @@ def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()
         paths[path] = copy.deepcopy(methods)
     for methods in paths.values():
         for body in methods.values():
-            body["responses"].update(_problems(body.pop("x-without", ())))
+            for status, problem in _problems(body.pop("x-without", ())).items():
+                own = body["responses"].setdefault(status, problem)
+                own["content"] = problem["content"] | own["content"]
     found = {
         "openapi": "3.1.0",
         "info": {
