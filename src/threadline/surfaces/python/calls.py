@@ -24,6 +24,8 @@ from threadline.capabilities.features.operations import definitions as features_
 from threadline.capabilities.features.operations import top as features_operations_top
 from threadline.capabilities.features.operations import training_set as features_operations_training_set
 from threadline.capabilities.features.operations import vector as features_operations_vector
+from threadline.capabilities.feedback.operations import events as feedback_operations_events
+from threadline.capabilities.feedback.operations import intake as feedback_operations_intake
 from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
 from threadline.capabilities.keys import operations as keys_operations
@@ -324,6 +326,54 @@ FEATURES_TRAINING_SET: Call[features_operations_training_set.TrainingSet] = Call
     {
         "names": (),
         "known": "then",
+    },
+    repeatable=False,
+)
+FEEDBACK_COUNTERS: Call[feedback_operations_events.FeedbackCounters] = Call(
+    "feedback_counters",
+    "GET",
+    "/v1/feedback/counters",
+    feedback_operations_events.FeedbackCounters,
+    {
+        "start": None,
+        "stop": None,
+        "template": None,
+        "journey": None,
+        "broadcast": None,
+    },
+)
+FEEDBACK_EVENTS: Call[feedback_operations_events.FeedbackEventsPage] = Call(
+    "feedback_events",
+    "GET",
+    "/v1/feedback/events",
+    feedback_operations_events.FeedbackEventsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+        "start": None,
+        "stop": None,
+        "template": None,
+        "journey": None,
+        "broadcast": None,
+        "type": "",
+    },
+)
+FEEDBACK_NOTIFY: Call[feedback_operations_intake.FeedbackTaken] = Call(
+    "feedback_notify",
+    "POST",
+    "/v1/feedback/notifications",
+    feedback_operations_intake.FeedbackTaken,
+    {},
+    repeatable=False,
+)
+FEEDBACK_RECEIVE: Call[feedback_operations_intake.FeedbackTaken] = Call(
+    "feedback_receive",
+    "POST",
+    "/v1/feedback/mails",
+    feedback_operations_intake.FeedbackTaken,
+    {
+        "recipients": (),
+        "sender": None,
     },
     repeatable=False,
 )

@@ -25,6 +25,8 @@ from threadline.capabilities.features.operations import definitions as features_
 from threadline.capabilities.features.operations import top as features_operations_top
 from threadline.capabilities.features.operations import training_set as features_operations_training_set
 from threadline.capabilities.features.operations import vector as features_operations_vector
+from threadline.capabilities.feedback.operations import events as feedback_operations_events
+from threadline.capabilities.feedback.operations import intake as feedback_operations_intake
 from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
 from threadline.capabilities.keys import operations as keys_operations
@@ -606,6 +608,100 @@ class Features:
             become known since, of the person of today.
         """
         return self._call(calls.FEATURES_TRAINING_SET, {"labels": labels, "names": names, "known": known})
+
+
+class Feedback:
+    """What became of mails: deliveries, opens, clicks, bounces, complaints, replies."""
+
+    def __init__(self, call: Caller) -> None:
+        self._call = call
+
+    def counters(
+        self,
+        *,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        template: str | None = None,
+        journey: str | None = None,
+        broadcast: str | None = None,
+    ) -> feedback_operations_events.FeedbackCounters:
+        """Count what became of the mails of a template, a journey or a broadcast.
+
+        Of which mails.
+
+        start: Only from this instant on.
+        stop: Only before this instant.
+        """
+        return self._call(
+            calls.FEEDBACK_COUNTERS,
+            {"start": start, "stop": stop, "template": template, "journey": journey, "broadcast": broadcast},
+        )
+
+    def events(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        template: str | None = None,
+        journey: str | None = None,
+        broadcast: str | None = None,
+        type: str = "",
+    ) -> feedback_operations_events.FeedbackEventsPage:
+        """List what became of the mails of a template, a journey or a broadcast.
+
+        Of which mails, and which page.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        start: Only from this instant on.
+        stop: Only before this instant.
+        type: Only events of this type, such as mail_opened.
+        """
+        return self._call(
+            calls.FEEDBACK_EVENTS,
+            {
+                "cursor": cursor,
+                "limit": limit,
+                "start": start,
+                "stop": stop,
+                "template": template,
+                "journey": journey,
+                "broadcast": broadcast,
+                "type": type,
+            },
+        )
+
+    def notify(
+        self,
+        *,
+        text: str,
+    ) -> feedback_operations_intake.FeedbackTaken:
+        """Hand in a notification of Amazon SES.
+
+        A notification of Amazon SES.
+
+        text: The JSON of SES, or the message of SNS around it.
+        """
+        return self._call(calls.FEEDBACK_NOTIFY, {"text": text})
+
+    def receive(
+        self,
+        *,
+        raw: str,
+        recipients: Many[str] = (),
+        sender: str | None = None,
+    ) -> feedback_operations_intake.FeedbackTaken:
+        """Hand in a mail that came back: a bounce, a complaint or a reply.
+
+        A mail as it came.
+
+        raw: The whole mail, headers and body, in Base64.
+        recipients: The recipients of the envelope, where they are known.
+        sender: The sender of the envelope; empty for a bounce.
+        """
+        return self._call(calls.FEEDBACK_RECEIVE, {"raw": raw, "recipients": recipients, "sender": sender})
 
 
 class Inbox:
@@ -2222,6 +2318,7 @@ class Operations:
         self.definitions = Definitions(self.call)
         self.events = Events(self.call)
         self.features = Features(self.call)
+        self.feedback = Feedback(self.call)
         self.inbox = Inbox(self.call)
         self.interests = Interests(self.call)
         self.keys = Keys(self.call)
