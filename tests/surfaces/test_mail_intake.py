@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import smtplib
+import socket
 import threading
 from base64 import b64decode
 from collections.abc import Iterator
@@ -117,12 +118,27 @@ def test_mail_server_hands_a_bounce_over(lmtp):
     message = stage.mail()
     client = smtplib.LMTP if lmtp else smtplib.SMTP
     with listening(intake_of(stage), lmtp=lmtp) as port, client("127.0.0.1", port) as server:
-        refused = server.sendmail("", ["x@shop.example", f"bounce+{message}@shop.example"], report(stage))
+        refused = server.sendmail("", [f"bounce+{message}@shop.example"], report(stage))
         assert refused == {}
         assert server.noop()[0] == 250
     (event,) = stage.events("ada", "mail_bounced")
     assert event.properties["message"] == message
     assert stage.suppressed() == "bounce"
+
+
+def test_lmtp_answers_for_each_recipient():
+    stage = Stage()
+    message = stage.mail()
+    with listening(intake_of(stage), lmtp=True) as port, socket.create_connection(("127.0.0.1", port)) as connection:
+        answers = connection.makefile("rb")
+        commands = ["LHLO x", "MAIL FROM:<>", "RCPT TO:<a@x>", f"RCPT TO:<bounce+{message}@x>", "DATA"]
+        for each in commands:
+            connection.sendall(f"{each}\r\n".encode())
+        while not answers.readline().startswith(b"354"):
+            pass
+        connection.sendall(report(stage) + b"\r\n.\r\nQUIT\r\n")
+        assert [answers.readline()[:3] for _ in range(3)] == [b"250", b"250", b"221"]
+    assert len(stage.events("ada", "mail_bounced")) == 1
 
 
 @pytest.mark.parametrize(
