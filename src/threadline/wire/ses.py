@@ -13,7 +13,7 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.ids import short_hash
 from threadline.kernel.time import parse_time
 from threadline.wire.feedback import Bounce, Feedback, Kind, Received, UnreadableFeedback
-from threadline.wire.mime.mail import COMPLAINT_TYPES_WITHOUT_BLAME
+from threadline.wire.mime.mail import COMPLAINT_TYPES_WITHOUT_BLAME, OWN_HEADER
 
 MESSAGE_TAG, WORKSPACE_TAG = "threadline-message", "threadline-workspace"
 """Tags of a mail: the id of its effect, and its workspace."""
@@ -146,7 +146,7 @@ def _received(document: Document) -> Received:
 def _message_ids(mail: Document) -> Iterator[str]:
     headers = mail.get("headers")
     for each in headers[:100] if isinstance(headers, list) else ():
-        if isinstance(each, dict) and _text(each.get("name")).lower() == "message-id":
+        if isinstance(each, dict) and _text(each.get("name")).lower() in ("message-id", OWN_HEADER):
             yield _text(each.get("value"))[:500]
     shown = mail.get("commonHeaders")
     if isinstance(shown, dict):
