@@ -100,6 +100,13 @@ def inbox(shop: Threadline | Client) -> None:
     shop.inbox.show("ada")
 
 
+def feedback(shop: Threadline | Client) -> None:
+    shop.feedback.counters(broadcast="april", start=SINCE)
+    shop.feedback.events(template="welcome", type="mail_opened", limit=10)
+    shop.feedback.notify(text="{}")
+    shop.feedback.receive(raw="RnJvbTogYQ==", recipients=["reply@example.com"])
+
+
 def interests(shop: Threadline | Client) -> None:
     shop.interests.attribution("ada")
     shop.interests.of("ada")

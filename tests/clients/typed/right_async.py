@@ -97,6 +97,13 @@ async def inbox(shop: AsyncClient) -> None:
     await shop.inbox.show("ada")
 
 
+async def feedback(shop: AsyncClient) -> None:
+    await shop.feedback.counters(broadcast="april", start=SINCE)
+    await shop.feedback.events(template="welcome", type="mail_opened", limit=10)
+    await shop.feedback.notify(text="{}")
+    await shop.feedback.receive(raw="RnJvbTogYQ==", recipients=["reply@example.com"])
+
+
 async def interests(shop: AsyncClient) -> None:
     await shop.interests.attribution("ada")
     await shop.interests.of("ada")
