@@ -1,4 +1,4 @@
-"""Dispatch: what is due happens once. Timers become events, effects go to senders, jobs are done page by page."""
+"""Dispatch: what is due happens once. Timers become events, effects go to senders, jobs get on page by page."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Dispatcher:
         self._shards = [(first + number) % SHARDS for number in range(SHARDS)]
 
     def run_once(self) -> int:
-        """Carry out what is due now, at most a page per shard, queue and job; returns how many items and pages are."""
+        """Carry out what is due now, at most a page per shard, queue and job; returns how many items and pages."""
         settled = self._work_shards() + sum(queue.send_due(_NEVER) for queue in self._all_queues())
         return settled + self._jobs.work_due()
 
