@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[2]
 KILLS = int(os.environ.get("THREADLINE_TEST_MAIL_KILLS", "15"))
 """Of the embedded store; the others get a third."""
 PEOPLE_PER_KILL = 20
-ELSEWHERE = (f"--people={KILLS // 3 * PEOPLE_PER_KILL}", f"--kills={KILLS // 3}", "--workers=2")
+SEED = f"--seed={os.environ.get('THREADLINE_TEST_SEED', '1')}"
+ELSEWHERE = (f"--people={KILLS // 3 * PEOPLE_PER_KILL}", f"--kills={KILLS // 3}", "--workers=2", SEED)
 
 
 def chaos(*arguments: str) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def chaos(*arguments: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_everybody_gets_one_mail_while_workers_are_killed_on_sqlite() -> None:
-    found = chaos(f"--people={KILLS * PEOPLE_PER_KILL}", f"--kills={KILLS}")
+    found = chaos(f"--people={KILLS * PEOPLE_PER_KILL}", f"--kills={KILLS}", SEED)
     assert found["kills"] >= KILLS
     assert found["unknown"] > 0
 

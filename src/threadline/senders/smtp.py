@@ -138,7 +138,8 @@ def outcome_of(step: Step, reply: Reply, record: Mapping[str, Any]) -> Outcome:
             destination="failing" if failing else "healthy",
         )
     if step != "mail" and (bounce := bounce_of(reply.code, reply.status, reply.text)):
-        bounced = {**record, "bounce": bounce, "code": code, "text": reply.text, "provider": PROVIDER}
+        status = reply.status or str(reply.code)
+        bounced = {**record, "bounce": bounce, "code": status, "text": reply.text, "provider": PROVIDER}
         return Outcome(type=MAIL_BOUNCED, properties=bounced)
     about_all = step == "mail" and reply.code != 552
     return Outcome(
