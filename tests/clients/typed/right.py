@@ -147,6 +147,15 @@ def leaderboards(shop: Threadline | Client) -> None:
     shop.leaderboards.top("vip")
 
 
+def mail(shop: Threadline | Client) -> None:
+    shop.mail.history("ada", as_of=SINCE)
+    shop.mail.preview("welcome", person="ada", variables={"code": "A1"})
+    shop.mail.send("ada", template="welcome", variables={"code": "A1"}, request="welcome-ada")
+    shop.mail.sent("ada", "welcome")
+    shop.mail.template("welcome")
+    shop.mail.templates()
+
+
 def memory(shop: Threadline | Client) -> None:
     shop.memory.definitions()
     shop.memory.fact("ada", "preference", "colour")

@@ -144,6 +144,15 @@ async def leaderboards(shop: AsyncClient) -> None:
     await shop.leaderboards.top("vip")
 
 
+async def mail(shop: AsyncClient) -> None:
+    await shop.mail.history("ada", as_of=SINCE)
+    await shop.mail.preview("welcome", person="ada", variables={"code": "A1"})
+    await shop.mail.send("ada", template="welcome", variables={"code": "A1"}, request="welcome-ada")
+    await shop.mail.sent("ada", "welcome")
+    await shop.mail.template("welcome")
+    await shop.mail.templates()
+
+
 async def memory(shop: AsyncClient) -> None:
     await shop.memory.definitions()
     await shop.memory.fact("ada", "preference", "colour")
