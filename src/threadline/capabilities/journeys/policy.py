@@ -8,7 +8,6 @@ from functools import partial
 from threadline.capabilities.journeys.book import Book, declared_versions, make_book
 from threadline.capabilities.journeys.definition import Journey
 from threadline.capabilities.journeys.events import RUN_EVENTS
-from threadline.capabilities.journeys.projection import COMPLETED
 from threadline.capabilities.journeys.reacting import Reaction
 from threadline.capabilities.journeys.steps import JOURNEYS
 from threadline.capabilities.journeys.wishes import MAIL
@@ -47,10 +46,9 @@ def _react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
 
 
 def withdrawn(pending: PendingEffect, person: PersonView) -> str:
-    """Why a mail that waits is not to be sent any more: its run was left. The last mails of one that is completed are
-    sent."""
+    """Why a mail that waits is not to be sent any more: its run was ended by something else than its own steps."""
     data = pending.effect.data
     ended = person.view(JOURNEYS)["ended"].get(data["journey"], {}).get(data["run"])
-    if ended is None or ended["reason"] == COMPLETED:
+    if ended is None or not ended["interrupted"]:
         return ""
     return f"the journey {data['journey']!r} was left: {ended['reason']}"

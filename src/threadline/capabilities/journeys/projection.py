@@ -71,6 +71,8 @@ class Run(NamedTuple):
     """Whether the event has come that the step waits for, while the journey was paused."""
     reason: str
     """Why it ended; empty: it has not."""
+    interrupted: bool
+    """Whether something else than its own steps ended it: mails that wait are not to be sent then."""
 
 
 def empty() -> State:
@@ -115,10 +117,10 @@ def _key(entered_at: int, id: str) -> str:
 def _run(journey: str, key: str, stored: list[Any]) -> Run:
     entered_at, _, id = key.partition(".")
     since, draw, holdout, variables = stored[_ENTRY]
-    number, at, _, version, step, began, until, came, reason = stored[_NEWEST]
+    number, at, _, version, step, began, until, came, reason, interrupted = stored[_NEWEST]
     return Run(
         journey, id, int(entered_at, 16), since, draw, holdout, variables, number, at, version, step, began, until,
-        came, reason,
+        came, reason, interrupted,
     )  # fmt: skip
 
 
@@ -171,6 +173,7 @@ def _newest(recorded: Recorded) -> list[Any] | None:
     began, until = _time(given.get("began")), _time(given.get("until"))
     return [
         number, recorded.event.occurred_at, recorded.id, version, step, began, until, given.get("came") is True, ended,
+        given.get("interrupted") is True,
     ]  # fmt: skip
 
 
@@ -304,7 +307,7 @@ def _shown(run: Run) -> dict[str, Any]:
         "variables": run.variables, "holdout": run.holdout,
     }  # fmt: skip
     if run.reason:
-        return {**shown, "ended_at": _shown_time(run.at), "reason": run.reason}
+        return {**shown, "ended_at": _shown_time(run.at), "reason": run.reason, "interrupted": run.interrupted}
     return {**shown, "step": run.step, "until": _shown_time(run.until)}
 
 

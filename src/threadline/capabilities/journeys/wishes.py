@@ -40,7 +40,7 @@ def came_while_paused(run: Run, now: int) -> list[Wish]:
 def left(run: Run, reason: str, now: int) -> list[Wish]:
     """A run ends before its last step."""
     walk = Walk(step=run.step, reason=reason)
-    event = _event(JOURNEY_EXITED, run, run.version, walk, now, run.number + 1, {})
+    event = _event(JOURNEY_EXITED, run, run.version, walk, now, run.number + 1, {"interrupted": True})
     return [event, CancelTimer(key=timer_key(run))]
 
 
