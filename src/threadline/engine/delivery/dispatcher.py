@@ -1,4 +1,4 @@
-"""Dispatch: what is due happens once. Timers become events, effects go to senders, jobs are done page by page."""
+"""Dispatch: what is due happens once. Timers become events, effects go to senders, jobs get on page by page."""
 
 from __future__ import annotations
 
@@ -64,15 +64,15 @@ class Dispatcher:
         self._shards = [(first + number) % SHARDS for number in range(SHARDS)]
 
     def run_once(self) -> int:
-        """Carry out what is due now, at most a page per shard, queue and job; returns how many items and pages are."""
+        """Carry out what is due now, at most a page per shard, queue and job; returns how many items and pages."""
         settled = self._work_shards() + sum(queue.send_due(_NEVER) for queue in self._all_queues())
         return settled + self._jobs.work_due()
 
     def run(self, stopping: threading.Event, *, idle_seconds: float = 1.0) -> None:
         """Work until ``stopping`` is set; between rounds with nothing due it sleeps ``idle_seconds``.
 
-        Queues and jobs are worked in threads of their own. In the end it gives its leases back, so that others need not wait for
-        them to run out.
+        Queues and jobs are worked in threads of their own. In the end it gives its leases back, so that others need not
+        wait for them to run out.
         """
         while not stopping.is_set():
             for queue in self._all_queues():

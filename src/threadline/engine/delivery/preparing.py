@@ -16,11 +16,15 @@ def prepare(engine: EngineAccess, one: PendingEffect, person: Person, now: int) 
     policy = engine.catalogue.policy(one.policy)
     withdrawn = None if policy is None else policy.withdrawn
     preparation = engine.catalogue.preparations.get(one.effect.kind)
-    if withdrawn is None and preparation is None:
+    guard = engine.catalogue.guards.get(one.policy)
+    if withdrawn is None and preparation is None and guard is None:
         return Prepared(data=one.effect.data)
     try:
+        why = guard.allow(engine, one) if guard is not None else ""
+        if isinstance(why, Postponed):
+            return why
         view = engine.reader.as_of(person, now)
-        why = withdrawn(one, view) if withdrawn is not None else ""
+        why = why or (withdrawn(one, view) if withdrawn is not None else "")
         if why:
             return Outcome(type=EFFECT_WITHDRAWN, properties={"why": why, "data": one.effect.data})
         return Prepared(data=one.effect.data) if preparation is None else preparation.prepare(engine, view, one)

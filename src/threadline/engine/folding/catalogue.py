@@ -15,7 +15,7 @@ from threadline.kernel.job_kind import JobKind
 from threadline.kernel.operation import Inspection, Operation, Refresh
 from threadline.kernel.policy import Policy, Read, Shared
 from threadline.kernel.ports import Declarations
-from threadline.kernel.preparation import Preparation
+from threadline.kernel.preparation import Guard, Preparation
 from threadline.kernel.projection import Fold, Projection, Row, State
 from threadline.kernel.public_route import PublicRoute
 from threadline.kernel.requirement import Requirement
@@ -76,6 +76,7 @@ class Catalogue:
         self.job_kinds = {kind.name: kind for kind in _unique(v for v in found if isinstance(v, JobKind))}
         self.queues = {queue.name: queue for queue in _unique(v for v in found if isinstance(v, Queue))}
         self.senders: tuple[SenderFactory, ...] = _unique(v for v in found if isinstance(v, SenderFactory))
+        self.guards = {guard.policy: guard for guard in _unique(v for v in found if isinstance(v, Guard))}
         self.preparations = {each.kind: each for each in _unique(v for v in found if isinstance(v, Preparation))}
         """By the kind of effects."""
         self.public_routes: tuple[PublicRoute, ...] = _unique(v for v in found if isinstance(v, PublicRoute))
@@ -217,6 +218,7 @@ Declared = TypeVar(
     Queue,
     Requirement,
     SenderFactory,
+    Guard,
     Preparation,
     PublicRoute,
     Shared,

@@ -11,6 +11,7 @@ import msgspec
 
 from threadline.kernel.operation import Operation
 from threadline.kernel.public_route import PublicRoute
+from threadline.surfaces.http.following import following_paths
 from threadline.surfaces.http.health import Status, Version, package_version
 from threadline.surfaces.http.ingest import Outcome
 from threadline.surfaces.http.openapi_appaction import APPACTION_PATHS, APPACTION_TYPES, allow_null
@@ -49,11 +50,13 @@ def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()
         result, params = schema_of[id(operation.result)], schema_of[id(operation.params)]
         shape = components[params["$ref"].rpartition("/")[2]]
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, shape, result)
+    followed = {each.path: paths[each.path]["get"] for each in listed if each.ended is not None}
     for path, methods in (
         *INGEST_PATHS.items(),
         *APPACTION_PATHS.items(),
         *_HEALTH_PATHS.items(),
         *_PROGRESS_PATHS.items(),
+        *following_paths(followed).items(),
         *public_paths(public).items(),
     ):
         paths[path] = copy.deepcopy(methods)

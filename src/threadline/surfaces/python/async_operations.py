@@ -11,9 +11,13 @@ from threadline.capabilities.alerts.operations import forms as alerts_operations
 from threadline.capabilities.alerts.operations import listed as alerts_operations_listed
 from threadline.capabilities.alerts.operations import person as alerts_operations_person
 from threadline.capabilities.alerts.operations import written as alerts_operations_written
+from threadline.capabilities.broadcasts import definition as broadcasts_definition
+from threadline.capabilities.broadcasts.operations import creating as broadcasts_operations_creating
+from threadline.capabilities.broadcasts.operations import reading as broadcasts_operations_reading
 from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
 from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
+from threadline.capabilities.effects import operations as effects_operations
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
 from threadline.capabilities.events.operations import catalogue as events_operations_catalogue
@@ -25,8 +29,11 @@ from threadline.capabilities.features.operations import definitions as features_
 from threadline.capabilities.features.operations import top as features_operations_top
 from threadline.capabilities.features.operations import training_set as features_operations_training_set
 from threadline.capabilities.features.operations import vector as features_operations_vector
+from threadline.capabilities.feedback.operations import events as feedback_operations_events
+from threadline.capabilities.feedback.operations import intake as feedback_operations_intake
 from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
+from threadline.capabilities.jobs import operations as jobs_operations
 from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
 from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
 from threadline.capabilities.journeys.operations import people as journeys_operations_people
@@ -86,7 +93,7 @@ class Alerts:
         alert: str,
         *,
         anyone: bool = False,
-    ) -> alerts_operations_person.DismissResult:
+    ) -> alerts_operations_person.AlertDismissResult:
         """Dismiss an alert for a person.
 
         Who does not want to see which alert any more.
@@ -103,7 +110,7 @@ class Alerts:
         cursor: str = "",
         limit: int = 100,
         state: Literal["", "active", "scheduled", "over", "withdrawn"] = "",
-    ) -> alerts_operations_listed.ListResult:
+    ) -> alerts_operations_listed.AlertList:
         """List alerts by id: active, scheduled, over or withdrawn.
 
         Which page of the alerts.
@@ -142,7 +149,7 @@ class Alerts:
         id: str,
         *,
         version: int | None = None,
-    ) -> alerts_operations_forms.VersionView:
+    ) -> alerts_operations_forms.AlertVersion:
         """Show an alert as it was written, in its newest version or another.
 
         Which alert, in which version.
@@ -158,7 +165,7 @@ class Alerts:
         *,
         cursor: str = "",
         limit: int = 100,
-    ) -> alerts_operations_listed.VersionsResult:
+    ) -> alerts_operations_listed.AlertVersions:
         """List the versions of an alert, oldest first: who wrote each and when.
 
         Of which alert, and which page.
@@ -174,7 +181,7 @@ class Alerts:
         id: str,
         *,
         note: str = "",
-    ) -> alerts_operations_written.WriteResult:
+    ) -> alerts_operations_written.AlertWriteResult:
         """Withdraw an alert, so that nobody sees it any more.
 
         Which alert nobody is to see any more.
@@ -200,7 +207,7 @@ class Alerts:
         dismissable: bool = True,
         shown_again: bool = False,
         expected: int | None = None,
-    ) -> alerts_operations_written.WriteResult:
+    ) -> alerts_operations_written.AlertWriteResult:
         """Write an alert, or a new version of it.
 
         What the alert says, to whom and when. Without `tags`, `segments` and `when` it is for everybody; of several
@@ -235,6 +242,189 @@ class Alerts:
                 "expected": expected,
             },
         )
+
+
+class Broadcasts:
+    """One mail to everybody of an audience, once."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def cancel(
+        self,
+        id: str,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Cancel a broadcast for ever: mails that have not left are withdrawn.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_CANCEL, {"id": id})
+
+    async def create(
+        self,
+        id: str,
+        *,
+        template: str,
+        subject: str = "",
+        sender: str = "",
+        topic: str = "",
+        variables: Mapping[str, Any] | None = None,
+        audience: broadcasts_definition.Audience | Mapping[str, Any] | None = None,
+        at: str = "",
+        zone: str = "UTC",
+        in_zone_of_recipient: bool = False,
+        arms: Many[broadcasts_definition.Arm | Mapping[str, Any]] = (),
+        holdout: float = 0.0,
+        winner: broadcasts_definition.Winner | Mapping[str, Any] | None = None,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Create a broadcast as a draft; its id is used up for ever, and the same again changes nothing.
+
+        The whole broadcast. Nothing is sent before it is started.
+
+        template: A declared template.
+        subject: Instead of the template's subject.
+        sender: Else that of the template.
+        topic: What people unsubscribe from; else the template's.
+        at: When, as a local time such as 2026-12-01T09:00; empty: as soon as it is started.
+        zone: The zone of `at`, such as Europe/Rome.
+        in_zone_of_recipient: `at` is each recipient's own (trait `timezone`), else in `zone`.
+        arms: Variants; none: everybody gets the same.
+        holdout: The share that gets nothing, 0 to 1.
+        id: The id of a broadcast.
+        """
+        return await self._call(
+            calls.BROADCASTS_CREATE,
+            {
+                "template": template,
+                "subject": subject,
+                "sender": sender,
+                "topic": topic,
+                "variables": variables,
+                "audience": audience,
+                "at": at,
+                "zone": zone,
+                "in_zone_of_recipient": in_zone_of_recipient,
+                "arms": arms,
+                "holdout": holdout,
+                "winner": winner,
+                "id": id,
+            },
+        )
+
+    async def list(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+    ) -> broadcasts_operations_reading.BroadcastsPage:
+        """List broadcasts, the newest first, or those created in a range of time.
+
+        Which page of those created in a range of time.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        start: Only from this instant on.
+        stop: Only before this instant.
+        """
+        return await self._call(calls.BROADCASTS_LIST, {"cursor": cursor, "limit": limit, "start": start, "stop": stop})
+
+    async def measure(
+        self,
+        id: str,
+        *,
+        event: str,
+        within: str = "7d",
+    ) -> jobs_operations.JobView:
+        """Start a job that counts by arm, holdout included, who had an event after being addressed.
+
+        What counts, and for how long after somebody was addressed.
+
+        id: The id of a broadcast.
+        event: The type of event that is a conversion.
+        within: A number and us, ms, s, m, h, d, w or y, e.g. 30d; also several, e.g. 1d12h.
+        """
+        return await self._call(calls.BROADCASTS_MEASURE, {"id": id, "event": event, "within": within})
+
+    async def pause(
+        self,
+        id: str,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Pause a broadcast: mails that have not left wait until it is resumed.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_PAUSE, {"id": id})
+
+    async def preview(
+        self,
+        id: str,
+    ) -> broadcasts_operations_creating.Preview:
+        """Count the audience of a broadcast and show ten of its people; nothing is sent.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_PREVIEW, {"id": id})
+
+    async def recipients(
+        self,
+        id: str,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> broadcasts_operations_reading.RecipientsPage:
+        """List the recipients of a broadcast, with arm and status.
+
+        Of which broadcast, and which page.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_RECIPIENTS, {"cursor": cursor, "limit": limit, "id": id})
+
+    async def resume(
+        self,
+        id: str,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Go on with a broadcast that was paused or has failed.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_RESUME, {"id": id})
+
+    async def show(
+        self,
+        id: str,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Show a broadcast and how far it has come.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_SHOW, {"id": id})
+
+    async def start(
+        self,
+        id: str,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Start a broadcast: at its time, or at once if it has none.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_START, {"id": id})
 
 
 class Consent:
@@ -473,6 +663,88 @@ class Definitions:
         return await self._call(calls.DEFINITIONS_SCHEMA, {})
 
 
+class Effects:
+    """What leaves: the queues, what was given up on, and what may have happened."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def parked(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        queue: str = "",
+    ) -> effects_operations.ParkedEffects:
+        """List effects of all kinds that were given up on, and why.
+
+        Which page of the effects that were given up on.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        queue: Only those of this queue; empty: all.
+        """
+        return await self._call(calls.EFFECTS_PARKED, {"cursor": cursor, "limit": limit, "queue": queue})
+
+    async def queues(
+        self,
+    ) -> effects_operations.QueueList:
+        """List the queues, and how many effects wait in each or are unknown."""
+        return await self._call(calls.EFFECTS_QUEUES, {})
+
+    async def redrive(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        queue: str = "",
+        ids: Many[str] = (),
+    ) -> effects_operations.RedrivenEffects:
+        """Make effects that were given up on due again.
+
+        Which effects are to be sent after all.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        queue: Only those of this queue; empty: all.
+        ids: Only these; empty: all.
+        """
+        return await self._call(calls.EFFECTS_REDRIVE, {"cursor": cursor, "limit": limit, "queue": queue, "ids": ids})
+
+    async def resolve(
+        self,
+        id: str,
+        *,
+        outcome: Literal["happened", "send_again", "give_up"],
+        why: str = "",
+    ) -> effects_operations.Resolved:
+        """Say what became of an unknown effect: it happened, it is sent again, or it is given up.
+
+        What became of an unknown effect, as somebody has found out or decides.
+
+        id: The effect's id, the same in all its events.
+        outcome: happened: its event is what its sender would have recorded. send_again: it is due at once, and may
+            happen a second time. give_up: it is parked.
+        why: For whoever reads the event.
+        """
+        return await self._call(calls.EFFECTS_RESOLVE, {"id": id, "outcome": outcome, "why": why})
+
+    async def unknown(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> effects_operations.UnknownPage:
+        """List effects that were claimed and of which nobody knows whether they happened.
+
+        Which page of the effects of which nobody knows whether they happened.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        """
+        return await self._call(calls.EFFECTS_UNKNOWN, {"cursor": cursor, "limit": limit})
+
+
 class Events:
     """What happened: to one person, or everything in order."""
 
@@ -612,6 +884,100 @@ class Features:
         return await self._call(calls.FEATURES_TRAINING_SET, {"labels": labels, "names": names, "known": known})
 
 
+class Feedback:
+    """What became of mails: deliveries, opens, clicks, bounces, complaints, replies."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def counters(
+        self,
+        *,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        template: str | None = None,
+        journey: str | None = None,
+        broadcast: str | None = None,
+    ) -> feedback_operations_events.FeedbackCounters:
+        """Count what became of the mails of a template, a journey or a broadcast.
+
+        Of which mails.
+
+        start: Only from this instant on.
+        stop: Only before this instant.
+        """
+        return await self._call(
+            calls.FEEDBACK_COUNTERS,
+            {"start": start, "stop": stop, "template": template, "journey": journey, "broadcast": broadcast},
+        )
+
+    async def events(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        template: str | None = None,
+        journey: str | None = None,
+        broadcast: str | None = None,
+        type: str = "",
+    ) -> feedback_operations_events.FeedbackEventsPage:
+        """List what became of the mails of a template, a journey or a broadcast.
+
+        Of which mails, and which page.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        start: Only from this instant on.
+        stop: Only before this instant.
+        type: Only events of this type, such as mail_opened.
+        """
+        return await self._call(
+            calls.FEEDBACK_EVENTS,
+            {
+                "cursor": cursor,
+                "limit": limit,
+                "start": start,
+                "stop": stop,
+                "template": template,
+                "journey": journey,
+                "broadcast": broadcast,
+                "type": type,
+            },
+        )
+
+    async def notify(
+        self,
+        *,
+        text: str,
+    ) -> feedback_operations_intake.FeedbackTaken:
+        """Hand in a notification of Amazon SES.
+
+        A notification of Amazon SES.
+
+        text: The JSON of SES, or the message of SNS around it.
+        """
+        return await self._call(calls.FEEDBACK_NOTIFY, {"text": text})
+
+    async def receive(
+        self,
+        *,
+        raw: str,
+        recipients: Many[str] = (),
+        sender: str | None = None,
+    ) -> feedback_operations_intake.FeedbackTaken:
+        """Hand in a mail that came back: a bounce, a complaint or a reply.
+
+        A mail as it came.
+
+        raw: The whole mail, headers and body, in Base64.
+        recipients: The recipients of the envelope, where they are known.
+        sender: The sender of the envelope; empty for a bounce.
+        """
+        return await self._call(calls.FEEDBACK_RECEIVE, {"raw": raw, "recipients": recipients, "sender": sender})
+
+
 class Inbox:
     """Mail as it was sent, where nothing leaves the machine: for development."""
 
@@ -740,6 +1106,76 @@ class Interests:
             calls.INTERESTS_SUMMARY,
             {"start": start, "stop": stop, "id": id, "topic": topic, "application": application, "limit": limit},
         )
+
+
+class Jobs:
+    """Work across many people that survives restarts, such as sending a broadcast."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def cancel(
+        self,
+        id: str,
+    ) -> jobs_operations.JobView:
+        """Stop a job for good after the page that it is at.
+
+        Which job.
+
+        id: The id of a job.
+        """
+        return await self._call(calls.JOBS_CANCEL, {"id": id})
+
+    async def list(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> jobs_operations.JobsPage:
+        """List jobs, the newest first.
+
+        Which page.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        """
+        return await self._call(calls.JOBS_LIST, {"cursor": cursor, "limit": limit})
+
+    async def pause(
+        self,
+        id: str,
+    ) -> jobs_operations.JobView:
+        """Stop a job after the page that it is at, until it is resumed.
+
+        Which job.
+
+        id: The id of a job.
+        """
+        return await self._call(calls.JOBS_PAUSE, {"id": id})
+
+    async def resume(
+        self,
+        id: str,
+    ) -> jobs_operations.JobView:
+        """Go on with a job that was paused or has failed.
+
+        Which job.
+
+        id: The id of a job.
+        """
+        return await self._call(calls.JOBS_RESUME, {"id": id})
+
+    async def show(
+        self,
+        id: str,
+    ) -> jobs_operations.JobView:
+        """Show a job and how far it has come.
+
+        Which job.
+
+        id: The id of a job.
+        """
+        return await self._call(calls.JOBS_SHOW, {"id": id})
 
 
 class Journeys:
@@ -2394,13 +2830,17 @@ class Operations:
 
     def __init__(self) -> None:
         self.alerts = Alerts(self.call)
+        self.broadcasts = Broadcasts(self.call)
         self.consent = Consent(self.call)
         self.decisions = Decisions(self.call)
         self.definitions = Definitions(self.call)
+        self.effects = Effects(self.call)
         self.events = Events(self.call)
         self.features = Features(self.call)
+        self.feedback = Feedback(self.call)
         self.inbox = Inbox(self.call)
         self.interests = Interests(self.call)
+        self.jobs = Jobs(self.call)
         self.journeys = Journeys(self.call)
         self.keys = Keys(self.call)
         self.leaderboards = Leaderboards(self.call)

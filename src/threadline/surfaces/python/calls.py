@@ -10,9 +10,12 @@ from threadline.capabilities.alerts.operations import forms as alerts_operations
 from threadline.capabilities.alerts.operations import listed as alerts_operations_listed
 from threadline.capabilities.alerts.operations import person as alerts_operations_person
 from threadline.capabilities.alerts.operations import written as alerts_operations_written
+from threadline.capabilities.broadcasts.operations import creating as broadcasts_operations_creating
+from threadline.capabilities.broadcasts.operations import reading as broadcasts_operations_reading
 from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
 from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
+from threadline.capabilities.effects import operations as effects_operations
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
 from threadline.capabilities.events.operations import catalogue as events_operations_catalogue
@@ -24,8 +27,11 @@ from threadline.capabilities.features.operations import definitions as features_
 from threadline.capabilities.features.operations import top as features_operations_top
 from threadline.capabilities.features.operations import training_set as features_operations_training_set
 from threadline.capabilities.features.operations import vector as features_operations_vector
+from threadline.capabilities.feedback.operations import events as feedback_operations_events
+from threadline.capabilities.feedback.operations import intake as feedback_operations_intake
 from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
+from threadline.capabilities.jobs import operations as jobs_operations
 from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
 from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
 from threadline.capabilities.journeys.operations import people as journeys_operations_people
@@ -84,21 +90,21 @@ PERSON: Call[people_operations_person.PersonView] = Call(
         "timeline": 20,
     },
 )
-ALERTS_DISMISS: Call[alerts_operations_person.DismissResult] = Call(
+ALERTS_DISMISS: Call[alerts_operations_person.AlertDismissResult] = Call(
     "alerts_dismiss",
     "POST",
     "/v1/people/{id}/alerts/{alert}/dismiss",
-    alerts_operations_person.DismissResult,
+    alerts_operations_person.AlertDismissResult,
     {
         "anyone": False,
     },
     repeatable=False,
 )
-ALERTS_LIST: Call[alerts_operations_listed.ListResult] = Call(
+ALERTS_LIST: Call[alerts_operations_listed.AlertList] = Call(
     "alerts_list",
     "GET",
     "/v1/alerts",
-    alerts_operations_listed.ListResult,
+    alerts_operations_listed.AlertList,
     {
         "cursor": "",
         "limit": 100,
@@ -117,40 +123,40 @@ ALERTS_OF: Call[alerts_operations_person.AlertsResult] = Call(
         "at": None,
     },
 )
-ALERTS_SHOW: Call[alerts_operations_forms.VersionView] = Call(
+ALERTS_SHOW: Call[alerts_operations_forms.AlertVersion] = Call(
     "alerts_show",
     "GET",
     "/v1/alerts/{id}",
-    alerts_operations_forms.VersionView,
+    alerts_operations_forms.AlertVersion,
     {
         "version": None,
     },
 )
-ALERTS_VERSIONS: Call[alerts_operations_listed.VersionsResult] = Call(
+ALERTS_VERSIONS: Call[alerts_operations_listed.AlertVersions] = Call(
     "alerts_versions",
     "GET",
     "/v1/alerts/{id}/versions",
-    alerts_operations_listed.VersionsResult,
+    alerts_operations_listed.AlertVersions,
     {
         "cursor": "",
         "limit": 100,
     },
 )
-ALERTS_WITHDRAW: Call[alerts_operations_written.WriteResult] = Call(
+ALERTS_WITHDRAW: Call[alerts_operations_written.AlertWriteResult] = Call(
     "alerts_withdraw",
     "POST",
     "/v1/alerts/{id}/withdraw",
-    alerts_operations_written.WriteResult,
+    alerts_operations_written.AlertWriteResult,
     {
         "note": "",
     },
     repeatable=False,
 )
-ALERTS_WRITE: Call[alerts_operations_written.WriteResult] = Call(
+ALERTS_WRITE: Call[alerts_operations_written.AlertWriteResult] = Call(
     "alerts_write",
     "POST",
     "/v1/alerts/{id}",
-    alerts_operations_written.WriteResult,
+    alerts_operations_written.AlertWriteResult,
     {
         "body": "",
         "link": "",
@@ -164,6 +170,96 @@ ALERTS_WRITE: Call[alerts_operations_written.WriteResult] = Call(
         "shown_again": False,
         "expected": None,
     },
+    repeatable=False,
+)
+BROADCASTS_CANCEL: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_cancel",
+    "POST",
+    "/v1/broadcasts/{id}/cancel",
+    broadcasts_operations_reading.BroadcastView,
+    {},
+    repeatable=False,
+)
+BROADCASTS_CREATE: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_create",
+    "POST",
+    "/v1/broadcasts/{id}",
+    broadcasts_operations_reading.BroadcastView,
+    {
+        "subject": "",
+        "sender": "",
+        "topic": "",
+        "variables": None,
+        "audience": None,
+        "at": "",
+        "zone": "UTC",
+        "in_zone_of_recipient": False,
+        "arms": (),
+        "holdout": 0.0,
+        "winner": None,
+    },
+    repeatable=False,
+)
+BROADCASTS_LIST: Call[broadcasts_operations_reading.BroadcastsPage] = Call(
+    "broadcasts_list",
+    "GET",
+    "/v1/broadcasts",
+    broadcasts_operations_reading.BroadcastsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+        "start": None,
+        "stop": None,
+    },
+)
+BROADCASTS_MEASURE: Call[jobs_operations.JobView] = Call(
+    "broadcasts_measure",
+    "POST",
+    "/v1/broadcasts/{id}/measure",
+    jobs_operations.JobView,
+    {
+        "within": "7d",
+    },
+    repeatable=False,
+)
+BROADCASTS_PAUSE: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_pause",
+    "POST",
+    "/v1/broadcasts/{id}/pause",
+    broadcasts_operations_reading.BroadcastView,
+    {},
+    repeatable=False,
+)
+BROADCASTS_PREVIEW: Call[broadcasts_operations_creating.Preview] = Call(
+    "broadcasts_preview", "GET", "/v1/broadcasts/{id}/preview", broadcasts_operations_creating.Preview, {}
+)
+BROADCASTS_RECIPIENTS: Call[broadcasts_operations_reading.RecipientsPage] = Call(
+    "broadcasts_recipients",
+    "GET",
+    "/v1/broadcasts/{id}/recipients",
+    broadcasts_operations_reading.RecipientsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
+)
+BROADCASTS_RESUME: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_resume",
+    "POST",
+    "/v1/broadcasts/{id}/resume",
+    broadcasts_operations_reading.BroadcastView,
+    {},
+    repeatable=False,
+)
+BROADCASTS_SHOW: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_show", "GET", "/v1/broadcasts/{id}", broadcasts_operations_reading.BroadcastView, {}
+)
+BROADCASTS_START: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_start",
+    "POST",
+    "/v1/broadcasts/{id}/start",
+    broadcasts_operations_reading.BroadcastView,
+    {},
     repeatable=False,
 )
 CONSENT_CHANGE: Call[consent_operations_subscriptions.ChangeResult] = Call(
@@ -268,6 +364,53 @@ DEFINITIONS_RELOAD: Call[definitions_applying.ChangesResult] = Call(
 DEFINITIONS_SCHEMA: Call[dict[str, Any]] = Call(
     "definitions_schema", "GET", "/v1/definitions/schema", dict[str, Any], {}
 )
+EFFECTS_PARKED: Call[effects_operations.ParkedEffects] = Call(
+    "effects_parked",
+    "GET",
+    "/v1/effects/parked",
+    effects_operations.ParkedEffects,
+    {
+        "cursor": "",
+        "limit": 100,
+        "queue": "",
+    },
+)
+EFFECTS_QUEUES: Call[effects_operations.QueueList] = Call(
+    "effects_queues", "GET", "/v1/effects/queues", effects_operations.QueueList, {}
+)
+EFFECTS_REDRIVE: Call[effects_operations.RedrivenEffects] = Call(
+    "effects_redrive",
+    "POST",
+    "/v1/effects/redrive",
+    effects_operations.RedrivenEffects,
+    {
+        "cursor": "",
+        "limit": 100,
+        "queue": "",
+        "ids": (),
+    },
+    repeatable=False,
+)
+EFFECTS_RESOLVE: Call[effects_operations.Resolved] = Call(
+    "effects_resolve",
+    "POST",
+    "/v1/effects/{id}/resolve",
+    effects_operations.Resolved,
+    {
+        "why": "",
+    },
+    repeatable=False,
+)
+EFFECTS_UNKNOWN: Call[effects_operations.UnknownPage] = Call(
+    "effects_unknown",
+    "GET",
+    "/v1/effects/unknown",
+    effects_operations.UnknownPage,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
+)
 EVENTS_FEED: Call[events_operations_feed.FeedPage] = Call(
     "events_feed",
     "GET",
@@ -331,6 +474,54 @@ FEATURES_TRAINING_SET: Call[features_operations_training_set.TrainingSet] = Call
     },
     repeatable=False,
 )
+FEEDBACK_COUNTERS: Call[feedback_operations_events.FeedbackCounters] = Call(
+    "feedback_counters",
+    "GET",
+    "/v1/feedback/counters",
+    feedback_operations_events.FeedbackCounters,
+    {
+        "start": None,
+        "stop": None,
+        "template": None,
+        "journey": None,
+        "broadcast": None,
+    },
+)
+FEEDBACK_EVENTS: Call[feedback_operations_events.FeedbackEventsPage] = Call(
+    "feedback_events",
+    "GET",
+    "/v1/feedback/events",
+    feedback_operations_events.FeedbackEventsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+        "start": None,
+        "stop": None,
+        "template": None,
+        "journey": None,
+        "broadcast": None,
+        "type": "",
+    },
+)
+FEEDBACK_NOTIFY: Call[feedback_operations_intake.FeedbackTaken] = Call(
+    "feedback_notify",
+    "POST",
+    "/v1/feedback/notifications",
+    feedback_operations_intake.FeedbackTaken,
+    {},
+    repeatable=False,
+)
+FEEDBACK_RECEIVE: Call[feedback_operations_intake.FeedbackTaken] = Call(
+    "feedback_receive",
+    "POST",
+    "/v1/feedback/mails",
+    feedback_operations_intake.FeedbackTaken,
+    {
+        "recipients": (),
+        "sender": None,
+    },
+    repeatable=False,
+)
 INBOX_CLEAR: Call[inbox_operations.InboxClearResult] = Call(
     "inbox_clear", "POST", "/v1/dev/inbox/clear", inbox_operations.InboxClearResult, {}, repeatable=False
 )
@@ -380,6 +571,26 @@ INTERESTS_SUMMARY: Call[interests_operations.SummaryResult] = Call(
         "limit": 1000,
     },
 )
+JOBS_CANCEL: Call[jobs_operations.JobView] = Call(
+    "jobs_cancel", "POST", "/v1/jobs/{id}/cancel", jobs_operations.JobView, {}, repeatable=False
+)
+JOBS_LIST: Call[jobs_operations.JobsPage] = Call(
+    "jobs_list",
+    "GET",
+    "/v1/jobs",
+    jobs_operations.JobsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
+)
+JOBS_PAUSE: Call[jobs_operations.JobView] = Call(
+    "jobs_pause", "POST", "/v1/jobs/{id}/pause", jobs_operations.JobView, {}, repeatable=False
+)
+JOBS_RESUME: Call[jobs_operations.JobView] = Call(
+    "jobs_resume", "POST", "/v1/jobs/{id}/resume", jobs_operations.JobView, {}, repeatable=False
+)
+JOBS_SHOW: Call[jobs_operations.JobView] = Call("jobs_show", "GET", "/v1/jobs/{id}", jobs_operations.JobView, {})
 JOURNEYS_ENTER: Call[journeys_operations_acting.RequestResult] = Call(
     "journeys_enter",
     "POST",
