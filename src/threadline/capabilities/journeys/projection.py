@@ -12,17 +12,17 @@ from threadline.capabilities.journeys.events import (
     JOURNEY_EXITED,
     JOURNEY_PAUSED,
     JOURNEY_RESUMED,
-    MAIL_SENT,
-    MAIL_SKIPPED,
     RUN_EVENTS,
     is_believed,
 )
 from threadline.capabilities.journeys.steps import JOURNEYS
+from threadline.capabilities.mail.events import MAIL_SENT, MAIL_SKIPPED
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import JOURNEY_VARIABLE_BYTES_MAX, JOURNEY_VARIABLES_MAX, JOURNEYS_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries
 from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
+from threadline.kernel.sender import EFFECT_WITHDRAWN
 from threadline.kernel.time import format_time, parse_time
 
 TABLE = "journey"
@@ -135,7 +135,8 @@ def _fold(state: State, recorded: Recorded) -> State | None:
         return _fold_run(state, recorded)
     if event.type in (JOURNEY_PAUSED, JOURNEY_RESUMED):
         return _fold_pause(state, recorded)
-    template = event.properties.get("template")
+    given = event.properties.get("data") if event.type == EFFECT_WITHDRAWN else event.properties
+    template = given.get("template") if type(given) is dict else None
     if not _is_name(template):
         return None
     return _note_mail(state, template, _SENT if event.type == MAIL_SENT else _SKIPPED, event.occurred_at)
@@ -351,7 +352,7 @@ def _feeds(path: tuple[str, ...]) -> frozenset[str] | None:
 PROJECTION = Projection(
     name=JOURNEYS,
     version=1,
-    handles=RUN_EVENTS | {JOURNEY_PAUSED, JOURNEY_RESUMED, MAIL_SENT, MAIL_SKIPPED},
+    handles=RUN_EVENTS | {JOURNEY_PAUSED, JOURNEY_RESUMED, MAIL_SENT, MAIL_SKIPPED, EFFECT_WITHDRAWN},
     empty=empty,
     fold=_fold,
     view=_view,

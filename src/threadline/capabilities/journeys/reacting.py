@@ -7,14 +7,13 @@ from typing import Any, NamedTuple, Protocol
 
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.conditions.fields import reader
+from threadline.capabilities.feedback.events import MAIL_BOUNCED, MAIL_COMPLAINED
 from threadline.capabilities.journeys.book import Book, Compiled
 from threadline.capabilities.journeys.definition import ALWAYS, ONCE, EventMail, Journey
 from threadline.capabilities.journeys.events import (
     JOURNEY_ENTRY_REQUESTED,
     JOURNEY_EXIT_REQUESTED,
     JOURNEY_RESUMED,
-    MAIL_BOUNCED,
-    MAIL_COMPLAINED,
     is_believed,
 )
 from threadline.capabilities.journeys.projection import (
