@@ -11,7 +11,7 @@ from threadline.capabilities.journeys.local_time import next_time_of_day, quiet_
 from threadline.capabilities.journeys.program import END, Node
 from threadline.capabilities.journeys.projection import COMPLETED, Run
 from threadline.capabilities.journeys.steps import JOURNEYS, Arm, Send, Wait
-from threadline.kernel.time import format_time
+from threadline.kernel.time import LATEST, format_time
 
 NEVER = 0
 
@@ -56,7 +56,7 @@ class Walker:
             node = self._program.nodes[step]
             until = self._waits_until(node, self._now)
             if until is not None:
-                self.walk.step, self.walk.began, self.walk.until = step, self._now, until
+                self._wait(step, self._now, until)
                 return self.walk
             self.walk.path.append(step)
             if node.step.exit:
@@ -81,12 +81,15 @@ class Walker:
             # In another zone than when the wait began it may not be over yet, or over long since.
             until = until if node.wait.is_for_event else self._due(node.wait, began)
             if not until or until > self._now:
-                self.walk.step, self.walk.began, self.walk.until = step, began, until
+                self._wait(step, began, until)
                 return self.walk
         self.walk.path.append(step)
         if not node.wait.is_for_event:
             return self.go(node.following)
         return self.go(node.then if came else node.otherwise)
+
+    def _wait(self, step: str, began: int, until: int) -> None:
+        self.walk.step, self.walk.began, self.walk.until = step, began, min(until, LATEST)
 
     def _send(self, mail: Mail) -> None:
         self.walk.mails.append(mail)
