@@ -10,7 +10,7 @@ from strawberry.dataloader import DataLoader
 
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import Forbidden, ThreadlineError
+from threadline.kernel.errors import Forbidden
 from threadline.kernel.event import is_thread_id
 from threadline.kernel.operation import Operation
 from threadline.kernel.ports import Person
@@ -66,8 +66,7 @@ class Loading:
             if (reason := call.operation.guarded(params)) and not self.asker.allows("admin"):
                 return Forbidden(f"this token lacks the scope 'admin': {reason}")
             return call.operation.run(self._context, params)
-        except ThreadlineError as error:
-            # One of a batch: the others have their answers.
+        except Exception as error:  # noqa: BLE001 — one of a batch: the others have their answers
             return error
 
 

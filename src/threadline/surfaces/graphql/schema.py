@@ -147,6 +147,7 @@ def _add_operation(
         answer = await _loading(info).call(operation, {**bound, **given})
         return types.shown(hint, getattr(answer, field.member) if field.member else answer)
 
+    assert all(each.name == each.encode_name for each in msgspec.structs.fields(operation.params))
     required = {each.name for each in msgspec.structs.fields(operation.params) if each.required}
     arguments = [_argument(key, hint, key in required) for key, hint in hints.items() if key not in left_out]
     # Null where the operation fails, so that the rest of the answer stands.

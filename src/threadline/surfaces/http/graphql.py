@@ -159,3 +159,42 @@ def _media_type(accept: str) -> str:
         if kind in (JSON, "*/*"):
             return JSON
     return JSON
+
+
+_OBJECT = {"type": ["object", "null"]}
+_BODY = {
+    "type": "object", "required": ["query"], "additionalProperties": False,
+    "properties": {
+        "query": {"type": "string", "minLength": 1}, "operationName": {"type": ["string", "null"]},
+        "variables": _OBJECT, "extensions": _OBJECT,
+    },
+}  # fmt: skip
+_ANSWER = {
+    "type": "object",
+    "properties": {"data": _OBJECT, "errors": {"type": "array", "items": {"type": "object"}, "minItems": 1}},
+}
+GRAPHQL_PATHS: dict[str, Any] = {
+    PATH: {
+        "post": {
+            "operationId": "graphql",
+            "summary": "Answer a document of GraphQL.",
+            "tags": ["graphql"],
+            "description": "Needs the scope `read`; the web token of a user reads that user's alerts. Also by GET, with "
+            "the same names in the query.",
+            "security": [{"token": []}, {"userToken": []}],
+            "requestBody": {
+                "required": True,
+                "content": {JSON: {"schema": _BODY, "example": {"query": "{ segments { name } }"}}},
+            },
+            "responses": {
+                "200": {
+                    "description": "It was run, or says in `errors` why not.",
+                    "content": {JSON: {"schema": _ANSWER}},
+                },
+                "501": {"description": "The extra `graphql` is not installed."},
+            },
+            "x-without": ("404", "409", "429"),
+        }
+    }
+}
+"""Path -> method -> description."""

@@ -11,6 +11,7 @@ import msgspec
 
 from threadline.kernel.operation import Operation
 from threadline.kernel.public_route import PublicRoute
+from threadline.surfaces.http.graphql import GRAPHQL_PATHS
 from threadline.surfaces.http.health import Status, Version, package_version
 from threadline.surfaces.http.ingest import Outcome
 from threadline.surfaces.http.openapi_appaction import APPACTION_PATHS, APPACTION_TYPES, allow_null
@@ -54,6 +55,7 @@ def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()
         *APPACTION_PATHS.items(),
         *_HEALTH_PATHS.items(),
         *_PROGRESS_PATHS.items(),
+        *GRAPHQL_PATHS.items(),
         *public_paths(public).items(),
     ):
         paths[path] = copy.deepcopy(methods)
@@ -106,6 +108,7 @@ def _tag(operation: Operation) -> str:
 _OTHER_TAGS = {
     "catalogue": "What this server has: projections, policies, operations, types of events.",
     "cloudevents": "Events as CloudEvents, in every mode.",
+    "graphql": "What is known about people, as one graph.",
     "health": "Whether the server runs and can write, which version it is, and counts.",
     "public": "Addresses that need no credential.",
     "segment": "Events as Segment's and RudderStack's clients send them, unchanged.",
