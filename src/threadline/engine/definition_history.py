@@ -113,6 +113,13 @@ def _batches(puts: list[list[Put]]) -> Iterator[Batch]:
         yield Batch(writes=writes)
 
 
+def contents(store: Store, shared: str) -> Iterator[tuple[str, bytes]]:
+    """The content of every version that was ever declared, with ``NAME/VERSION``."""
+    for declared in query_pages(store, DECLARED, shared):
+        for item in query_pages(store, CONTENT, f"{shared}/{declared.key.sort}"):
+            yield f"{declared.key.sort}/{int(item.key.sort)}", item.value
+
+
 class DefinitionHistory:
     """The versions of definitions in one store."""
 

@@ -6,9 +6,11 @@ import heapq
 from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from threadline.engine.folding.packing import pack, time_key, unpack
 from threadline.kernel.ids import short_hash
-from threadline.kernel.outbox import PendingEffect
+from threadline.kernel.outbox import Claim, PendingEffect
 from threadline.kernel.policy import Effect, Timer
 from threadline.kernel.store import Item, Key, Put, Store, query_pages
 
@@ -18,6 +20,8 @@ HISTORY = "history"
 """Property of the event of a timer that was set for history: when that was recorded, microseconds."""
 PARKED = "parked"
 """Table: effects that were given up on, under their workspace, by queue and time; and `unrecorded_key`."""
+POSTPONED = "postponed"
+"""Table: where effects wait that were postponed before their first attempt."""
 SHARDS = 16
 """Partitions of the outbox and of the timers, so that no single one takes every write."""
 _PAGE_ITEMS = 100
@@ -64,12 +68,19 @@ def unrecorded_key(workspace: str, id: str) -> Key:
     return Key(PARKED, f"{workspace}/{id}", "-")
 
 
+def postponed_key(workspace: str, id: str) -> Key:
+    """The key that leads to an effect that was postponed before its first attempt."""
+    return Key(POSTPONED, f"{workspace}/{id}", "-")
+
+
 def pending_effect(item: Item) -> PendingEffect:
     """The effect of an item of the outbox."""
     workspace, thread, policy, cause, attempts, (kind, key, due_at, data, *queue), *rest = unpack(item.value)
     effect = Effect(kind=kind, key=key, due_at=due_at, data=data, queue=queue[0] if queue else "")
-    since, began = rest or (due_of(item), 0)
-    return PendingEffect(item, workspace, thread, policy, cause, attempts, effect, since, began)
+    since, began, *more = rest or (due_of(item), 0)
+    claim, postponed = more or (None, False)
+    claimed = None if claim is None else Claim(*claim)
+    return PendingEffect(item, workspace, thread, policy, cause, attempts, effect, since, began, claimed, postponed)
 
 
 def pack_new(workspace: str, thread: str, policy: str, cause: str, effect: Effect, queue: str) -> bytes:
@@ -78,14 +89,24 @@ def pack_new(workspace: str, thread: str, policy: str, cause: str, effect: Effec
 
 
 def pack_effect(one: PendingEffect) -> bytes:
-    """The item of an effect that is due again, or of a dead letter."""
+    """The item of an effect that is claimed or due again, or of a dead letter."""
     effect = _effect_fields(one.effect, one.effect.queue)
-    return pack((one.workspace, one.thread, one.policy, one.cause, one.attempts, effect, one.since, one.began))
+    fields = (one.workspace, one.thread, one.policy, one.cause, one.attempts, effect, one.since, one.began)
+    return pack((*fields, one.claim, one.postponed) if one.claim is not None or one.postponed else fields)
 
 
 def _effect_fields(effect: Effect, queue: str) -> tuple[Any, ...]:
     fields = (effect.kind, effect.key, effect.due_at, effect.data)
     return (*fields, queue) if queue else fields
+
+
+def moved(one: PendingEffect, queues: Container[str], queue: str) -> PendingEffect:
+    """An effect that was in a queue, in the partition of that as it is declared now."""
+    partition = outbox_partition(queues, queue, one.id)
+    # An undeclared queue is stored with the effect.
+    effect = replace(one.effect, queue="" if partition == queue_partition(queue) else queue)
+    item = one.item._replace(key=Key(one.item.key.table, partition, one.item.key.sort))
+    return one._replace(effect=effect, item=item)
 
 
 # --- timers -----------------------------------------------------------------------------------

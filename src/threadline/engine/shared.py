@@ -6,8 +6,10 @@ import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from threadline.engine.definition_history import contents
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import NotFound
+from threadline.kernel.policy import REMEMBERED
 from threadline.kernel.store import Batch, Check, Delete, Key, Put, Refusal, Store, query_pages
 from threadline.kernel.time import SECOND, Clock
 
@@ -63,6 +65,8 @@ class SharedValues:
             # A change between these reads has a later edition, and is read when that is seen.
             found = query_pages(self._store, name, workspace) if edition else ()
             items = {each.key.sort: each.value for each in found}
+            if shared.remembers:
+                items |= {f"{REMEMBERED}{sort}": content for sort, content in contents(self._store, name)}
             made = _Made(edition, shared.make(items, None if made is None else made.value), now)
         with self._lock:
             settled = self._changes.get(place, 0) == changes

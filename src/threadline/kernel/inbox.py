@@ -8,7 +8,7 @@ from threadline.kernel.store import Key
 from threadline.kernel.typed import prepared
 
 INBOX = "inbox"
-"""Table: under the workspace a summary of each message by time; its bytes in a partition of their own."""
+"""Table: for each workspace a partition of summaries by time, and one of the messages themselves."""
 PROVIDER_URL = "inbox:"
 """The provider of mail in the definitions that selects the inbox."""
 MESSAGES_MAX = 1_000
@@ -35,11 +35,16 @@ class InboxMessage(msgspec.Struct, frozen=True, kw_only=True):
     """In bytes, of the whole message."""
 
 
+def summaries(workspace: str) -> str:
+    """The partition of the summaries."""
+    return f"summaries/{workspace}"
+
+
 def summary_key(workspace: str, id: str) -> Key:
     """Where the summary of a message lies."""
-    return Key(INBOX, workspace, id)
+    return Key(INBOX, summaries(workspace), id)
 
 
 def body_key(workspace: str, id: str) -> Key:
     """Where the bytes of a message lie."""
-    return Key(INBOX, f"{workspace}/messages", id)
+    return Key(INBOX, f"messages/{workspace}", id)

@@ -77,6 +77,12 @@ CONDITION_TEXT_LENGTH_MAX = 1_000
 """A text to compare with, a path, a regular expression: characters."""
 SEGMENTS_MAX = 200
 
+# --- consent ----------------------------------------------------------------------------------
+TOPICS_MAX = 50
+"""Topics that people may subscribe to."""
+SUPPRESSIONS_PER_CALL_MAX = 1_000
+"""Addresses that one call may suppress."""
+
 # --- rules ------------------------------------------------------------------------------------
 RULES_MAX = 20_000
 """Rules of one workspace that are in force, those of the definitions included."""
@@ -101,6 +107,22 @@ DESTINATION_PAYLOAD_NAMES_MAX = 200
 WEBHOOKS_AT_ONCE_MAX = 32
 """Calls that one destination gets at the same time."""
 WEBHOOK_URL_LENGTH_MAX = 2_000
+
+# --- mail -----------------------------------------------------------------------------------
+MAIL_SENDERS_MAX = 50
+MAIL_TEMPLATES_MAX = 500
+MAIL_VARIABLES_MAX = 100
+"""Variables of one template."""
+MAIL_TEMPLATE_BYTES_MAX = 300_000
+"""One template with all that it includes; a version of it is one item of the store."""
+MAIL_PART_BYTES_MAX = 1_000_000
+"""One part of a mail as it is sent, before it is encoded."""
+MAIL_CAPS_MAX = 10
+MAIL_CAP_MAX = 50
+"""Mails that a frequency cap may allow."""
+MAIL_WARM_UP_DAYS_MAX = 90
+MAIL_LEDGER_MAX = 100
+"""Mails of one person that the ledger keeps with their status, the newest; all of them stay in the log."""
 
 # --- memory ---------------------------------------------------------------------------------
 FACT_KEY_LENGTH_MAX = 128
@@ -141,6 +163,16 @@ STREAK_MILESTONES_MAX = 50
 AMNESTY_DAYS_MAX = 366
 """Days of one amnesty."""
 
+# --- journeys -------------------------------------------------------------------------------
+JOURNEYS_MAX = 100
+JOURNEY_STEPS_MAX = 200
+"""Steps of one journey."""
+JOURNEY_MAILS_IN_A_ROW_MAX = 8
+"""Mails of one journey without a wait between them: an event causes no more than fit into its commit."""
+JOURNEY_VARIABLES_MAX = 20
+JOURNEY_VARIABLE_BYTES_MAX = 400
+"""One variable of a run, as JSON: all runs of a person share one item with all else."""
+
 # --- alerts -----------------------------------------------------------------------------------
 ALERTS_MAX = 200
 """Alerts of one workspace that are in force or lie ahead: whoever reads is put to the conditions of all of them."""
@@ -162,7 +194,8 @@ GRAPHQL_FIELDS_MAX = 400
 GRAPHQL_DEPTH_MAX = 12
 GRAPHQL_COST_MAX = 1_000
 """Operations that a document may run; a hundred entries of a page count as one more."""
-GRAPHQL_DOCUMENTS_KEPT = 200
+GRAPHQL_DOCUMENTS_MAX = 200
+"""Documents that are remembered as valid, the last ones."""
 
 # --- reading --------------------------------------------------------------------------------
 EVENTS_PAGE_MAX = 1_000

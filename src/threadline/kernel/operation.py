@@ -169,6 +169,9 @@ class Operation:
     same answer, byte for byte, until what it depends on changes."""
     intake: Intake | None = None
     """Set where callers give it events to record."""
+    ended: Callable[[Any], bool] | None = None
+    """Set where a result changes by itself until it is final, which this tells of one: HTTP streams such results as
+    server-sent events, at the path and ``/events``."""
     guarded: Callable[[Any], str] = _nothing
     """Why a call with these parameters needs a token with the scope admin, whatever ``scope`` says; empty: it does
     not."""

@@ -37,10 +37,12 @@ class PendingEffect(NamedTuple):
     effect: Effect
     """Without its queue, except where it waits elsewhere because that queue is not declared."""
     since: int
-    """When it was first due, or due again after a redrive."""
+    """When it was first due, or due again after a redrive or a postponement."""
     began: int = 0
     """Attempts before that redrive."""
     claim: Claim | None = None
+    postponed: bool = False
+    """Whether it waits elsewhere than its policy has put it, without an event that says so."""
 
     @property
     def id(self) -> str:

@@ -138,6 +138,11 @@ class Declared(NamedTuple):
     """File and line, for messages."""
 
 
+REMEMBERED = "declared/"
+"""Begins the sort keys of the contents that `Shared.make` gets with `Shared.remembers`; name and version follow, with /
+between them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shared:
     """What a policy reads besides the person: items of a whole workspace, which operations write at any time.
@@ -155,6 +160,8 @@ class Shared:
     """Whether the policy, given the value, wants to see events of a type. A no costs nothing."""
     declared: tuple[Declared, ...] = ()
     """What the definitions declare for every workspace; `engine/definition_history.py` remembers each version."""
+    remembers: bool = False
+    """Whether `make` gets the content of every version that was ever declared as well, beside the items."""
 
 
 @dataclass(frozen=True, slots=True)

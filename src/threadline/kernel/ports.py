@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
+from threadline.kernel.background import Delivery, Jobs, Simulations
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
 from threadline.kernel.identity import IdentityRules
-from threadline.kernel.job import Job
 from threadline.kernel.limits import EVENTS_PAGE_MAX
-from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState, UnknownEffect
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Policy, PolicyView, Read
 from threadline.kernel.projection import Projection, Row, State
@@ -21,8 +20,7 @@ from threadline.kernel.ranking import Board, Counted, Place
 from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.section import Section
-from threadline.kernel.sender import Outcome
-from threadline.kernel.simulation import Ending, Pages, RecordedDecision, SimulationJob, Tally, VariantSpec
+from threadline.kernel.sender import Queue
 from threadline.kernel.store import Check, Delete, FeedEntry, LogEntry, Put, Refusal, Store
 from threadline.kernel.time import Clock
 
@@ -272,53 +270,6 @@ class IdentityAdministration(Protocol):
         ...
 
 
-class Delivery(Protocol):
-    """Effects that wait, that were given up on, and the queues they wait in."""
-
-    def effect(self, workspace: str, policy: str, cause: str, key: str, at: int) -> EffectStatus:
-        """The effect that a policy emitted for an event, and its outcomes."""
-        ...
-
-    def caused_by(self, events: Sequence[Recorded], without: str) -> list[CausedEffect]:
-        """The effects that policies emitted because of these events, those of one policy apart.
-
-        Outcomes are looked for among the same events.
-        """
-        ...
-
-    def dead_letters(self, workspace: str, queue: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
-        """A page of the effects that were given up on."""
-        ...
-
-    def redrive(self, found: Sequence[DeadLetter], by: str) -> int:
-        """Make dead letters due again; returns how many are."""
-        ...
-
-    def unknown(self, workspace: str, after: str = "", limit: int = 100) -> list[UnknownEffect]:
-        """A page of the effects that were claimed and of which nobody knows whether they happened."""
-        ...
-
-    def resolve(self, workspace: str, effect: str, outcome: Outcome | None, by: str) -> bool:
-        """Settle an unknown effect, by its id, as if its sender had returned this outcome; whether it was unknown.
-
-        None: it happened, and what its preparation has noted for that is recorded. With ``retry_after_seconds`` it is
-        sent again, in 0 seconds or more; with ``parked`` it becomes a dead letter.
-        """
-        ...
-
-    def queues(self) -> list[QueueState]:
-        """The declared queues, with the state of each and what waits in it."""
-        ...
-
-    def stop(self, queue: str, why: str) -> bool:
-        """Stop sending in a queue; returns whether that changes anything. Raises `NotFound`."""
-        ...
-
-    def start(self, queue: str) -> bool:
-        """Resume sending in a queue; returns whether that changes anything. Raises `NotFound`."""
-        ...
-
-
 class DefinitionHistory(Protocol):
     """What the definitions have declared over time."""
 
@@ -348,78 +299,6 @@ class Ranks(Protocol):
 
     def around(self, board: Board, place: Place, now: int, limit: int, *, expiring: bool) -> list[Place]:
         """The ``limit`` places before one and after it, with itself in the middle."""
-        ...
-
-
-class Simulations(Protocol):
-    """What-ifs: replaying history in two variants, and the jobs that do."""
-
-    activation_changed_max: float | None
-    """The largest share of decisions that may change when a version of a rule is activated, 0 to 1, by a saved what-if;
-    None: no what-if is required."""
-
-    def replay(
-        self, workspace: str, old: VariantSpec, new: VariantSpec, start: int, stop: int, tally: Tally, *,
-        people: Sequence[str] | None = None, endings: tuple[Ending, Ending] | None = None,
-        recorded_decision: RecordedDecision | None = None,
-    ) -> Pages:  # fmt: skip
-        """Replay everybody's history, or that of people by id, in two variants. It only reads."""
-        ...
-
-    def run(
-        self, id: str, workspace: str, subject: Any, pages: Pages, finish: Callable[[], None], *, wait: bool
-    ) -> SimulationJob:
-        """Run a what-if under an id and ``finish`` in the end, in this thread with ``wait``; or the one that runs."""
-        ...
-
-    def find(self, workspace: str, id: str) -> SimulationJob:
-        """One of this workspace. Raises `NotFound`."""
-        ...
-
-    def of(self, workspace: str) -> Sequence[SimulationJob]:
-        """All of a workspace, the newest first."""
-        ...
-
-    def resume(self, workspace: str, id: str) -> SimulationJob:
-        """Go on with one that was cancelled. Raises `Conflict` for one that has ended otherwise."""
-        ...
-
-
-class Jobs(Protocol):
-    """Durable work across people; see `threadline.kernel.job`."""
-
-    def create(
-        self, workspace: str, kind: str, id: str, params: dict[str, Any], *, by: str, due_at: int = 0,
-        writes: Sequence[Put | Delete | Check] = (),
-    ) -> Job:  # fmt: skip
-        """A job that begins at an instant (0: now), committed with further writes; one that exists alike is returned.
-
-        Raises `Conflict` for an id under which another job exists, or if a condition of ``writes`` does not hold.
-        """
-        ...
-
-    def find(self, workspace: str, id: str) -> Job | None:
-        """A job of a workspace; None if there is none."""
-        ...
-
-    def get(self, workspace: str, id: str) -> Job:
-        """A job of a workspace; raises `NotFound`."""
-        ...
-
-    def page(self, workspace: str, before: str = "", limit: int = 100) -> tuple[list[Job], str]:
-        """Jobs of a workspace, the newest first, and the cursor to go on behind; empty at the end."""
-        ...
-
-    def pause(self, workspace: str, id: str) -> Job:
-        """Stop a job after the page that it is at, until it is resumed. Raises `Conflict` for one that has ended."""
-        ...
-
-    def resume(self, workspace: str, id: str) -> Job:
-        """Go on with a job that was paused or has failed. Raises `Conflict` for one that was cancelled."""
-        ...
-
-    def cancel(self, workspace: str, id: str) -> Job:
-        """Stop a job for good after the page that it is at. Raises `Conflict` for one that is done."""
         ...
 
 
@@ -583,6 +462,11 @@ class Catalogue(Protocol):
         ...
 
     @property
+    def queues(self) -> Mapping[str, Queue]:
+        """The declared queues by name."""
+        ...
+
+    @property
     def sections(self) -> tuple[Section, ...]:
         """By name."""
         ...
@@ -653,6 +537,14 @@ class PublicAddress(Protocol):
         ...
 
 
+class Web(Protocol):
+    """Fetches what is at an address of the internet. Whoever asks has checked that the address may be asked."""
+
+    def get(self, url: str, bytes_max: int) -> bytes:
+        """The body at an address, at most so long; redirects are not followed. Raises `Unavailable`."""
+        ...
+
+
 class WithReader(Protocol):
     """Has `PersonReader`."""
 
@@ -668,6 +560,15 @@ class WithRows(Protocol):
     @property
     def rows(self) -> IndexRows:
         """See `IndexRows`."""
+        ...
+
+
+class WithWeb(Protocol):
+    """Has `Web`."""
+
+    @property
+    def web(self) -> Web:
+        """See `Web`."""
         ...
 
 
@@ -818,6 +719,7 @@ class WithPublicAddress(Protocol):
 class Ports(
     WithReader,
     WithRows,
+    WithWeb,
     WithLog,
     WithRecorder,
     WithRejected,

@@ -38,6 +38,24 @@ class Postponed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
+class Guard:
+    """Whether the effects of a policy may be sent now, by what is known beside the person: what they were wished for
+    may be paused or cancelled for everybody. Declared like a sender and found by discovery; one per policy.
+
+    `allow` is asked right before `Policy.withdrawn`: empty, the effect goes on; a text says why it is withdrawn; it may
+    be due again at a later instant. It writes nothing; if it raises, the effect is retried.
+    """
+
+    policy: str
+    allow: Callable[[Ports, PendingEffect], str | Postponed]
+
+    @property
+    def name(self) -> str:
+        """The policy: there is one for each."""
+        return self.policy
+
+
+@dataclass(frozen=True, slots=True)
 class Preparation:
     """What effects of a kind need before they are sent. Declared like a sender and found by discovery; one per kind.
 

@@ -8,7 +8,15 @@ import msgspec
 
 from threadline.kernel.effect import Effect
 from threadline.kernel.errors import Unavailable
-from threadline.kernel.inbox import INBOX, MESSAGE_BYTES_MAX, MESSAGES_MAX, InboxMessage, body_key, summary_key
+from threadline.kernel.inbox import (
+    INBOX,
+    MESSAGE_BYTES_MAX,
+    MESSAGES_MAX,
+    InboxMessage,
+    body_key,
+    summaries,
+    summary_key,
+)
 from threadline.kernel.sender import EFFECT_RETRIED, Outcome
 from threadline.kernel.store import Batch, Delete, Put, Store, query_pages
 from threadline.kernel.time import Clock
@@ -61,6 +69,6 @@ class InboxSender:
             self._count += 1
             if self._count % PRUNED_EVERY != 1:
                 return
-        ids = [item.key.sort for item in query_pages(self._store, INBOX, workspace)]
+        ids = [item.key.sort for item in query_pages(self._store, INBOX, summaries(workspace))]
         for id in ids[:-MESSAGES_MAX]:
             self._store.commit([Batch(writes=[Delete(summary_key(workspace, id)), Delete(body_key(workspace, id))])])

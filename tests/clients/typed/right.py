@@ -29,6 +29,26 @@ def everything_else(shop: Threadline | Client) -> None:
     shop.person("ada")
 
 
+def consent(shop: Threadline | Client) -> None:
+    shop.consent.change("ada", subscribe=["news"])
+    shop.consent.link("ada")
+    shop.consent.of("ada")
+    shop.consent.topics()
+
+
+def broadcasts(shop: Threadline | Client) -> None:
+    shop.broadcasts.cancel("sale")
+    shop.broadcasts.create("sale", template="sale", audience={"tags": ["news"]}, arms=[{"name": "a"}])
+    shop.broadcasts.list(start=SINCE)
+    shop.broadcasts.measure("sale", event="purchase_completed", within="3d")
+    shop.broadcasts.pause("sale")
+    shop.broadcasts.preview("sale")
+    shop.broadcasts.recipients("sale")
+    shop.broadcasts.resume("sale")
+    shop.broadcasts.show("sale")
+    shop.broadcasts.start("sale")
+
+
 def alerts(shop: Threadline | Client) -> None:
     shop.alerts.dismiss("ada", "sale")
     shop.alerts.list(state="active")
@@ -53,6 +73,14 @@ def definitions(shop: Threadline | Client) -> None:
     shop.definitions.schema()
 
 
+def effects(shop: Threadline | Client) -> None:
+    shop.effects.parked()
+    shop.effects.queues()
+    shop.effects.redrive()
+    shop.effects.resolve("0123456789abcdef0123456789abcdef", outcome="happened")
+    shop.effects.unknown()
+
+
 def events(shop: Threadline | Client) -> None:
     shop.events.feed()
     shop.events.of("ada", start=SINCE, type="page")
@@ -66,10 +94,37 @@ def features(shop: Threadline | Client) -> None:
     shop.features.training_set(labels=[{"person": "ada", "at": "2026-03-01"}])
 
 
+def inbox(shop: Threadline | Client) -> None:
+    shop.inbox.clear()
+    shop.inbox.list(to="ada@example.com")
+    shop.inbox.show("ada")
+
+
 def interests(shop: Threadline | Client) -> None:
     shop.interests.attribution("ada")
     shop.interests.of("ada")
     shop.interests.summary("ada")
+
+
+def journeys(shop: Threadline | Client) -> None:
+    shop.journeys.enter("ada", "welcome", variables={"plan": "pro"})
+    shop.journeys.exit("ada", "welcome")
+    shop.journeys.history("ada", "welcome")
+    shop.journeys.list()
+    shop.journeys.of("ada", as_of=SINCE)
+    shop.journeys.pause("welcome", person="ada")
+    shop.journeys.people("welcome", step="first")
+    shop.journeys.resume("welcome")
+    shop.journeys.show("welcome")
+    shop.journeys.what_if("journeys: {}")
+
+
+def jobs(shop: Threadline | Client) -> None:
+    shop.jobs.cancel("broadcast.sale")
+    shop.jobs.list()
+    shop.jobs.pause("broadcast.sale")
+    shop.jobs.resume("broadcast.sale")
+    shop.jobs.show("broadcast.sale")
 
 
 def keys(shop: Threadline | Client) -> None:
@@ -162,6 +217,14 @@ def segments(shop: Threadline | Client) -> None:
 def streaks(shop: Threadline | Client) -> None:
     shop.streaks.days("ada")
     shop.streaks.of("ada")
+
+
+def suppression(shop: Threadline | Client) -> None:
+    shop.suppression.add(address="a@example.com")
+    shop.suppression.get("a@example.com")
+    shop.suppression.import_(addresses=["a@example.com"])
+    shop.suppression.lift("a@example.com", reason="it is back")
+    shop.suppression.list()
 
 
 def webhooks(shop: Threadline | Client) -> None:

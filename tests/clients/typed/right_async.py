@@ -26,6 +26,26 @@ async def everything_else(shop: AsyncClient) -> None:
     await shop.person("ada")
 
 
+async def consent(shop: AsyncClient) -> None:
+    await shop.consent.change("ada", subscribe=["news"])
+    await shop.consent.link("ada")
+    await shop.consent.of("ada")
+    await shop.consent.topics()
+
+
+async def broadcasts(shop: AsyncClient) -> None:
+    await shop.broadcasts.cancel("sale")
+    await shop.broadcasts.create("sale", template="sale", audience={"tags": ["news"]}, arms=[{"name": "a"}])
+    await shop.broadcasts.list(start=SINCE)
+    await shop.broadcasts.measure("sale", event="purchase_completed", within="3d")
+    await shop.broadcasts.pause("sale")
+    await shop.broadcasts.preview("sale")
+    await shop.broadcasts.recipients("sale")
+    await shop.broadcasts.resume("sale")
+    await shop.broadcasts.show("sale")
+    await shop.broadcasts.start("sale")
+
+
 async def alerts(shop: AsyncClient) -> None:
     await shop.alerts.dismiss("ada", "sale")
     await shop.alerts.list(state="active")
@@ -50,6 +70,14 @@ async def definitions(shop: AsyncClient) -> None:
     await shop.definitions.schema()
 
 
+async def effects(shop: AsyncClient) -> None:
+    await shop.effects.parked()
+    await shop.effects.queues()
+    await shop.effects.redrive()
+    await shop.effects.resolve("0123456789abcdef0123456789abcdef", outcome="happened")
+    await shop.effects.unknown()
+
+
 async def events(shop: AsyncClient) -> None:
     await shop.events.feed()
     await shop.events.of("ada", start=SINCE, type="page")
@@ -63,10 +91,37 @@ async def features(shop: AsyncClient) -> None:
     await shop.features.training_set(labels=[{"person": "ada", "at": "2026-03-01"}])
 
 
+async def inbox(shop: AsyncClient) -> None:
+    await shop.inbox.clear()
+    await shop.inbox.list(to="ada@example.com")
+    await shop.inbox.show("ada")
+
+
 async def interests(shop: AsyncClient) -> None:
     await shop.interests.attribution("ada")
     await shop.interests.of("ada")
     await shop.interests.summary("ada")
+
+
+async def journeys(shop: AsyncClient) -> None:
+    await shop.journeys.enter("ada", "welcome", variables={"plan": "pro"})
+    await shop.journeys.exit("ada", "welcome")
+    await shop.journeys.history("ada", "welcome")
+    await shop.journeys.list()
+    await shop.journeys.of("ada", as_of=SINCE)
+    await shop.journeys.pause("welcome", person="ada")
+    await shop.journeys.people("welcome", step="first")
+    await shop.journeys.resume("welcome")
+    await shop.journeys.show("welcome")
+    await shop.journeys.what_if("journeys: {}")
+
+
+async def jobs(shop: AsyncClient) -> None:
+    await shop.jobs.cancel("broadcast.sale")
+    await shop.jobs.list()
+    await shop.jobs.pause("broadcast.sale")
+    await shop.jobs.resume("broadcast.sale")
+    await shop.jobs.show("broadcast.sale")
 
 
 async def keys(shop: AsyncClient) -> None:
@@ -159,6 +214,14 @@ async def segments(shop: AsyncClient) -> None:
 async def streaks(shop: AsyncClient) -> None:
     await shop.streaks.days("ada")
     await shop.streaks.of("ada")
+
+
+async def suppression(shop: AsyncClient) -> None:
+    await shop.suppression.add(address="a@example.com")
+    await shop.suppression.get("a@example.com")
+    await shop.suppression.import_(addresses=["a@example.com"])
+    await shop.suppression.lift("a@example.com", reason="it is back")
+    await shop.suppression.list()
 
 
 async def webhooks(shop: AsyncClient) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from threadline.capabilities.conditions.fields import RELATIVE, Subject, reader, reason_of, viewed
 from threadline.capabilities.conditions.operators import Check, check_of
 from threadline.capabilities.conditions.tree import All, Node, Not, Path, Test, plain, tests_of
+from threadline.kernel.errors import InvalidValue
 
 
 class Leaf(NamedTuple):
@@ -92,6 +93,13 @@ class Conditions:
     def plain(self) -> dict[str, Any]:
         """The tree as JSON has it."""
         return plain(self.tree)
+
+    def refuse_event_fields(self, param: str) -> None:
+        """Raise `InvalidValue` for fields of an event, where people are chosen by what is known of them."""
+        for path in self.fields:
+            if not viewed(path)[0]:
+                message = f"{param}: a person has no event; name what is known of them, not {'.'.join(path)}"
+                raise InvalidValue(message, param=param.partition(".")[0])
 
     def trace(self, subject: Subject) -> Trace:
         """Whether a subject matches, and why: every condition with what was expected and what was found."""

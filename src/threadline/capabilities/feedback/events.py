@@ -20,7 +20,8 @@ known. ``agent``: the user agent."""
 MAIL_CLICKED = "mail_clicked"
 """A link was followed, ``link``; ``machine``, ``why`` and ``agent`` as for an open."""
 MAIL_BOUNCED = "mail_bounced"
-"""The mail was not delivered; ``bounce``: ``permanent`` (because of the address) or ``transient``; ``code``: the enhanced
+"""The mail was not delivered; ``bounce``: ``permanent`` (because of the address), ``transient`` (of what may pass, such
+as a full mailbox) or ``content`` (of what was sent, which says nothing about the address); ``code``: the enhanced
 status code; ``text``: what the server said."""
 MAIL_COMPLAINED = "mail_complained"
 """The recipient has marked the mail as spam; ``feedback``: the type of complaint (RFC 5965), such as ``abuse``."""

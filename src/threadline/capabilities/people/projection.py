@@ -21,6 +21,7 @@ from threadline.kernel.limits import (
 )
 from threadline.kernel.merging import keep_smallest, merge_entries, newest
 from threadline.kernel.projection import Faster, Index, Projection, Row
+from threadline.kernel.store import Store, beyond
 from threadline.kernel.time import format_time
 
 _TAGS, _GROUPS = "tag", "group"
@@ -90,6 +91,11 @@ def _profile_view(state: dict[str, Marks], now: int, edges: list[Recorded]) -> d
         "tags": sorted(_present(state["tags"])),
         "groups": _present(state["groups"]),
     }
+
+
+def tagged(store: Store, workspace: str, tag: str, after: str, limit: int) -> list[str]:
+    """The ids of the people who have a tag, after an id, at most ``limit``."""
+    return [row.key.sort for row in store.query(_TAGS, f"{workspace}/{tag}", beyond(after), limit=limit)]
 
 
 def _profile_rows(state: dict[str, Marks], workspace: str, person: str) -> Iterable[Row]:

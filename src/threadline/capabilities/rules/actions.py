@@ -10,12 +10,14 @@ from threadline.capabilities.conditions import Path
 from threadline.capabilities.conditions.fields import viewed
 from threadline.capabilities.definitions import Noted, Part, Place
 from threadline.capabilities.definitions.declaring import Form, listed
+from threadline.capabilities.journeys.events import JOURNEY_ENTRY_REQUESTED, JOURNEY_EXIT_REQUESTED, RUN_EVENTS
+from threadline.capabilities.journeys.events import REQUESTS as JOURNEY_REQUESTS
 from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED, LEADERBOARDS_REFRESHED
 from threadline.capabilities.memory.events import FACT_COMPUTED
 from threadline.capabilities.people.events import IDENTIFY, TAG_ADDED, TAG_REMOVED
 from threadline.capabilities.points.events import AMOUNT_MAX, POINTS_EARNED
 from threadline.capabilities.points.events import OWN as POINTS
-from threadline.capabilities.rules.events import DECISION_MADE, JOURNEY_ENTRY_REQUESTED, RULE_LOGGED
+from threadline.capabilities.rules.events import DECISION_MADE, RULE_LOGGED
 from threadline.capabilities.rules.templates import OUTPUT, Fail, Look, Template, read_template
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT
 from threadline.capabilities.streaks.events import OURS as STREAKS
@@ -36,7 +38,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 RESERVED = frozenset(
     {*POINTS, *STREAKS, DECISION_MADE, SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_KEPT, LEADERBOARD_SCORED,
-     LEADERBOARDS_REFRESHED}
+     LEADERBOARDS_REFRESHED, *RUN_EVENTS, *JOURNEY_REQUESTS}
 )  # fmt: skip
 """Types that mean something only because Threadline itself has computed it; no rule may put them into a thread."""
 
@@ -236,6 +238,12 @@ KINDS = {
             {"journey": Param(_text(100), True), "properties": _PROPERTIES},
             lambda params, cause: _emit(JOURNEY_ENTRY_REQUESTED, cause, {**_by(cause), **params}),
             lambda params: JOURNEY_ENTRY_REQUESTED,
+        ),
+        Kind(
+            "exit_journey",
+            {"journey": Param(_text(100), True), "reason": Param(_text(100))},
+            lambda params, cause: _emit(JOURNEY_EXIT_REQUESTED, cause, {**_by(cause), **params}),
+            lambda params: JOURNEY_EXIT_REQUESTED,
         ),
         Kind(
             "send_notification",

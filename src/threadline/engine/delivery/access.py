@@ -1,4 +1,4 @@
-"""What delivery needs of the engine: some of its own parts, and the ports that kinds of jobs are given."""
+"""What delivery needs of the engine: some of its own parts, and the ports that preparations and jobs are given."""
 
 from __future__ import annotations
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from threadline.engine.delivery import circuit, dead_letters
+from threadline.engine.delivery import circuit, dead_letters, unknown
 from threadline.engine.delivery.outcomes import caused_effects, effect_of
+from threadline.engine.delivery.settling import resolve
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.scheduled import effect_id
@@ -47,11 +48,12 @@ class Delivery:
 
     def unknown(self, workspace: str, after: str = "", limit: int = 100) -> list[UnknownEffect]:
         """A page of the effects that were claimed and of which nobody knows whether they happened."""
-        return []
+        return unknown.page(self._store, workspace, after, limit)
 
     def resolve(self, workspace: str, effect: str, outcome: Outcome | None, by: str) -> bool:
         """Settle an unknown effect as if its sender had returned this outcome; whether it was unknown."""
-        return False
+        found = unknown.unknown_effect(self._store, workspace, effect)
+        return found is not None and resolve(self._recorder, self._reader, found, outcome, by)
 
     def queues(self) -> list[QueueState]:
         """The declared queues, with the state of each and what waits in it."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from threadline.engine.delivery.unknown import count
 from threadline.engine.scheduled import OUTBOX, due_of, queue_partition
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import PAGE_ITEMS_MAX
@@ -99,7 +100,7 @@ def queue_states(store: Store, queues: Mapping[str, Queue]) -> list[QueueState]:
     for name in sorted(queues):
         items = store.query(OUTBOX, queue_partition(name), limit=PAGE_ITEMS_MAX)
         oldest = due_of(items[0]) if items else None
-        found.append(QueueState(queues[name], known.get(name, CircuitState()), len(items), oldest))
+        found.append(QueueState(queues[name], known.get(name, CircuitState()), len(items), oldest, count(store, name)))
     return found
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
 from threadline.engine.delivery.outcomes import identifier_of, internal, settle
 from threadline.engine.folding.packing import pack, time_key, unpack
 from threadline.engine.reading.person_reader import PersonReader
@@ -15,10 +13,9 @@ from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import (
     OUTBOX,
     PARKED,
-    outbox_partition,
+    moved,
     pack_effect,
     pending_effect,
-    queue_partition,
     unrecorded_key,
 )
 from threadline.kernel.outbox import DeadLetter, PendingEffect
@@ -29,7 +26,7 @@ from threadline.kernel.store import Delete, Item, Key, Put, Store, beyond
 def dead_letter_put(one: PendingEffect, queue: str, why: str, details: dict[str, Any], now: int) -> Put:
     """The write of a dead letter; ``details`` are those of the last attempt's outcome."""
     key = Key(PARKED, one.workspace, f"{queue or one.effect.queue or '-'}!{time_key(now)}.{one.id}")
-    waits = pack_effect(one)
+    waits = pack_effect(one._replace(claim=None, postponed=False))
     return Put(key, pack((waits, one.item.key.partition, why, now, details)), 0)
 
 
@@ -65,10 +62,9 @@ def _request(recorder: Recorder, reader: PersonReader, each: DeadLetter, by: str
     properties = {"effect": one.id, "kind": one.effect.kind, "policy": one.policy, "cause": one.cause, "by": by}
     event = internal(one.workspace, identifier, EFFECT_REDRIVEN, f"{one.id}/{one.attempts}", now, properties)
     # The queue may have gone out of the definitions meanwhile, or come into them.
-    partition = outbox_partition(recorder.catalogue.queues, each.queue, one.id)
-    effect = replace(one.effect, queue="" if partition == queue_partition(each.queue) else each.queue)
-    details = one.attempts + 1
-    again = pack_effect(one._replace(effect=effect, since=now, attempts=details, began=details))
-    put = Put(Key(OUTBOX, partition, f"{time_key(now)}.{one.id}"), again, 0)
+    one = moved(one, recorder.catalogue.queues, each.queue)
+    attempts = one.attempts + 1
+    again = pack_effect(one._replace(since=now, attempts=attempts, began=attempts))
+    put = Put(one.item.key._replace(sort=f"{time_key(now)}.{one.id}"), again, 0)
     gone = (Delete(each.item.key, each.item.version), Delete(unrecorded_key(one.workspace, one.id)))
     return RecordRequest(event, one.cause, None, (*gone, put), known=True)

@@ -8,15 +8,20 @@ from collections.abc import Mapping, Sequence
 
 from threadline.engine.delivery.access import EngineAccess
 from threadline.engine.delivery.backoff import Backoff
-from threadline.engine.delivery.circuit import Circuit, change_circuit, circuit_of
+from threadline.engine.delivery.circuit import Circuit, StoredCircuit, change_circuit, circuit_of
 from threadline.engine.delivery.leases import Leases
-from threadline.engine.delivery.outbox import Outbox, left_of
+from threadline.engine.delivery.outbox import Outbox
+from threadline.engine.delivery.pace import Pace
 from threadline.engine.delivery.retry_schedule import is_too_old
+from threadline.engine.delivery.settling import resolve
+from threadline.engine.delivery.unknown import over
 from threadline.engine.folding.packing import time_key
 from threadline.engine.scheduled import OUTBOX, pending_effect, queue_partition
 from threadline.kernel.errors import Unavailable
-from threadline.kernel.sender import EFFECT_PARKED, Outcome, Queue, Sender
+from threadline.kernel.outbox import UnknownEffect
+from threadline.kernel.sender import EFFECT_RETRIED, Outcome, Queue, Sender
 from threadline.kernel.store import Check, Item, beyond
+from threadline.kernel.time import SECOND
 
 FAILED_SECONDS = 10.0
 
@@ -38,11 +43,14 @@ class DestinationWorker:
         self._looked_at = ""
         """During a back-off: how far the queue was searched for effects that are too old."""
         self._circuit = Circuit(queue, engine.clock)
+        self._pace = Pace(queue, engine.clock)
         self._thread: threading.Thread | None = None
 
     def start(self, stopping: threading.Event) -> None:
         """Start the thread if something is due and it is not running; it ends when nothing is due."""
-        if (self._thread is None or not self._thread.is_alive()) and self._backoff.due(*self._where, 1):
+        if self._thread is not None and self._thread.is_alive():
+            return
+        if self._backoff.due(*self._where, 1) or self._over(1):
             name = f"threadline-queue-{self._queue.name}"
             self._thread = threading.Thread(target=self._run, args=(stopping,), name=name, daemon=True)
             self._thread.start()
@@ -56,8 +64,8 @@ class DestinationWorker:
 
     def _run(self, stopping: threading.Event) -> None:
         try:
-            while not stopping.is_set() and self.send_due(stopping):
-                pass
+            while not stopping.is_set() and (self.send_due(stopping) or self._pace.wait_seconds):
+                stopping.wait(self._pace.wait_seconds)
         except Unavailable as error:  # what is due stays due; a store that is full or away now may not be in a while
             log.warning("what is due in queue %s waits for the store: %s", self._queue.name, error)
             stopping.wait(FAILED_SECONDS)
@@ -67,25 +75,32 @@ class DestinationWorker:
 
     def send_due(self, stopping: threading.Event) -> int:
         """Send what is due now, at most a page; returns how many effects were settled."""
+        settled = self._resolve_over()
         due = self._sendable(self._backoff.due(*self._where, self._page))
         check = self._leases.acquire(self._lease) if due else None
         if check is None:
-            return 0
+            return settled
         stored = circuit_of(self._engine.store, self._queue.name)
         if stored.state.stopped_at:
-            return self._give_up(due, check, f"nothing is sent there any more: {stored.state.why}")
+            return settled + self._give_up(due, check, f"nothing is sent there any more: {stored.state.why}")
         now = self._engine.clock()
         if stored.state.rest_until > now:
-            return self._give_up(self._too_old(now), check, "given up on while the place was left alone")
-        # After a back-off one effect is sent, to test whether the destination is well.
-        at_once = 1 if stored.state.rests else self._queue.at_once
-        settled = 0
-        for start in range(0, len(due), at_once):
+            return settled + self._give_up(self._too_old(now), check, "given up on while the place was left alone")
+        return settled + self._send(due, stored, stopping)
+
+    def _send(self, due: Sequence[Item], stored: StoredCircuit, stopping: threading.Event) -> int:
+        """Send these, as many at once as may be, while nobody else has the lease or changes the circuit."""
+        settled = start = 0
+        while start < len(due) and (room := self._pace.room):
+            # After a back-off one effect is sent, to test whether the destination is well.
+            stop = start + (1 if stored.state.rests else room)
             check = None if stopping.is_set() else self._leases.acquire(self._lease)
             if check is None or (start and circuit_of(self._engine.store, self._queue.name) != stored):
                 break  # an operator has stopped or started it meanwhile
-            sent = self._outbox.send(due[start : start + at_once], check)
+            sent = self._outbox.send(due[start:stop], check)
+            start = stop
             settled += sent.settled
+            self._pace.note(len(sent.outcomes))
             self._rest(sent.unable)
             circuit = self._circuit.after(stored.state, sent.outcomes)
             if circuit != stored.state:
@@ -93,6 +108,20 @@ class DestinationWorker:
                 change_circuit(self._engine.store, self._queue.name, circuit, stored.version, check)
                 break
         return settled
+
+    def _over(self, limit: int) -> list[UnknownEffect]:
+        """Unknown effects for which the time is over that the queue gives them."""
+        if not self._queue.claims or self._queue.unknown == "wait":
+            return []
+        until = self._engine.clock() - int(self._queue.unknown_seconds * SECOND)
+        return over(self._engine.store, self._queue.name, until, limit)
+
+    def _resolve_over(self) -> int:
+        again = Outcome(type=EFFECT_RETRIED, properties={"why": "unknown for too long"}, retry_after_seconds=0.0)
+        outcome = again if self._queue.unknown == "send_again" else None
+        recorder, reader = self._engine.recorder, self._engine.reader
+        by = f"queue {self._queue.name}: {self._queue.unknown}"
+        return sum(resolve(recorder, reader, each, outcome, by) for each in self._over(self._page))
 
     @property
     def _where(self) -> tuple[str, str]:
@@ -120,10 +149,9 @@ class DestinationWorker:
         return [item for item in items if is_too_old(self._queue, pending_effect(item), now)]
 
     def _give_up(self, items: Sequence[Item], check: Check, why: str) -> int:
-        outcome = Outcome(type=EFFECT_PARKED, parked=why)
-        able = self._outbox.able(items)
-        self._rest(left_of(items, able))
-        return self._outbox.settle([(each, outcome) for each in able], check)
+        sent = self._outbox.give_up(items, check, why)
+        self._rest(sent.unable)
+        return sent.settled
 
     def _rest(self, items: Sequence[Item]) -> None:
         for item in items:

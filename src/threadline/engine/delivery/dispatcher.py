@@ -1,4 +1,4 @@
-"""Dispatch: what is due happens once. Timers become events, effects go to senders, jobs are done page by page."""
+"""Dispatch: what is due happens once. Timers become events, effects go to senders, jobs get on page by page."""
 
 from __future__ import annotations
 
@@ -16,10 +16,19 @@ from threadline.engine.delivery.leases import Leases
 from threadline.engine.delivery.outbox import Outbox
 from threadline.engine.delivery.outcomes import identifier_of, internal, settle
 from threadline.engine.recording.validation import RecordRequest
-from threadline.engine.scheduled import OUTBOX, SHARDS, TIMER, due_of, pending_timer
+from threadline.engine.scheduled import (
+    OUTBOX,
+    SHARDS,
+    TIMER,
+    due_of,
+    moved,
+    pack_effect,
+    pending_effect,
+    pending_timer,
+)
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.sender import Queue, Sender
-from threadline.kernel.store import Check, Delete, Item
+from threadline.kernel.store import Batch, Check, Delete, Item, Put
 
 _OTHERS = Queue("")
 """All effects that are in no queue."""
@@ -55,15 +64,15 @@ class Dispatcher:
         self._shards = [(first + number) % SHARDS for number in range(SHARDS)]
 
     def run_once(self) -> int:
-        """Carry out what is due now, at most a page per shard, queue and job; returns how many items and pages are."""
+        """Carry out what is due now, at most a page per shard, queue and job; returns how many items and pages."""
         settled = self._work_shards() + sum(queue.send_due(_NEVER) for queue in self._all_queues())
         return settled + self._jobs.work_due()
 
     def run(self, stopping: threading.Event, *, idle_seconds: float = 1.0) -> None:
         """Work until ``stopping`` is set; between rounds with nothing due it sleeps ``idle_seconds``.
 
-        Queues and jobs are worked in threads of their own. In the end it gives its leases back, so that others need not wait for
-        them to run out.
+        Queues and jobs are worked in threads of their own. In the end it gives its leases back, so that others need not
+        wait for them to run out.
         """
         while not stopping.is_set():
             for queue in self._all_queues():
@@ -123,9 +132,21 @@ class Dispatcher:
             fresh = self._leases.acquire(check.key.partition)
             if fresh is None:
                 break
+            if self._moved(item, fresh):
+                settled += 1
+                continue
             sent = self._outbox.send([item], fresh)
             settled += sent.settled
             for unable in sent.unable:
                 # No sender or person here; a process that has them will take it.
                 self._backoff.rest(unable)
         return settled
+
+    def _moved(self, item: Item, check: Check) -> bool:
+        """Whether an effect was moved into its queue, which is declared by now: that may claim, or be stopped."""
+        one = pending_effect(item)
+        if one.effect.queue not in self.engine.catalogue.queues:
+            return False
+        into = moved(one, self.engine.catalogue.queues, one.effect.queue)
+        batch = Batch(writes=[Delete(item.key, item.version), Put(into.item.key, pack_effect(into), 0), check])
+        return self.engine.store.commit([batch])[0] is None

@@ -1,40 +1,65 @@
-"""The outbox: effects that are due are sent, and the outcome of each is an event in its person's thread."""
+"""The outbox: due effects are prepared, claimed and sent, and the outcome of each is an event of its person."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from threadline.engine.delivery.access import EngineAccess
+from threadline.engine.delivery.claims import Wanted, claim
 from threadline.engine.delivery.dead_letters import dead_letter_put
-from threadline.engine.delivery.outcomes import identifier_of, internal, settle
-from threadline.engine.delivery.retry_schedule import RETRY_SECONDS_FIRST, Retry, fate_of
-from threadline.engine.folding.packing import pack, time_key
-from threadline.engine.recording.validation import RecordRequest
-from threadline.engine.scheduled import pack_effect, pending_effect, unrecorded_key
+from threadline.engine.delivery.outcomes import settle
+from threadline.engine.delivery.preparing import failed, prepare
+from threadline.engine.delivery.settling import fitting, request_of, resolve
+from threadline.engine.delivery.unknown import unknown_effect
+from threadline.engine.folding.packing import time_key
+from threadline.engine.folding.person import Person
+from threadline.engine.scheduled import pack_effect, pending_effect, postponed_key, unrecorded_key
+from threadline.kernel.errors import LimitExceeded
 from threadline.kernel.event import Identifier
-from threadline.kernel.limits import LOGGED_EVENT_BYTES_MAX
-from threadline.kernel.outbox import PendingEffect
-from threadline.kernel.rejected import as_text, writable
-from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Outcome, Queue, Sender
+from threadline.kernel.limits import ITEM_BYTES_MAX
+from threadline.kernel.outbox import Claim, PendingEffect
+from threadline.kernel.preparation import Postponed, Prepared
+from threadline.kernel.sender import EFFECT_PARKED, EFFECT_UNKNOWN, Outcome, Queue, Sender
 from threadline.kernel.store import Batch, Check, Delete, Item, Put
-from threadline.kernel.time import format_time
+from threadline.kernel.time import SECOND
+
+CLAIMER_GONE = "its claim has no outcome: the process that claimed it was stopped before or after sending it"
+POSTPONED_SECONDS_MIN = 1
 
 log = logging.getLogger("threadline.work")
 
 
 class Able(NamedTuple):
-    """An effect and an identifier of the thread that its outcome goes to."""
+    """An effect, the person of its thread, and the identifier that its outcome goes to."""
 
     one: PendingEffect
     identifier: Identifier
+    person: Person
 
 
-def left_of(items: Sequence[Item], able: Sequence[Able]) -> list[Item]:
+class Ready(NamedTuple):
+    """An effect that is to be sent."""
+
+    able: Able
+    prepared: Prepared
+
+
+class Done(NamedTuple):
+    """An effect and its outcome, which is recorded only while this holds."""
+
+    able: Able
+    outcome: Outcome
+    check: Check | None
+    """None for what this process has claimed: nobody else sends it, whoever has the lease by now."""
+
+
+def left_of(items: Sequence[Item], able: Iterable[Able]) -> list[Item]:
     """The items that belong to none of these."""
     keys = {each.one.item.key for each in able}
     return [item for item in items if item.key not in keys]
@@ -44,29 +69,35 @@ class Sent(NamedTuple):
     """The result of sending some effects."""
 
     settled: int
-    """How many are done, dead letters, or due again."""
+    """How many are done, dead letters, unknown, or due again."""
     outcomes: list[Outcome]
+    """What came of those that were sent."""
     unable: list[Item]
     """Not sent: no sender for them in this process, or no person has their thread."""
 
 
 class Outbox:
-    """Sends effects of one queue, and settles their outcomes."""
+    """Sends effects of one queue, and settles their outcomes. Not thread-safe: each worker has its own."""
 
     def __init__(self, engine: EngineAccess, senders: Mapping[str, Sender], queue: Queue) -> None:
         self._engine = engine
         self._senders = senders
         self.queue = queue
         self._threads = ThreadPoolExecutor(queue.at_once, f"threadline-{queue.name}") if queue.at_once > 1 else None
+        self._unsent: set[str] = set()
+        """Tokens of claims whose commit failed: they may have gone through, but nothing was sent."""
+        self._unsettled: list[Done] = []
+        """What was sent under a claim while the store could not take the outcome."""
 
     def able(self, items: Sequence[Item]) -> list[Able]:
         """The effects whose thread has a person, so that their outcome can be recorded."""
-        found = []
-        for one in map(pending_effect, items):
-            identifier = identifier_of(self._engine.reader, one.thread)
-            if identifier is not None:
-                found.append(Able(one, identifier))
-        return found
+        effects = [pending_effect(item) for item in items]
+        people = self._engine.reader.by_threads([one.thread for one in effects])
+        return [
+            Able(one, person.identifiers[one.thread], person)
+            for one in effects
+            if (person := people.get(one.thread)) is not None
+        ]
 
     def has_sender(self, item: Item) -> bool:
         """Whether it can be sent from here."""
@@ -74,83 +105,152 @@ class Outbox:
 
     def send(self, items: Sequence[Item], check: Check) -> Sent:
         """Send these at the same time. What has no sender here stays due: a process that has it will take it."""
+        if self._unsettled:
+            return Sent(self._settle_sent(()), [], [])
         able = [each for each in self.able(items) if each.one.effect.kind in self._senders]
-        if len(able) > 1 and self._threads is not None:
-            outcomes = list(self._threads.map(self._sent, able))
+        ready, done, settled = self._prepared(able, check)
+        claimed, taken = self._claimed(ready, check)
+        if len(claimed) > 1 and self._threads is not None:
+            outcomes = list(self._threads.map(self._sent, claimed))
         else:
-            outcomes = [self._sent(each) for each in able]
-        settled = self.settle(list(zip(able, outcomes, strict=True)), check)
+            outcomes = [self._sent(each) for each in claimed]
+        for (each, _), outcome in zip(claimed, outcomes, strict=True):
+            done.append(Done(each, outcome, check if each.one.claim is None else None))
+        settled += self._settle_sent([*done, *taken])
         return Sent(settled, outcomes, left_of(items, able))
 
-    def settle(self, done: Sequence[tuple[Able, Outcome]], check: Check) -> int:
-        """Record outcomes, each in the commit that removes its effect; returns how many are.
-
-        An effect whose outcome cannot be recorded becomes a dead letter without it: left in the outbox, it would be
-        sent again and again.
-        """
-        settled = settle(self._engine.recorder, [self._request(each, outcome, check) for each, outcome in done])
-        batches = [self._unrecorded(*done[place], why, check) for place, why in settled.unfit]
-        refusals = self._engine.store.commit(batches) if batches else []
-        return settled.done + refusals.count(None)
+    def give_up(self, items: Sequence[Item], check: Check, why: str) -> Sent:
+        """Make these dead letters, without sending them."""
+        able = self.able(items)
+        outcome = Outcome(type=EFFECT_PARKED, parked=why)
+        done = [Done(each, self._left(each.one) or outcome, check) for each in able]
+        return Sent(self._settle(done), [], left_of(items, able))
 
     def close(self) -> None:
         """Stop the threads that send."""
         if self._threads is not None:
             self._threads.shutdown()
 
-    def _sent(self, able: Able) -> Outcome:
-        one = able.one
+    def _left(self, one: PendingEffect) -> Outcome | None:
+        """The outcome of an effect that is found claimed; None if nobody can have sent it."""
+        if one.claim is None or one.claim.token in self._unsent:
+            return None
+        return Outcome(type=EFFECT_UNKNOWN, properties={"why": CLAIMER_GONE})
+
+    def _prepared(self, able: Sequence[Able], check: Check) -> tuple[list[Ready], list[Done], int]:
+        """What is to be sent, what has an outcome without that, and how many were postponed."""
+        ready, done, later = [], [], []
+        now = self._engine.recorder.now()
+        for each in able:
+            made = self._left(each.one) or prepare(self._engine, each.one, each.person, now)
+            if isinstance(made, Prepared):
+                ready.append(Ready(each, made))
+            elif isinstance(made, Outcome):
+                done.append(Done(each, fitting(made), check))
+            else:
+                later.append(self._postponed(each.one, made, check))
+        return ready, done, self._engine.store.commit(later).count(None) if later else 0
+
+    def _postponed(self, one: PendingEffect, made: Postponed, check: Check) -> Batch:
+        until = max(made.until, self._engine.clock() + POSTPONED_SECONDS_MIN * SECOND)
+        # What has been tried has events that say that it waits.
+        later = one._replace(since=until, claim=None, postponed=one.attempts == 0)
+        key = one.item.key._replace(sort=f"{time_key(until)}.{one.id}")
+        noted = [Put(postponed_key(one.workspace, one.id), key.sort.encode())] if later.postponed else []
+        return Batch(writes=[Delete(one.item.key, one.item.version), Put(key, pack_effect(later), 0), *noted, check])
+
+    def _claimed(self, ready: Sequence[Ready], check: Check) -> tuple[list[Ready], list[Done]]:
+        """What may be sent, and what may not because another effect has claimed the same key."""
+        free = [each for each in ready if not self.queue.claims and not each.prepared.claims]
+        wanted, done = [], []
+        for each in ready:
+            if self.queue.claims or each.prepared.claims:
+                want = self._wanted(each)
+                if isinstance(want, Outcome):
+                    done.append(Done(each.able, want, check))
+                else:
+                    wanted.append((each, want))
+        if not wanted:
+            return free, done
+        tokens = {want.one.claim.token for _, want in wanted if want.one.claim is not None}
+        self._unsent |= tokens
+        results = claim(self._engine.store, [want for _, want in wanted], check)
+        self._unsent -= tokens
+        for (each, _), result in zip(wanted, results, strict=True):
+            if isinstance(result, PendingEffect):
+                free.append(Ready(each.able._replace(one=result), each.prepared))
+            elif result == "taken":
+                done.append(Done(each.able, fitting(each.prepared.taken), check))
+        return free, done
+
+    def _wanted(self, ready: Ready) -> Wanted | Outcome:
+        """The claim on an effect, or the outcome where no store could hold it."""
+        noted = fitting(ready.prepared.done)
+        claimed = Claim(secrets.token_hex(8), self._engine.clock(), noted.type, noted.properties)
+        one = ready.able.one._replace(claim=claimed)
+        if len(pack_effect(one)) > ITEM_BYTES_MAX:
+            return failed(LimitExceeded("the effect and what is to be noted of it do not fit into one item"))
+        return Wanted(one, ready.prepared.claims)
+
+    def _sent(self, ready: Ready) -> Outcome:
+        one = ready.able.one
         try:
-            return _writable(self._senders[one.effect.kind].send(one.effect, one.id, one.thread))
+            effect = replace(one.effect, data=ready.prepared.data)
+            return fitting(self._senders[effect.kind].send(effect, one.id, one.thread))
         except Exception as error:  # noqa: BLE001 — a sender that breaks must not stop the others, nor lose its effect
-            failure = {"error": f"{type(error).__name__}: {error}"[:500]}
-            return Outcome(type=EFFECT_RETRIED, properties=failure, retry_after_seconds=RETRY_SECONDS_FIRST)
+            if one.claim is None:
+                return failed(error)
+            why = f"{type(error).__name__}: {error}"[:500]
+            return Outcome(type=EFFECT_UNKNOWN, properties={"why": why}, destination="failing")
 
-    def _request(self, able: Able, outcome: Outcome, check: Check) -> RecordRequest:
-        one = able.one
+    def _settle_sent(self, done: Sequence[Done]) -> int:
+        """Settle what was sent, and what could not be settled before. If the store is away, it is remembered."""
+        done = [*self._unsettled, *done]
+        self._unsettled = [each for each in done if each.check is None]
+        settled = self._settle(done)
+        self._unsettled = []
+        return settled
+
+    def _settle(self, done: Sequence[Done]) -> int:
+        """Record outcomes, each in the commit that removes its effect; returns how many are.
+
+        An effect whose outcome cannot be recorded becomes a dead letter without it: left in the outbox, it would be
+        sent again and again.
+        """
         now = self._engine.clock()
-        type, extra, put = self._fate(one, outcome, now)
-        properties = {
-            "effect": one.id, "kind": one.effect.kind, "policy": one.policy, "cause": one.cause, **outcome.properties,
-            **extra,
-        }  # fmt: skip
-        event = internal(one.workspace, able.identifier, type, f"{one.id}/{one.attempts}", now, properties)
-        gone = Delete(one.item.key, one.item.version)
-        return RecordRequest(event, one.cause, None, (gone, *put, check), known=True)
+        requests = [
+            request_of(self.queue, each.able.one, each.able.identifier, each.outcome, now, _gone(each)) for each in done
+        ]
+        settled = settle(self._engine.recorder, requests)
+        late = sum(self._resolved(done[place]) for place in settled.overtaken)
+        batches = [self._unrecorded(done[place], why) for place, why in settled.unfit]
+        refusals = self._engine.store.commit(batches) if batches else []
+        return settled.done + late + refusals.count(None)
 
-    def _unrecorded(self, able: Able, outcome: Outcome, why: str, check: Check) -> Batch:
-        one = able.one
+    def _resolved(self, done: Done) -> bool:
+        """Settle what this process has sent, after another has found its claim and made it unknown."""
+        one = done.able.one
+        if done.check is not None or one.claim is None or done.outcome.type == EFFECT_UNKNOWN:
+            return False
+        found = unknown_effect(self._engine.store, one.workspace, one.id)
+        if found is None or found.one.claim is None or found.one.claim.token != one.claim.token:
+            return False
+        return resolve(self._engine.recorder, self._engine.reader, found, done.outcome, "its sender")
+
+    def _unrecorded(self, done: Done, why: str) -> Batch:
+        one = done.able.one
         why = f"what came of it could not be recorded: {why}"
         log.error("effect %s of workspace %s is a dead letter: %s", one.id, one.workspace, why)
-        last = {"outcome": outcome.type, **outcome.properties}
-        gone = Delete(one.item.key, one.item.version)
+        last = {"outcome": done.outcome.type, **done.outcome.properties}
         noted = Put(unrecorded_key(one.workspace, one.id), b"-")
         dead_letter = dead_letter_put(one, self.queue.name, why, last, self._engine.clock())
-        return Batch(writes=[gone, dead_letter, noted, check])
-
-    def _fate(self, one: PendingEffect, outcome: Outcome, now: int) -> tuple[str, dict[str, Any], tuple[Put, ...]]:
-        """The type of the event, its further properties, and the writes."""
-        if outcome.retry_after_seconds is None and not outcome.parked:
-            return outcome.type, {}, ()
-        tried = one._replace(attempts=one.attempts + 1)
-        fate = fate_of(self.queue, one, outcome, now)
-        if not isinstance(fate, Retry):
-            dead_letter = dead_letter_put(tried, self.queue.name, fate.why, outcome.properties, now)
-            return EFFECT_PARKED, {"why": fate.why}, (dead_letter,)
-        key = one.item.key._replace(sort=f"{time_key(fate.at)}.{one.id}")
-        return EFFECT_RETRIED, {"retry_at": format_time(fate.at)}, (Put(key, pack_effect(tried), 0),)
+        return Batch(writes=[*_gone(done), dead_letter, noted])
 
 
-def _writable(outcome: Outcome) -> Outcome:
-    """The outcome; where no store could hold it, its text, cut.
-
-    It must be settled like any other: were it lost, its effect would be sent again and again.
-    """
-    try:
-        if len(pack((outcome.type, outcome.properties, outcome.parked))) <= LOGGED_EVENT_BYTES_MAX:
-            return outcome
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        pass
-    return replace(
-        outcome, type=writable(outcome.type), parked=writable(outcome.parked), properties={"told": as_text(outcome)}
-    )
+def _gone(done: Done) -> tuple[Delete | Check, ...]:
+    """What takes the effect out of the outbox, as long as it is still ours."""
+    one = done.able.one
+    gone: tuple[Delete | Check, ...] = (Delete(one.item.key, one.item.version),)
+    if one.postponed:
+        gone += (Delete(postponed_key(one.workspace, one.id)),)
+    return gone if done.check is None else (*gone, done.check)

@@ -10,10 +10,18 @@ from threadline.engine.folding.packing import time_key, unpack_event
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import FENCED, Recorder
 from threadline.engine.recording.validation import RecordRequest
-from threadline.engine.scheduled import OUTBOX, due_effects, pending_effect, queue_partition, shard_of, unrecorded_key
+from threadline.engine.scheduled import (
+    OUTBOX,
+    due_effects,
+    pending_effect,
+    postponed_key,
+    queue_partition,
+    shard_of,
+    unrecorded_key,
+)
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.outbox import CausedEffect, EffectStatus
-from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED
+from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED, EFFECT_UNKNOWN
 from threadline.kernel.store import Batch, Key, Store
 
 DISPATCH = "threadline.dispatch"
@@ -37,20 +45,25 @@ class Settled(NamedTuple):
     """How many items are removed."""
     unfit: list[tuple[int, str]]
     """Which of the requests cannot be recorded, now or at the next attempt, and why. Their items are still there."""
+    overtaken: list[int]
+    """Which of them found that another process has their item."""
 
 
 def settle(recorder: Recorder, requests: Sequence[RecordRequest]) -> Settled:
     """Record the outcomes of due items, each in the commit that removes its item."""
     receipts = recorder.record_requests(requests)
     # Its event is in the log already: nothing is recorded again, but the item must go, or it would be due for ever.
-    again = [each for each, receipt in zip(requests, receipts, strict=True) if receipt.status in _KNOWN]
-    refusals = recorder.store.commit([Batch(writes=each.writes) for each in again]) if again else []
-    unfit = [
-        (place, f"{receipt.code}: {receipt.message}")
-        for place, receipt in enumerate(receipts)
-        if receipt.status == "rejected" and receipt.code != FENCED
-    ]
-    return Settled(sum(receipt.status == "accepted" for receipt in receipts) + refusals.count(None), unfit)
+    again = [place for place, receipt in enumerate(receipts) if receipt.status in _KNOWN]
+    refusals = recorder.store.commit([Batch(writes=requests[place].writes) for place in again]) if again else []
+    refused = [place for place, refusal in zip(again, refusals, strict=True) if refusal is not None]
+    unfit, fenced = [], []
+    for place, receipt in enumerate(receipts):
+        if receipt.status == "rejected":
+            if receipt.code == FENCED:
+                fenced.append(place)
+            else:
+                unfit.append((place, f"{receipt.code}: {receipt.message}"))
+    return Settled(len(receipts) - len(refused) - len(unfit) - len(fenced), unfit, refused + fenced)
 
 
 def internal(workspace: str, identifier: Identifier, type: str, key: str, at: int, properties: dict[str, Any]) -> Event:
@@ -76,9 +89,10 @@ def effect_of(store: Store, queues: Iterable[str], workspace: str, id: str, at: 
     if store.get([unrecorded_key(workspace, id)])[0] is not None or last == EFFECT_PARKED:
         return EffectStatus(id, False, True, outcomes)
     if outcomes:
-        return EffectStatus(id, last in _WAITING, False, outcomes)
+        return EffectStatus(id, last in _WAITING, False, outcomes, last == EFFECT_UNKNOWN)
     partitions = [shard_of(id), *map(queue_partition, queues)]
-    items = store.get([Key(OUTBOX, partition, f"{time_key(at)}.{id}") for partition in partitions])
+    places = [Key(OUTBOX, partition, f"{time_key(at)}.{id}") for partition in partitions]
+    items = store.get([*places, postponed_key(workspace, id)])
     return EffectStatus(id, any(item is not None for item in items), False, [])
 
 
@@ -92,7 +106,7 @@ def caused_effects(store: Store, queues: Iterable[str] | None, events: Sequence[
     found = {}
     for id, made in outcomes.items():
         outcome, last = made[-1].event.properties, made[-1].event.type
-        status = EffectStatus(id, last in _WAITING, last == EFFECT_PARKED, made)
+        status = EffectStatus(id, last in _WAITING, last == EFFECT_PARKED, made, last == EFFECT_UNKNOWN)
         found[id] = CausedEffect(outcome["cause"], outcome["policy"], outcome["kind"], {}, status)
     # None is due before its cause has happened, and what is due again has an outcome that says so.
     start = time_key(min(min(each.event.occurred_at, each.recorded_at) for each in events))

@@ -15,7 +15,7 @@ from threadline.kernel.job_kind import JobKind
 from threadline.kernel.operation import Inspection, Operation, Refresh
 from threadline.kernel.policy import Policy, Read, Shared
 from threadline.kernel.ports import Declarations
-from threadline.kernel.preparation import Preparation
+from threadline.kernel.preparation import Guard, Preparation
 from threadline.kernel.projection import Fold, Projection, Row, State
 from threadline.kernel.public_route import PublicRoute
 from threadline.kernel.requirement import Requirement
@@ -68,6 +68,7 @@ class Catalogue:
         self._failed = frozenset() if definitions is None else definitions.failed
         self.projections: tuple[Projection, ...] = _unique(v for v in found if isinstance(v, Projection))
         self.policies: tuple[Policy, ...] = _unique(v for v in found if isinstance(v, Policy))
+        self._policies = {policy.name: policy for policy in self.policies}
         self.operations: tuple[Operation, ...] = _unique(v for v in found if isinstance(v, Operation))
         self.sections: tuple[Section, ...] = _unique(v for v in found if isinstance(v, Section))
         self.inspections: tuple[Inspection, ...] = _unique(v for v in found if isinstance(v, Inspection))
@@ -75,6 +76,7 @@ class Catalogue:
         self.job_kinds = {kind.name: kind for kind in _unique(v for v in found if isinstance(v, JobKind))}
         self.queues = {queue.name: queue for queue in _unique(v for v in found if isinstance(v, Queue))}
         self.senders: tuple[SenderFactory, ...] = _unique(v for v in found if isinstance(v, SenderFactory))
+        self.guards = {guard.policy: guard for guard in _unique(v for v in found if isinstance(v, Guard))}
         self.preparations = {each.kind: each for each in _unique(v for v in found if isinstance(v, Preparation))}
         """By the kind of effects."""
         self.public_routes: tuple[PublicRoute, ...] = _unique(v for v in found if isinstance(v, PublicRoute))
@@ -191,7 +193,7 @@ class Catalogue:
 
     def policy(self, name: str) -> Policy | None:
         """The policy of this name."""
-        return next((p for p in self.policies if p.name == name), None)
+        return self._policies.get(name)
 
 
 def _handled(handles: frozenset[str] | None, event_type: str) -> bool:
@@ -216,6 +218,7 @@ Declared = TypeVar(
     Queue,
     Requirement,
     SenderFactory,
+    Guard,
     Preparation,
     PublicRoute,
     Shared,

@@ -51,6 +51,21 @@ class Lookup:
                 return person
         return None
 
+    def by_threads(self, threads: Sequence[str]) -> dict[str, Person]:
+        """By thread, the people that some threads belong to, read together."""
+        wanted = list(dict.fromkeys(threads))
+        items = self._store.get([thread_key(thread) for thread in wanted])
+        owners = {thread: item.value.decode() for thread, item in zip(wanted, items, strict=True) if item is not None}
+        people = self._people(list(dict.fromkeys(owners.values())))
+        found = {}
+        for thread, id in owners.items():
+            person = people[id]
+            if not isinstance(person, Person) or thread not in person.heads:
+                person = self.by_thread(thread)  # merged or split off between the reads
+            if person is not None:
+                found[thread] = person
+        return found
+
     def by_id(self, id: str) -> Person | None:
         """The person of an id, through merges, with every state caught up with the definitions in force."""
         if not id:
@@ -78,21 +93,35 @@ class Lookup:
         return {id: person for id, person in found.items() if person is not None}
 
     def _person(self, id: str) -> Person | str | None:
-        item, snapshot = self._store.get([person_key(id), snapshot_key(id)])
-        if item is None:
-            return None
-        read = self._read.get(id)
-        if read is not None and read.item == item:
-            return read.person
-        [found] = assembled(self._store, self._catalogue, [item], [snapshot])
-        if not isinstance(found, Person):
-            return found
-        self._follow_recent(found)
-        catch_up(self._store, self._catalogue, found)
-        # A reading between two commits may have found a later person than the item; provisional states go on changing.
-        if found.version == item.version and found.provisional is None:
-            self._read.put(id, _Read(item, found))
+        return self._people([id])[id]
+
+    def _people(self, ids: Sequence[str]) -> dict[str, Person | str | None]:
+        """The people of some ids: of one who was merged away what their item says instead; None if there is none."""
+        items = self._store.get([key for id in ids for key in (person_key(id), snapshot_key(id))])
+        found: dict[str, Person | str | None] = dict.fromkeys(ids)
+        unread: list[tuple[Item, Item | None]] = []
+        for id, item, snapshot in zip(ids, items[::2], items[1::2], strict=True):
+            if item is None:
+                continue
+            read = self._read.get(id)
+            if read is not None and read.item == item:
+                found[id] = read.person
+            else:
+                unread.append((item, snapshot))
+        if unread:
+            made = assembled(self._store, self._catalogue, [each[0] for each in unread], [each[1] for each in unread])
+            for (item, _), person in zip(unread, made, strict=True):
+                found[item.key.partition] = person
+                if isinstance(person, Person):
+                    self._remember(item, person)
         return found
+
+    def _remember(self, item: Item, person: Person) -> None:
+        self._follow_recent(person)
+        catch_up(self._store, self._catalogue, person)
+        # A reading between two commits may have found a later person than the item; provisional states go on changing.
+        if person.version == item.version and person.provisional is None:
+            self._read.put(item.key.partition, _Read(item, person))
 
     def _follow_recent(self, person: Person) -> None:
         """Let a person's tail come from memory, if all of it is there."""

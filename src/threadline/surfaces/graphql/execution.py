@@ -15,7 +15,7 @@ from strawberry.extensions import SchemaExtension
 
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import ThreadlineError
-from threadline.kernel.limits import GRAPHQL_DOCUMENTS_KEPT, GRAPHQL_TOKENS_MAX
+from threadline.kernel.limits import GRAPHQL_DOCUMENTS_MAX, GRAPHQL_TOKENS_MAX
 from threadline.surfaces.graphql import schema
 from threadline.surfaces.graphql.loading import Asker, Loading
 from threadline.surfaces.graphql.measuring import introspects, measure
@@ -150,7 +150,7 @@ class Documents:
     def _keep(self, text: str, known: _Known) -> None:
         with self._lock:
             self._known[_hash(text)] = known
-            while len(self._known) > GRAPHQL_DOCUMENTS_KEPT:
+            while len(self._known) > GRAPHQL_DOCUMENTS_MAX:
                 self._known.popitem(last=False)
 
 

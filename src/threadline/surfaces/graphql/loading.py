@@ -88,8 +88,12 @@ class _PeopleReadOnce:
     def read(self, refs: Iterable[str]) -> None:
         """Read people of whom the ids are known."""
         unknown = {ref for ref in refs if is_thread_id(ref) and ref not in self._known}
-        if len(unknown) > 1:
-            self._known |= self._reader.people_of(self._workspace, sorted(unknown))
+        if len(unknown) < 2:  # noqa: PLR2004 — one person is read no faster so
+            return
+        for id, person in self._reader.lookup.by_ids(sorted(unknown)).items():
+            # Whose states are those of other definitions is read alone, as everywhere.
+            if person.workspace == self._workspace and not person.stale:
+                self._known[id] = person
 
     def person(self, workspace: str, ref: str, *, known_at: int | None = None) -> Person:
         """See `PersonReader.person`."""

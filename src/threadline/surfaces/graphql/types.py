@@ -136,7 +136,8 @@ class Types:
         return strawberry.type(made, description=struct.__doc__)
 
     def _add(self, made: type, field: str, name: str, hint: Hint, annotated: Any) -> None:
-        """Add a field to a type, under the name that it has on the wire; what is read as it stands needs no resolver, which would cost more than the field."""
+        """Add a field to a type, under its name on the wire. What is read as it stands gets no resolver, which would
+        cost more than the field."""
         is_ref = field == "person" and hint.type is str
         kind = Optional[self._person] if is_ref else self.of(annotated)  # noqa: UP045 — made while the program runs
 

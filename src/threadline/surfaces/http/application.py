@@ -25,6 +25,7 @@ from threadline.surfaces.http.appaction import AppActions
 from threadline.surfaces.http.browser_settings import BrowserSettings
 from threadline.surfaces.http.client_address import ClientAddress
 from threadline.surfaces.http.cloudevents import CloudEvents
+from threadline.surfaces.http.following import Following
 from threadline.surfaces.http.graphql import GraphQL
 from threadline.surfaces.http.health import Health
 from threadline.surfaces.http.ingest import Ingest
@@ -102,6 +103,7 @@ class Application:
         yield from Operations(self.engine, access, limits, self.metrics, self._threads).routes()
         yield from PublicRoutes(self.engine, self._threads).routes()
         yield from Progress(self.engine, access).routes()
+        yield from Following(self.engine, access, self._threads).routes()
         yield from Health(self.engine, self.writer, self.metrics, access, self._looks).routes()
         yield from Pages(self.engine.catalogue).routes()
 

@@ -173,28 +173,47 @@ _ANSWER = {
     "type": "object",
     "properties": {"data": _OBJECT, "errors": {"type": "array", "items": {"type": "object"}, "minItems": 1}},
 }
+_RESPONSES = {"200": {"description": "It was run, or `errors` says why not.", "content": {JSON: {"schema": _ANSWER}}}}
+
+
+def _described(method: str, more: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "operationId": f"graphql_{method}", "summary": f"Answer a document of GraphQL by {method.upper()}.",
+        "description": "Needs the scope `read`; the web token of a user reads that user's alerts.",
+        "tags": ["graphql"], "security": [{"token": []}, {"userToken": []}], "responses": dict(_RESPONSES),
+        "x-never": (), **more,
+    }  # fmt: skip
+
+
+def _in_query(name: str, description: str, **more: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "query",
+        "required": False,
+        "schema": {"type": "string"},
+        "description": description,
+    } | more
+
+
+_EXAMPLE = "{ segments { name } }"
 GRAPHQL_PATHS: dict[str, Any] = {
     PATH: {
-        "post": {
-            "operationId": "graphql",
-            "summary": "Answer a document of GraphQL.",
-            "tags": ["graphql"],
-            "description": "Needs the scope `read`; the web token of a user reads that user's alerts. Also by GET, with "
-            "the same names in the query.",
-            "security": [{"token": []}, {"userToken": []}],
+        "post": _described("post", {
             "requestBody": {
-                "required": True,
-                "content": {JSON: {"schema": _BODY, "example": {"query": "{ segments { name } }"}}},
-            },
-            "responses": {
-                "200": {
-                    "description": "It was run, or says in `errors` why not.",
-                    "content": {JSON: {"schema": _ANSWER}},
-                },
-                "501": {"description": "The extra `graphql` is not installed."},
+                "required": True, "content": {JSON: {"schema": _BODY, "example": {"query": _EXAMPLE}}},
             },
             "x-without": ("404", "409", "429"),
-        }
+        }),
+        "get": _described("get", {
+            "parameters": [
+                _in_query("query", "The document.", required=True, schema={"type": "string", "minLength": 1})
+                | {"example": _EXAMPLE},
+                _in_query("operationName", "Which of its operations."),
+                _in_query("variables", "A JSON object.", schema={"enum": ["{}"]}),
+                _in_query("extensions", "A JSON object.", schema={"enum": ["{}"]}),
+            ],
+            "x-without": ("404", "409", "413", "415", "429"),
+        }),
     }
-}
+}  # fmt: skip
 """Path -> method -> description."""

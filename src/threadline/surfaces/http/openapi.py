@@ -11,6 +11,7 @@ import msgspec
 
 from threadline.kernel.operation import Operation
 from threadline.kernel.public_route import PublicRoute
+from threadline.surfaces.http.following import following_paths
 from threadline.surfaces.http.graphql import GRAPHQL_PATHS
 from threadline.surfaces.http.health import Status, Version, package_version
 from threadline.surfaces.http.ingest import Outcome
@@ -34,6 +35,7 @@ _PROBLEMS = {
     "415": "The body is compressed in a way, or comes in a format, that is not read here.",
     "429": "A rate limit is used up.",
     "500": "A fault of the server.",
+    "501": "The server lacks a library for this.",
     "503": "The store cannot answer now; the same request may succeed later.",
 }
 
@@ -50,18 +52,20 @@ def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()
         result, params = schema_of[id(operation.result)], schema_of[id(operation.params)]
         shape = components[params["$ref"].rpartition("/")[2]]
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, shape, result)
+    followed = {each.path: paths[each.path]["get"] for each in listed if each.ended is not None}
     for path, methods in (
         *INGEST_PATHS.items(),
         *APPACTION_PATHS.items(),
         *_HEALTH_PATHS.items(),
         *_PROGRESS_PATHS.items(),
         *GRAPHQL_PATHS.items(),
+        *following_paths(followed).items(),
         *public_paths(public).items(),
     ):
         paths[path] = copy.deepcopy(methods)
     for methods in paths.values():
         for body in methods.values():
-            body["responses"].update(_problems(body.pop("x-without", ())))
+            body["responses"].update(_problems((*body.pop("x-without", ()), *body.pop("x-never", ("501",)))))
     found = {
         "openapi": "3.1.0",
         "info": {

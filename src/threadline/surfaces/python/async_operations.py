@@ -11,7 +11,13 @@ from threadline.capabilities.alerts.operations import forms as alerts_operations
 from threadline.capabilities.alerts.operations import listed as alerts_operations_listed
 from threadline.capabilities.alerts.operations import person as alerts_operations_person
 from threadline.capabilities.alerts.operations import written as alerts_operations_written
+from threadline.capabilities.broadcasts import definition as broadcasts_definition
+from threadline.capabilities.broadcasts.operations import creating as broadcasts_operations_creating
+from threadline.capabilities.broadcasts.operations import reading as broadcasts_operations_reading
+from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
+from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
+from threadline.capabilities.effects import operations as effects_operations
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
 from threadline.capabilities.events.operations import catalogue as events_operations_catalogue
@@ -23,12 +29,24 @@ from threadline.capabilities.features.operations import definitions as features_
 from threadline.capabilities.features.operations import top as features_operations_top
 from threadline.capabilities.features.operations import training_set as features_operations_training_set
 from threadline.capabilities.features.operations import vector as features_operations_vector
+from threadline.capabilities.feedback.operations import events as feedback_operations_events
+from threadline.capabilities.feedback.operations import intake as feedback_operations_intake
+from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
+from threadline.capabilities.jobs import operations as jobs_operations
+from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
+from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
+from threadline.capabilities.journeys.operations import people as journeys_operations_people
+from threadline.capabilities.journeys.operations import what_if as journeys_operations_what_if
 from threadline.capabilities.keys import operations as keys_operations
 from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
 from threadline.capabilities.leaderboards.operations import refresh as leaderboards_operations_refresh
 from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
+from threadline.capabilities.mail.operations import history as mail_operations_history
+from threadline.capabilities.mail.operations import preview as mail_operations_preview
+from threadline.capabilities.mail.operations import send as mail_operations_send
+from threadline.capabilities.mail.operations import templates as mail_operations_templates
 from threadline.capabilities.memory.operations import corrections as memory_operations_corrections
 from threadline.capabilities.memory.operations import derivations as memory_operations_derivations
 from threadline.capabilities.memory.operations import facts as memory_operations_facts
@@ -226,6 +244,266 @@ class Alerts:
         )
 
 
+class Broadcasts:
+    """One mail to everybody of an audience, once."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def cancel(
+        self,
+        id: str,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Cancel a broadcast for ever: mails that have not left are withdrawn.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_CANCEL, {"id": id})
+
+    async def create(
+        self,
+        id: str,
+        *,
+        template: str,
+        subject: str = "",
+        sender: str = "",
+        topic: str = "",
+        variables: Mapping[str, Any] | None = None,
+        audience: broadcasts_definition.Audience | Mapping[str, Any] | None = None,
+        at: str = "",
+        zone: str = "UTC",
+        in_zone_of_recipient: bool = False,
+        arms: Many[broadcasts_definition.Arm | Mapping[str, Any]] = (),
+        holdout: float = 0.0,
+        winner: broadcasts_definition.Winner | Mapping[str, Any] | None = None,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Create a broadcast as a draft; its id is used up for ever, and the same again changes nothing.
+
+        The whole broadcast. Nothing is sent before it is started.
+
+        template: A declared template.
+        subject: Instead of the template's subject.
+        sender: Else that of the template.
+        topic: What people unsubscribe from; else the template's.
+        at: When, as a local time such as 2026-12-01T09:00; empty: as soon as it is started.
+        zone: The zone of `at`, such as Europe/Rome.
+        in_zone_of_recipient: `at` is each recipient's own (trait `timezone`), else in `zone`.
+        arms: Variants; none: everybody gets the same.
+        holdout: The share that gets nothing, 0 to 1.
+        id: The id of a broadcast.
+        """
+        return await self._call(
+            calls.BROADCASTS_CREATE,
+            {
+                "template": template,
+                "subject": subject,
+                "sender": sender,
+                "topic": topic,
+                "variables": variables,
+                "audience": audience,
+                "at": at,
+                "zone": zone,
+                "in_zone_of_recipient": in_zone_of_recipient,
+                "arms": arms,
+                "holdout": holdout,
+                "winner": winner,
+                "id": id,
+            },
+        )
+
+    async def list(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+    ) -> broadcasts_operations_reading.BroadcastsPage:
+        """List broadcasts, the newest first, or those created in a range of time.
+
+        Which page of those created in a range of time.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        start: Only from this instant on.
+        stop: Only before this instant.
+        """
+        return await self._call(calls.BROADCASTS_LIST, {"cursor": cursor, "limit": limit, "start": start, "stop": stop})
+
+    async def measure(
+        self,
+        id: str,
+        *,
+        event: str,
+        within: str = "7d",
+    ) -> jobs_operations.JobView:
+        """Start a job that counts by arm, holdout included, who had an event after being addressed.
+
+        What counts, and for how long after somebody was addressed.
+
+        id: The id of a broadcast.
+        event: The type of event that is a conversion.
+        within: A number and us, ms, s, m, h, d, w or y, e.g. 30d; also several, e.g. 1d12h.
+        """
+        return await self._call(calls.BROADCASTS_MEASURE, {"id": id, "event": event, "within": within})
+
+    async def pause(
+        self,
+        id: str,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Pause a broadcast: mails that have not left wait until it is resumed.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_PAUSE, {"id": id})
+
+    async def preview(
+        self,
+        id: str,
+    ) -> broadcasts_operations_creating.Preview:
+        """Count the audience of a broadcast and show ten of its people; nothing is sent.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_PREVIEW, {"id": id})
+
+    async def recipients(
+        self,
+        id: str,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> broadcasts_operations_reading.RecipientsPage:
+        """List the recipients of a broadcast, with arm and status.
+
+        Of which broadcast, and which page.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_RECIPIENTS, {"cursor": cursor, "limit": limit, "id": id})
+
+    async def resume(
+        self,
+        id: str,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Go on with a broadcast that was paused or has failed.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_RESUME, {"id": id})
+
+    async def show(
+        self,
+        id: str,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Show a broadcast and how far it has come.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_SHOW, {"id": id})
+
+    async def start(
+        self,
+        id: str,
+    ) -> broadcasts_operations_reading.BroadcastView:
+        """Start a broadcast: at its time, or at once if it has none.
+
+        Which broadcast.
+
+        id: The id of a broadcast.
+        """
+        return await self._call(calls.BROADCASTS_START, {"id": id})
+
+
+class Consent:
+    """Topics, and who is subscribed to them."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def change(
+        self,
+        id: str,
+        *,
+        subscribe: Many[str] = (),
+        unsubscribe: Many[str] = (),
+        everything: bool = False,
+        address: str = "",
+        confirmed: bool = False,
+        request: str = "",
+    ) -> consent_operations_subscriptions.ChangeResult:
+        """Subscribe a person to topics, or unsubscribe them.
+
+        What a person wants mail about, and what not.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        everything: Unsubscribe from every topic.
+        address: One of the person's mail addresses; without it the one that mail goes to.
+        confirmed: The address was proved to be the person's, so that double opt-in asks no more.
+        request: Names this call, so that repeating it changes nothing. Without it every call counts as new.
+        """
+        return await self._call(
+            calls.CONSENT_CHANGE,
+            {
+                "id": id,
+                "subscribe": subscribe,
+                "unsubscribe": unsubscribe,
+                "everything": everything,
+                "address": address,
+                "confirmed": confirmed,
+                "request": request,
+            },
+        )
+
+    async def link(
+        self,
+        id: str,
+        *,
+        address: str = "",
+    ) -> consent_operations_subscriptions.LinkResult:
+        """Make the link to a person's preferences page.
+
+        Whose preferences page, and for which address.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        address: One of the person's mail addresses; without it the one that mail goes to.
+        """
+        return await self._call(calls.CONSENT_LINK, {"id": id, "address": address})
+
+    async def of(
+        self,
+        id: str,
+        *,
+        address: str = "",
+    ) -> consent_operations_subscriptions.ConsentResult:
+        """Show what a person is subscribed to.
+
+        Whose subscriptions, and at which address.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        address: One of the person's mail addresses; without it the one that mail goes to.
+        """
+        return await self._call(calls.CONSENT_OF, {"id": id, "address": address})
+
+    async def topics(
+        self,
+    ) -> consent_operations_subscriptions.TopicList:
+        """List the topics that people may subscribe to."""
+        return await self._call(calls.CONSENT_TOPICS, {})
+
+
 class Decisions:
     """What rules have decided, and why."""
 
@@ -385,6 +663,88 @@ class Definitions:
         return await self._call(calls.DEFINITIONS_SCHEMA, {})
 
 
+class Effects:
+    """What leaves: the queues, what was given up on, and what may have happened."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def parked(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        queue: str = "",
+    ) -> effects_operations.ParkedEffects:
+        """List effects of all kinds that were given up on, and why.
+
+        Which page of the effects that were given up on.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        queue: Only those of this queue; empty: all.
+        """
+        return await self._call(calls.EFFECTS_PARKED, {"cursor": cursor, "limit": limit, "queue": queue})
+
+    async def queues(
+        self,
+    ) -> effects_operations.QueueList:
+        """List the queues, and how many effects wait in each or are unknown."""
+        return await self._call(calls.EFFECTS_QUEUES, {})
+
+    async def redrive(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        queue: str = "",
+        ids: Many[str] = (),
+    ) -> effects_operations.RedrivenEffects:
+        """Make effects that were given up on due again.
+
+        Which effects are to be sent after all.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        queue: Only those of this queue; empty: all.
+        ids: Only these; empty: all.
+        """
+        return await self._call(calls.EFFECTS_REDRIVE, {"cursor": cursor, "limit": limit, "queue": queue, "ids": ids})
+
+    async def resolve(
+        self,
+        id: str,
+        *,
+        outcome: Literal["happened", "send_again", "give_up"],
+        why: str = "",
+    ) -> effects_operations.Resolved:
+        """Say what became of an unknown effect: it happened, it is sent again, or it is given up.
+
+        What became of an unknown effect, as somebody has found out or decides.
+
+        id: The effect's id, the same in all its events.
+        outcome: happened: its event is what its sender would have recorded. send_again: it is due at once, and may
+            happen a second time. give_up: it is parked.
+        why: For whoever reads the event.
+        """
+        return await self._call(calls.EFFECTS_RESOLVE, {"id": id, "outcome": outcome, "why": why})
+
+    async def unknown(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> effects_operations.UnknownPage:
+        """List effects that were claimed and of which nobody knows whether they happened.
+
+        Which page of the effects of which nobody knows whether they happened.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        """
+        return await self._call(calls.EFFECTS_UNKNOWN, {"cursor": cursor, "limit": limit})
+
+
 class Events:
     """What happened: to one person, or everything in order."""
 
@@ -524,6 +884,142 @@ class Features:
         return await self._call(calls.FEATURES_TRAINING_SET, {"labels": labels, "names": names, "known": known})
 
 
+class Feedback:
+    """What became of mails: deliveries, opens, clicks, bounces, complaints, replies."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def counters(
+        self,
+        *,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        template: str | None = None,
+        journey: str | None = None,
+        broadcast: str | None = None,
+    ) -> feedback_operations_events.FeedbackCounters:
+        """Count what became of the mails of a template, a journey or a broadcast.
+
+        Of which mails.
+
+        start: Only from this instant on.
+        stop: Only before this instant.
+        """
+        return await self._call(
+            calls.FEEDBACK_COUNTERS,
+            {"start": start, "stop": stop, "template": template, "journey": journey, "broadcast": broadcast},
+        )
+
+    async def events(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        template: str | None = None,
+        journey: str | None = None,
+        broadcast: str | None = None,
+        type: str = "",
+    ) -> feedback_operations_events.FeedbackEventsPage:
+        """List what became of the mails of a template, a journey or a broadcast.
+
+        Of which mails, and which page.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        start: Only from this instant on.
+        stop: Only before this instant.
+        type: Only events of this type, such as mail_opened.
+        """
+        return await self._call(
+            calls.FEEDBACK_EVENTS,
+            {
+                "cursor": cursor,
+                "limit": limit,
+                "start": start,
+                "stop": stop,
+                "template": template,
+                "journey": journey,
+                "broadcast": broadcast,
+                "type": type,
+            },
+        )
+
+    async def notify(
+        self,
+        *,
+        text: str,
+    ) -> feedback_operations_intake.FeedbackTaken:
+        """Hand in a notification of Amazon SES.
+
+        A notification of Amazon SES.
+
+        text: The JSON of SES, or the message of SNS around it.
+        """
+        return await self._call(calls.FEEDBACK_NOTIFY, {"text": text})
+
+    async def receive(
+        self,
+        *,
+        raw: str,
+        recipients: Many[str] = (),
+        sender: str | None = None,
+    ) -> feedback_operations_intake.FeedbackTaken:
+        """Hand in a mail that came back: a bounce, a complaint or a reply.
+
+        A mail as it came.
+
+        raw: The whole mail, headers and body, in Base64.
+        recipients: The recipients of the envelope, where they are known.
+        sender: The sender of the envelope; empty for a bounce.
+        """
+        return await self._call(calls.FEEDBACK_RECEIVE, {"raw": raw, "recipients": recipients, "sender": sender})
+
+
+class Inbox:
+    """Mail as it was sent, where nothing leaves the machine: for development."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def clear(
+        self,
+    ) -> inbox_operations.InboxClearResult:
+        """Remove all mail from the development inbox."""
+        return await self._call(calls.INBOX_CLEAR, {})
+
+    async def list(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        to: str = "",
+    ) -> inbox_operations.InboxListResult:
+        """List mail that was sent to the development inbox.
+
+        Which messages, and which page of them.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        to: Only to addresses that contain this.
+        """
+        return await self._call(calls.INBOX_LIST, {"cursor": cursor, "limit": limit, "to": to})
+
+    async def show(
+        self,
+        id: str,
+    ) -> inbox_operations.InboxShowResult:
+        """Show a mail of the development inbox: headers, HTML, text, links and the raw message.
+
+        Which message.
+
+        id: A message's id, as `inbox_list` gives it.
+        """
+        return await self._call(calls.INBOX_SHOW, {"id": id})
+
+
 class Interests:
     """What a person cares about and where they came from."""
 
@@ -609,6 +1105,247 @@ class Interests:
         return await self._call(
             calls.INTERESTS_SUMMARY,
             {"start": start, "stop": stop, "id": id, "topic": topic, "application": application, "limit": limit},
+        )
+
+
+class Jobs:
+    """Work across many people that survives restarts, such as sending a broadcast."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def cancel(
+        self,
+        id: str,
+    ) -> jobs_operations.JobView:
+        """Stop a job for good after the page that it is at.
+
+        Which job.
+
+        id: The id of a job.
+        """
+        return await self._call(calls.JOBS_CANCEL, {"id": id})
+
+    async def list(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> jobs_operations.JobsPage:
+        """List jobs, the newest first.
+
+        Which page.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        """
+        return await self._call(calls.JOBS_LIST, {"cursor": cursor, "limit": limit})
+
+    async def pause(
+        self,
+        id: str,
+    ) -> jobs_operations.JobView:
+        """Stop a job after the page that it is at, until it is resumed.
+
+        Which job.
+
+        id: The id of a job.
+        """
+        return await self._call(calls.JOBS_PAUSE, {"id": id})
+
+    async def resume(
+        self,
+        id: str,
+    ) -> jobs_operations.JobView:
+        """Go on with a job that was paused or has failed.
+
+        Which job.
+
+        id: The id of a job.
+        """
+        return await self._call(calls.JOBS_RESUME, {"id": id})
+
+    async def show(
+        self,
+        id: str,
+    ) -> jobs_operations.JobView:
+        """Show a job and how far it has come.
+
+        Which job.
+
+        id: The id of a job.
+        """
+        return await self._call(calls.JOBS_SHOW, {"id": id})
+
+
+class Journeys:
+    """Journeys: what they are made of, who is where in them, what they would send."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def enter(
+        self,
+        id: str,
+        name: str,
+        *,
+        variables: Mapping[str, Any] | None = None,
+        request: str = "",
+    ) -> journeys_operations_acting.RequestResult:
+        """Let a person enter a journey.
+
+        Who enters which journey, with which variables.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        name: A journey's name.
+        variables: Variables of the journey: texts, numbers, switches.
+        request: Names this call, so that repeating it changes nothing. Without it every call counts as new.
+        """
+        return await self._call(
+            calls.JOURNEYS_ENTER, {"id": id, "name": name, "variables": variables, "request": request}
+        )
+
+    async def exit(
+        self,
+        id: str,
+        name: str,
+        *,
+        reason: str = "",
+        request: str = "",
+    ) -> journeys_operations_acting.RequestResult:
+        """Let a person leave a journey.
+
+        Who leaves which journey, and why.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        name: A journey's name.
+        reason: Why; kept in the event.
+        request: Names this call, so that repeating it changes nothing. Without it every call counts as new.
+        """
+        return await self._call(calls.JOURNEYS_EXIT, {"id": id, "name": name, "reason": reason, "request": request})
+
+    async def history(
+        self,
+        id: str,
+        name: str,
+        *,
+        run: str = "",
+    ) -> journeys_operations_people.JourneyHistoryResult:
+        """Show one way of a person through a journey, step by step.
+
+        Whose way through which journey.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        name: A journey's name.
+        run: Which of several; without it the newest.
+        """
+        return await self._call(calls.JOURNEYS_HISTORY, {"id": id, "name": name, "run": run})
+
+    async def list(
+        self,
+    ) -> journeys_operations_definitions.JourneysListResult:
+        """List the journeys in force."""
+        return await self._call(calls.JOURNEYS_LIST, {})
+
+    async def of(
+        self,
+        id: str,
+        *,
+        as_of: Moment | None = None,
+    ) -> journeys_operations_people.JourneysOfResult:
+        """Show a person's ways through journeys, now or at an instant.
+
+        Whose journeys, and at which instant.
+
+        as_of: The instant to read at, with who was meant and what was known then; without it now.
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        """
+        return await self._call(calls.JOURNEYS_OF, {"as_of": as_of, "id": id})
+
+    async def pause(
+        self,
+        name: str,
+        *,
+        person: str | None = None,
+    ) -> journeys_operations_acting.PauseResult:
+        """Pause a journey, or one person in it.
+
+        Which journey, and whether for one person only.
+
+        name: A journey's name.
+        person: Only this person; without it everybody.
+        """
+        return await self._call(calls.JOURNEYS_PAUSE, {"name": name, "person": person})
+
+    async def people(
+        self,
+        name: str,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        step: str = "",
+    ) -> journeys_operations_people.JourneyPeopleResult:
+        """List the people in a journey, or at one of its steps.
+
+        Of which journey and step, and which page.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        name: A journey's name.
+        step: Only people who wait at this step.
+        """
+        return await self._call(calls.JOURNEYS_PEOPLE, {"cursor": cursor, "limit": limit, "name": name, "step": step})
+
+    async def resume(
+        self,
+        name: str,
+        *,
+        person: str | None = None,
+    ) -> journeys_operations_acting.PauseResult:
+        """Resume a journey, or one person in it.
+
+        Which journey, and whether for one person only.
+
+        name: A journey's name.
+        person: Only this person; without it everybody.
+        """
+        return await self._call(calls.JOURNEYS_RESUME, {"name": name, "person": person})
+
+    async def show(
+        self,
+        name: str,
+    ) -> journeys_operations_definitions.JourneyView:
+        """Show a journey, drawn, with the people at each step.
+
+        Which journey.
+
+        name: A journey's name.
+        """
+        return await self._call(calls.JOURNEYS_SHOW, {"name": name})
+
+    async def what_if(
+        self,
+        *,
+        definitions: str,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        people: Many[str] = (),
+        samples: int = 20,
+    ) -> journeys_operations_what_if.JourneysWhatIfResult:
+        """Try journeys on history: who would have got what, and when, compared with those in force.
+
+        Which journeys are tried, and on which history.
+
+        definitions: The candidate: YAML with a section `journeys`, which stands in the place of the one in force;
+            other sections of it too.
+        start: As if it were switched on at this instant.
+        stop: Up to this instant; without it up to now.
+        people: Only these people.
+        samples: People who are shown with their mails.
+        """
+        return await self._call(
+            calls.JOURNEYS_WHAT_IF,
+            {"definitions": definitions, "start": start, "stop": stop, "people": people, "samples": samples},
         )
 
 
@@ -720,6 +1457,127 @@ class Leaderboards:
         return await self._call(
             calls.LEADERBOARDS_TOP, {"name": name, "period": period, "at": at, "scope": scope, "limit": limit}
         )
+
+
+class Mail:
+    """Mail to people: templates, previews, what was sent and what became of it."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def history(
+        self,
+        id: str,
+        *,
+        as_of: Moment | None = None,
+        limit: int = 100,
+    ) -> mail_operations_history.MailHistoryResult:
+        """List the mails of a person, and what became of each.
+
+        Whose mail, and at which instant.
+
+        as_of: The instant to read at, with who was meant and what was known then; without it now.
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        """
+        return await self._call(calls.MAIL_HISTORY, {"as_of": as_of, "id": id, "limit": limit})
+
+    async def preview(
+        self,
+        template: str,
+        *,
+        person: str = "",
+        variables: Mapping[str, Any] | None = None,
+        event: str = "",
+        version: str = "",
+    ) -> mail_operations_preview.MailPreviewResult:
+        """Fill in a mail template for a person, and send nothing.
+
+        Which template, and for whom.
+
+        template: A template's name.
+        person: For whom; without it for somebody made up of what it asks for.
+        variables: The examples and defaults of those that are absent count.
+        event: The id of the event that it sees.
+        version: A version of it, as the ledger has it; without it the one in force.
+        """
+        return await self._call(
+            calls.MAIL_PREVIEW,
+            {"template": template, "person": person, "variables": variables, "event": event, "version": version},
+        )
+
+    async def send(
+        self,
+        id: str,
+        *,
+        template: str,
+        variables: Mapping[str, Any] | None = None,
+        sender: str = "",
+        topic: str = "",
+        event: str = "",
+        request: str = "",
+    ) -> mail_operations_send.MailSendResult:
+        """Send one mail to a person.
+
+        To whom, which template, and what it says besides.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        template: A template's name.
+        variables: The template's variables by name.
+        sender: A declared sender other than the template's.
+        topic: A topic other than the template's.
+        event: The id of the event that the template sees.
+        request: Names this call, so that repeating it changes nothing. Without it every call counts as new.
+        """
+        return await self._call(
+            calls.MAIL_SEND,
+            {
+                "id": id,
+                "template": template,
+                "variables": variables,
+                "sender": sender,
+                "topic": topic,
+                "event": event,
+                "request": request,
+            },
+        )
+
+    async def sent(
+        self,
+        id: str,
+        template: str,
+        *,
+        as_of: Moment | None = None,
+    ) -> mail_operations_history.MailSentResult:
+        """Say whether a template was sent to a person, and when.
+
+        To whom, and which template.
+
+        as_of: The instant to read at, with who was meant and what was known then; without it now.
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        template: A template's name.
+        """
+        return await self._call(calls.MAIL_SENT, {"as_of": as_of, "id": id, "template": template})
+
+    async def template(
+        self,
+        template: str,
+        *,
+        version: str = "",
+    ) -> mail_operations_templates.MailTemplateResult:
+        """Show how a mail template is written, now or in an earlier version.
+
+        Which template, and in which version.
+
+        template: A template's name.
+        version: A version of it, as the ledger has it; without it the one in force.
+        """
+        return await self._call(calls.MAIL_TEMPLATE, {"template": template, "version": version})
+
+    async def templates(
+        self,
+    ) -> mail_operations_templates.MailTemplatesResult:
+        """List the mail templates in force."""
+        return await self._call(calls.MAIL_TEMPLATES, {})
 
 
 class Memory:
@@ -1668,6 +2526,88 @@ class Streaks:
         return await self._call(calls.STREAKS_OF, {"as_of": as_of, "known": known, "id": id})
 
 
+class Suppression:
+    """Addresses that get no mail of any kind."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def add(
+        self,
+        *,
+        address: str,
+        reason: Literal["bounce", "complaint", "manual", "import"] = "manual",
+        note: str = "",
+    ) -> consent_operations_suppression.SuppressedAddress:
+        """Send no more mail of any kind to an address.
+
+        Which address gets no mail any more, and why.
+
+        address: A mail address, such as ada@example.com.
+        reason: Why the address gets no mail any more.
+        note: What else is known of it; kept with the address.
+        """
+        return await self._call(calls.SUPPRESSION_ADD, {"address": address, "reason": reason, "note": note})
+
+    async def get(
+        self,
+        address: str,
+    ) -> consent_operations_suppression.SuppressedAddress:
+        """Show why an address gets no mail.
+
+        Which address.
+
+        address: A mail address, such as ada@example.com.
+        """
+        return await self._call(calls.SUPPRESSION_GET, {"address": address})
+
+    async def import_(
+        self,
+        *,
+        addresses: Many[str],
+        reason: Literal["bounce", "complaint", "manual", "import"] = "import",
+        note: str = "",
+    ) -> consent_operations_suppression.ImportResult:
+        """Suppress the addresses of another system's list.
+
+        Addresses of a list that another system has kept.
+
+        reason: Why the address gets no mail any more.
+        note: What else is known of it; kept with the address.
+        """
+        return await self._call(calls.SUPPRESSION_IMPORT, {"addresses": addresses, "reason": reason, "note": note})
+
+    async def lift(
+        self,
+        address: str,
+        *,
+        reason: str,
+    ) -> consent_operations_suppression.LiftResult:
+        """Let an address get mail again, with a reason.
+
+        Which address may get mail again, and why.
+
+        address: A mail address, such as ada@example.com.
+        reason: Why; kept in the event.
+        """
+        return await self._call(calls.SUPPRESSION_LIFT, {"address": address, "reason": reason})
+
+    async def list(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> consent_operations_suppression.SuppressionPage:
+        """List the addresses that get no mail of any kind.
+
+        Which page of the suppressed addresses.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        """
+        return await self._call(calls.SUPPRESSION_LIST, {"cursor": cursor, "limit": limit})
+
+
 class Webhooks:
     """Where events are sent, and whether they arrive."""
 
@@ -1890,13 +2830,21 @@ class Operations:
 
     def __init__(self) -> None:
         self.alerts = Alerts(self.call)
+        self.broadcasts = Broadcasts(self.call)
+        self.consent = Consent(self.call)
         self.decisions = Decisions(self.call)
         self.definitions = Definitions(self.call)
+        self.effects = Effects(self.call)
         self.events = Events(self.call)
         self.features = Features(self.call)
+        self.feedback = Feedback(self.call)
+        self.inbox = Inbox(self.call)
         self.interests = Interests(self.call)
+        self.jobs = Jobs(self.call)
+        self.journeys = Journeys(self.call)
         self.keys = Keys(self.call)
         self.leaderboards = Leaderboards(self.call)
+        self.mail = Mail(self.call)
         self.memory = Memory(self.call)
         self.messages = Messages(self.call)
         self.people = People(self.call)
@@ -1907,6 +2855,7 @@ class Operations:
         self.rules = Rules(self.call)
         self.segments = Segments(self.call)
         self.streaks = Streaks(self.call)
+        self.suppression = Suppression(self.call)
         self.webhooks = Webhooks(self.call)
         self.what_if = WhatIf(self.call)
 

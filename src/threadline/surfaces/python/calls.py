@@ -10,7 +10,12 @@ from threadline.capabilities.alerts.operations import forms as alerts_operations
 from threadline.capabilities.alerts.operations import listed as alerts_operations_listed
 from threadline.capabilities.alerts.operations import person as alerts_operations_person
 from threadline.capabilities.alerts.operations import written as alerts_operations_written
+from threadline.capabilities.broadcasts.operations import creating as broadcasts_operations_creating
+from threadline.capabilities.broadcasts.operations import reading as broadcasts_operations_reading
+from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
+from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
+from threadline.capabilities.effects import operations as effects_operations
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
 from threadline.capabilities.events.operations import catalogue as events_operations_catalogue
@@ -22,12 +27,24 @@ from threadline.capabilities.features.operations import definitions as features_
 from threadline.capabilities.features.operations import top as features_operations_top
 from threadline.capabilities.features.operations import training_set as features_operations_training_set
 from threadline.capabilities.features.operations import vector as features_operations_vector
+from threadline.capabilities.feedback.operations import events as feedback_operations_events
+from threadline.capabilities.feedback.operations import intake as feedback_operations_intake
+from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
+from threadline.capabilities.jobs import operations as jobs_operations
+from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
+from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
+from threadline.capabilities.journeys.operations import people as journeys_operations_people
+from threadline.capabilities.journeys.operations import what_if as journeys_operations_what_if
 from threadline.capabilities.keys import operations as keys_operations
 from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
 from threadline.capabilities.leaderboards.operations import refresh as leaderboards_operations_refresh
 from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
+from threadline.capabilities.mail.operations import history as mail_operations_history
+from threadline.capabilities.mail.operations import preview as mail_operations_preview
+from threadline.capabilities.mail.operations import send as mail_operations_send
+from threadline.capabilities.mail.operations import templates as mail_operations_templates
 from threadline.capabilities.memory.operations import corrections as memory_operations_corrections
 from threadline.capabilities.memory.operations import derivations as memory_operations_derivations
 from threadline.capabilities.memory.operations import facts as memory_operations_facts
@@ -155,6 +172,131 @@ ALERTS_WRITE: Call[alerts_operations_written.AlertWriteResult] = Call(
     },
     repeatable=False,
 )
+BROADCASTS_CANCEL: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_cancel",
+    "POST",
+    "/v1/broadcasts/{id}/cancel",
+    broadcasts_operations_reading.BroadcastView,
+    {},
+    repeatable=False,
+)
+BROADCASTS_CREATE: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_create",
+    "POST",
+    "/v1/broadcasts/{id}",
+    broadcasts_operations_reading.BroadcastView,
+    {
+        "subject": "",
+        "sender": "",
+        "topic": "",
+        "variables": None,
+        "audience": None,
+        "at": "",
+        "zone": "UTC",
+        "in_zone_of_recipient": False,
+        "arms": (),
+        "holdout": 0.0,
+        "winner": None,
+    },
+    repeatable=False,
+)
+BROADCASTS_LIST: Call[broadcasts_operations_reading.BroadcastsPage] = Call(
+    "broadcasts_list",
+    "GET",
+    "/v1/broadcasts",
+    broadcasts_operations_reading.BroadcastsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+        "start": None,
+        "stop": None,
+    },
+)
+BROADCASTS_MEASURE: Call[jobs_operations.JobView] = Call(
+    "broadcasts_measure",
+    "POST",
+    "/v1/broadcasts/{id}/measure",
+    jobs_operations.JobView,
+    {
+        "within": "7d",
+    },
+    repeatable=False,
+)
+BROADCASTS_PAUSE: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_pause",
+    "POST",
+    "/v1/broadcasts/{id}/pause",
+    broadcasts_operations_reading.BroadcastView,
+    {},
+    repeatable=False,
+)
+BROADCASTS_PREVIEW: Call[broadcasts_operations_creating.Preview] = Call(
+    "broadcasts_preview", "GET", "/v1/broadcasts/{id}/preview", broadcasts_operations_creating.Preview, {}
+)
+BROADCASTS_RECIPIENTS: Call[broadcasts_operations_reading.RecipientsPage] = Call(
+    "broadcasts_recipients",
+    "GET",
+    "/v1/broadcasts/{id}/recipients",
+    broadcasts_operations_reading.RecipientsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
+)
+BROADCASTS_RESUME: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_resume",
+    "POST",
+    "/v1/broadcasts/{id}/resume",
+    broadcasts_operations_reading.BroadcastView,
+    {},
+    repeatable=False,
+)
+BROADCASTS_SHOW: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_show", "GET", "/v1/broadcasts/{id}", broadcasts_operations_reading.BroadcastView, {}
+)
+BROADCASTS_START: Call[broadcasts_operations_reading.BroadcastView] = Call(
+    "broadcasts_start",
+    "POST",
+    "/v1/broadcasts/{id}/start",
+    broadcasts_operations_reading.BroadcastView,
+    {},
+    repeatable=False,
+)
+CONSENT_CHANGE: Call[consent_operations_subscriptions.ChangeResult] = Call(
+    "consent_change",
+    "POST",
+    "/v1/people/{id}/consent",
+    consent_operations_subscriptions.ChangeResult,
+    {
+        "subscribe": (),
+        "unsubscribe": (),
+        "everything": False,
+        "address": "",
+        "confirmed": False,
+        "request": "",
+    },
+)
+CONSENT_LINK: Call[consent_operations_subscriptions.LinkResult] = Call(
+    "consent_link",
+    "GET",
+    "/v1/people/{id}/consent/link",
+    consent_operations_subscriptions.LinkResult,
+    {
+        "address": "",
+    },
+)
+CONSENT_OF: Call[consent_operations_subscriptions.ConsentResult] = Call(
+    "consent_of",
+    "GET",
+    "/v1/people/{id}/consent",
+    consent_operations_subscriptions.ConsentResult,
+    {
+        "address": "",
+    },
+)
+CONSENT_TOPICS: Call[consent_operations_subscriptions.TopicList] = Call(
+    "consent_topics", "GET", "/v1/consent/topics", consent_operations_subscriptions.TopicList, {}
+)
 DECISIONS_AUDIT: Call[rules_operations_decisions.AuditResult] = Call(
     "decisions_audit", "GET", "/v1/audit/{decision}", rules_operations_decisions.AuditResult, {}
 )
@@ -222,6 +364,53 @@ DEFINITIONS_RELOAD: Call[definitions_applying.ChangesResult] = Call(
 DEFINITIONS_SCHEMA: Call[dict[str, Any]] = Call(
     "definitions_schema", "GET", "/v1/definitions/schema", dict[str, Any], {}
 )
+EFFECTS_PARKED: Call[effects_operations.ParkedEffects] = Call(
+    "effects_parked",
+    "GET",
+    "/v1/effects/parked",
+    effects_operations.ParkedEffects,
+    {
+        "cursor": "",
+        "limit": 100,
+        "queue": "",
+    },
+)
+EFFECTS_QUEUES: Call[effects_operations.QueueList] = Call(
+    "effects_queues", "GET", "/v1/effects/queues", effects_operations.QueueList, {}
+)
+EFFECTS_REDRIVE: Call[effects_operations.RedrivenEffects] = Call(
+    "effects_redrive",
+    "POST",
+    "/v1/effects/redrive",
+    effects_operations.RedrivenEffects,
+    {
+        "cursor": "",
+        "limit": 100,
+        "queue": "",
+        "ids": (),
+    },
+    repeatable=False,
+)
+EFFECTS_RESOLVE: Call[effects_operations.Resolved] = Call(
+    "effects_resolve",
+    "POST",
+    "/v1/effects/{id}/resolve",
+    effects_operations.Resolved,
+    {
+        "why": "",
+    },
+    repeatable=False,
+)
+EFFECTS_UNKNOWN: Call[effects_operations.UnknownPage] = Call(
+    "effects_unknown",
+    "GET",
+    "/v1/effects/unknown",
+    effects_operations.UnknownPage,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
+)
 EVENTS_FEED: Call[events_operations_feed.FeedPage] = Call(
     "events_feed",
     "GET",
@@ -285,6 +474,71 @@ FEATURES_TRAINING_SET: Call[features_operations_training_set.TrainingSet] = Call
     },
     repeatable=False,
 )
+FEEDBACK_COUNTERS: Call[feedback_operations_events.FeedbackCounters] = Call(
+    "feedback_counters",
+    "GET",
+    "/v1/feedback/counters",
+    feedback_operations_events.FeedbackCounters,
+    {
+        "start": None,
+        "stop": None,
+        "template": None,
+        "journey": None,
+        "broadcast": None,
+    },
+)
+FEEDBACK_EVENTS: Call[feedback_operations_events.FeedbackEventsPage] = Call(
+    "feedback_events",
+    "GET",
+    "/v1/feedback/events",
+    feedback_operations_events.FeedbackEventsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+        "start": None,
+        "stop": None,
+        "template": None,
+        "journey": None,
+        "broadcast": None,
+        "type": "",
+    },
+)
+FEEDBACK_NOTIFY: Call[feedback_operations_intake.FeedbackTaken] = Call(
+    "feedback_notify",
+    "POST",
+    "/v1/feedback/notifications",
+    feedback_operations_intake.FeedbackTaken,
+    {},
+    repeatable=False,
+)
+FEEDBACK_RECEIVE: Call[feedback_operations_intake.FeedbackTaken] = Call(
+    "feedback_receive",
+    "POST",
+    "/v1/feedback/mails",
+    feedback_operations_intake.FeedbackTaken,
+    {
+        "recipients": (),
+        "sender": None,
+    },
+    repeatable=False,
+)
+INBOX_CLEAR: Call[inbox_operations.InboxClearResult] = Call(
+    "inbox_clear", "POST", "/v1/dev/inbox/clear", inbox_operations.InboxClearResult, {}, repeatable=False
+)
+INBOX_LIST: Call[inbox_operations.InboxListResult] = Call(
+    "inbox_list",
+    "GET",
+    "/v1/dev/inbox",
+    inbox_operations.InboxListResult,
+    {
+        "cursor": "",
+        "limit": 100,
+        "to": "",
+    },
+)
+INBOX_SHOW: Call[inbox_operations.InboxShowResult] = Call(
+    "inbox_show", "GET", "/v1/dev/inbox/{id}", inbox_operations.InboxShowResult, {}
+)
 INTERESTS_ATTRIBUTION: Call[interests_operations.AttributionResult] = Call(
     "interests_attribution", "GET", "/v1/people/{id}/attribution", interests_operations.AttributionResult, {}
 )
@@ -316,6 +570,114 @@ INTERESTS_SUMMARY: Call[interests_operations.SummaryResult] = Call(
         "application": None,
         "limit": 1000,
     },
+)
+JOBS_CANCEL: Call[jobs_operations.JobView] = Call(
+    "jobs_cancel", "POST", "/v1/jobs/{id}/cancel", jobs_operations.JobView, {}, repeatable=False
+)
+JOBS_LIST: Call[jobs_operations.JobsPage] = Call(
+    "jobs_list",
+    "GET",
+    "/v1/jobs",
+    jobs_operations.JobsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
+)
+JOBS_PAUSE: Call[jobs_operations.JobView] = Call(
+    "jobs_pause", "POST", "/v1/jobs/{id}/pause", jobs_operations.JobView, {}, repeatable=False
+)
+JOBS_RESUME: Call[jobs_operations.JobView] = Call(
+    "jobs_resume", "POST", "/v1/jobs/{id}/resume", jobs_operations.JobView, {}, repeatable=False
+)
+JOBS_SHOW: Call[jobs_operations.JobView] = Call("jobs_show", "GET", "/v1/jobs/{id}", jobs_operations.JobView, {})
+JOURNEYS_ENTER: Call[journeys_operations_acting.RequestResult] = Call(
+    "journeys_enter",
+    "POST",
+    "/v1/people/{id}/journeys/{name}/enter",
+    journeys_operations_acting.RequestResult,
+    {
+        "variables": None,
+        "request": "",
+    },
+)
+JOURNEYS_EXIT: Call[journeys_operations_acting.RequestResult] = Call(
+    "journeys_exit",
+    "POST",
+    "/v1/people/{id}/journeys/{name}/exit",
+    journeys_operations_acting.RequestResult,
+    {
+        "reason": "",
+        "request": "",
+    },
+)
+JOURNEYS_HISTORY: Call[journeys_operations_people.JourneyHistoryResult] = Call(
+    "journeys_history",
+    "GET",
+    "/v1/people/{id}/journeys/{name}",
+    journeys_operations_people.JourneyHistoryResult,
+    {
+        "run": "",
+    },
+)
+JOURNEYS_LIST: Call[journeys_operations_definitions.JourneysListResult] = Call(
+    "journeys_list", "GET", "/v1/journeys", journeys_operations_definitions.JourneysListResult, {}
+)
+JOURNEYS_OF: Call[journeys_operations_people.JourneysOfResult] = Call(
+    "journeys_of",
+    "GET",
+    "/v1/people/{id}/journeys",
+    journeys_operations_people.JourneysOfResult,
+    {
+        "as_of": None,
+    },
+)
+JOURNEYS_PAUSE: Call[journeys_operations_acting.PauseResult] = Call(
+    "journeys_pause",
+    "POST",
+    "/v1/journeys/{name}/pause",
+    journeys_operations_acting.PauseResult,
+    {
+        "person": None,
+    },
+    repeatable=False,
+)
+JOURNEYS_PEOPLE: Call[journeys_operations_people.JourneyPeopleResult] = Call(
+    "journeys_people",
+    "GET",
+    "/v1/journeys/{name}/people",
+    journeys_operations_people.JourneyPeopleResult,
+    {
+        "cursor": "",
+        "limit": 100,
+        "step": "",
+    },
+)
+JOURNEYS_RESUME: Call[journeys_operations_acting.PauseResult] = Call(
+    "journeys_resume",
+    "POST",
+    "/v1/journeys/{name}/resume",
+    journeys_operations_acting.PauseResult,
+    {
+        "person": None,
+    },
+    repeatable=False,
+)
+JOURNEYS_SHOW: Call[journeys_operations_definitions.JourneyView] = Call(
+    "journeys_show", "GET", "/v1/journeys/{name}", journeys_operations_definitions.JourneyView, {}
+)
+JOURNEYS_WHAT_IF: Call[journeys_operations_what_if.JourneysWhatIfResult] = Call(
+    "journeys_what_if",
+    "POST",
+    "/v1/journeys/what-if",
+    journeys_operations_what_if.JourneysWhatIfResult,
+    {
+        "start": None,
+        "stop": None,
+        "people": (),
+        "samples": 20,
+    },
+    repeatable=False,
 )
 KEYS_CREATE: Call[keys_operations.NewKey] = Call(
     "keys_create",
@@ -366,6 +728,63 @@ LEADERBOARDS_TOP: Call[leaderboards_operations_board_query.Leaderboard] = Call(
         "scope": "",
         "limit": 10,
     },
+)
+MAIL_HISTORY: Call[mail_operations_history.MailHistoryResult] = Call(
+    "mail_history",
+    "GET",
+    "/v1/people/{id}/mail",
+    mail_operations_history.MailHistoryResult,
+    {
+        "as_of": None,
+        "limit": 100,
+    },
+)
+MAIL_PREVIEW: Call[mail_operations_preview.MailPreviewResult] = Call(
+    "mail_preview",
+    "POST",
+    "/v1/mail/templates/{template}/preview",
+    mail_operations_preview.MailPreviewResult,
+    {
+        "person": "",
+        "variables": None,
+        "event": "",
+        "version": "",
+    },
+    repeatable=False,
+)
+MAIL_SEND: Call[mail_operations_send.MailSendResult] = Call(
+    "mail_send",
+    "POST",
+    "/v1/people/{id}/mail",
+    mail_operations_send.MailSendResult,
+    {
+        "variables": None,
+        "sender": "",
+        "topic": "",
+        "event": "",
+        "request": "",
+    },
+)
+MAIL_SENT: Call[mail_operations_history.MailSentResult] = Call(
+    "mail_sent",
+    "GET",
+    "/v1/people/{id}/mail/{template}",
+    mail_operations_history.MailSentResult,
+    {
+        "as_of": None,
+    },
+)
+MAIL_TEMPLATE: Call[mail_operations_templates.MailTemplateResult] = Call(
+    "mail_template",
+    "GET",
+    "/v1/mail/templates/{template}",
+    mail_operations_templates.MailTemplateResult,
+    {
+        "version": "",
+    },
+)
+MAIL_TEMPLATES: Call[mail_operations_templates.MailTemplatesResult] = Call(
+    "mail_templates", "GET", "/v1/mail/templates", mail_operations_templates.MailTemplatesResult, {}
 )
 MEMORY_DEFINITIONS: Call[memory_operations_derivations.DerivationsResult] = Call(
     "memory_definitions", "GET", "/v1/memory", memory_operations_derivations.DerivationsResult, {}
@@ -811,6 +1230,49 @@ STREAKS_OF: Call[streaks_operations.StreaksResult] = Call(
     {
         "as_of": None,
         "known": "then",
+    },
+)
+SUPPRESSION_ADD: Call[consent_operations_suppression.SuppressedAddress] = Call(
+    "suppression_add",
+    "POST",
+    "/v1/suppression",
+    consent_operations_suppression.SuppressedAddress,
+    {
+        "reason": "manual",
+        "note": "",
+    },
+    repeatable=False,
+)
+SUPPRESSION_GET: Call[consent_operations_suppression.SuppressedAddress] = Call(
+    "suppression_get", "GET", "/v1/suppression/{address}", consent_operations_suppression.SuppressedAddress, {}
+)
+SUPPRESSION_IMPORT: Call[consent_operations_suppression.ImportResult] = Call(
+    "suppression_import",
+    "POST",
+    "/v1/suppression/import",
+    consent_operations_suppression.ImportResult,
+    {
+        "reason": "import",
+        "note": "",
+    },
+    repeatable=False,
+)
+SUPPRESSION_LIFT: Call[consent_operations_suppression.LiftResult] = Call(
+    "suppression_lift",
+    "POST",
+    "/v1/suppression/{address}/lift",
+    consent_operations_suppression.LiftResult,
+    {},
+    repeatable=False,
+)
+SUPPRESSION_LIST: Call[consent_operations_suppression.SuppressionPage] = Call(
+    "suppression_list",
+    "GET",
+    "/v1/suppression",
+    consent_operations_suppression.SuppressionPage,
+    {
+        "cursor": "",
+        "limit": 100,
     },
 )
 WEBHOOKS_DESTINATIONS: Call[webhooks_operations_destinations.DestinationList] = Call(

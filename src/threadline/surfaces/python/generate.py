@@ -47,7 +47,7 @@ def _calls(operations: Iterable[Operation]) -> str:
     types = _Types()
     lines = []
     for each in operations:
-        defaults = {name: default for name, _, default in _parameters(each, types) if default is not None}
+        defaults = {name: default for name, _, default in _parameters(each, _Types()) if default is not None}
         written = "".join(f"{name!r}: {default}, " for name, default in defaults.items())
         answer = types.answer(each.result)
         lines.append(

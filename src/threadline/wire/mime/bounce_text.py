@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from threadline.wire.mime.delivery_status import RECIPIENTS_MAX, Recipient, address_of, code_of
+from threadline.wire.mime.delivery_status import RECIPIENTS_MAX, Action, Recipient, address_of, code_of
 
 LINES_MAX = 400
 
@@ -22,11 +22,14 @@ _DELAY = re.compile(
     r"delivery attempts will continue|(?:will be|being) retried|just a warning|delivery status notification \(delay\)"
 )
 _FAILURE = re.compile(
-    r"(?i)(?:could|can|was|were|wasn't|weren't|has|did|been|be) ?(?:not|NOT)? ?(?:be |been |able to )?(?:deliver|reach)|"
-    r"undeliver|unable to deliver|not delivered|permanent (?:fatal )?error|del[ie]very .{0,60}abort|failed (?:permanently|recipient|addresses)|"
+    r"(?i)(?:could|can|was|were|wasn't|weren't|has|did|been|be) ?(?:not|NOT)? ?(?:be |been |"
+    r"able to )?(?:deliver|reach)|"
+    r"undeliver|unable to deliver|not delivered|permanent (?:fatal )?error|del[ie]very .{0,60}abort|"
+    r"failed (?:permanently|recipient|addresses)|"
     r"delivery .{0,60}(?:fail|abort)|no such user|user unknown|no valid recipients|mailbox is full|"
     r"encountered (?:an error|delivery problems)|automatically rejected|invalid final delivery|unknown user|"
-    r"(?m:^<[^<>\s]{1,64}@[^<>\s]{1,255}>:\s*$)|no mailbox here|delivery failed|was rejected|error was detected|failed because|did(?: not|n't) (?:exactly )?(?:match|receive|reach)"
+    r"(?m:^<[^<>\s]{1,64}@[^<>\s]{1,255}>:\s*$)|no mailbox here|delivery failed|was rejected|error was detected|"
+    r"failed because|did(?: not|n't) (?:exactly )?(?:match|receive|reach)"
 )
 _RECIPIENTS = re.compile(
     r"(?i)(?:following|these|affected|original) (?:\w+ ){0,2}(?:recipient|address|user|local address|destination)|"
@@ -39,7 +42,8 @@ _RECIPIENTS = re.compile(
 _ORIGINAL = re.compile(
     r"(?i)^[\s>|*=-]*(?:(?:this|below|included|here)\b.{0,40}\b(?:copy|header|part) of|original message|message log|"
     r"(?:the )?(?:header|first \d+ lines).{0,40}(?:original|follow)|returned (?:mail|message)|unsent message|"
-    r"start of returned|message (?:header|body|text|headers)s? (?:follow|suppressed)|forwarded message|mensaje original|"
+    r"start of returned|message (?:header|body|text|headers)s? (?:follow|suppressed)|forwarded message|"
+    r"mensaje original|"
     r"(?:below|anhang|a copy of the original)|message headers follow|technical details|transcript of session|"
     r"session transcript|your message reads|attachment is a copy|a summary of the undelivered|locator information|"
     r"for assistance|the following locator)|^(?:received|return-path|message-id|x-[a-z-]+): |"
@@ -78,7 +82,7 @@ def bounced(sender: str, return_path: str | None, subject: str, text: str, mine:
     if not delayed and _FAILURE.search(f"{subject}\n{report}") is None:
         return []
     found = _listed_bare(lines, sender) or _listed(lines, mine)
-    action = "delayed" if delayed else "failed"
+    action: Action = "delayed" if delayed else "failed"
     return [
         Recipient(address, action, "4.0.0" if delayed else code_of(detail), detail[:500].strip())
         for address, detail in list(found.items())[:RECIPIENTS_MAX]

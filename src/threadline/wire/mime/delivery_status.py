@@ -16,7 +16,8 @@ _REPLY = re.compile(r"\b([245])\d\d\b")
 _NOT_THE_ADDRESS = ("4.", "5.2.2", "5.2.3", "5.3.", "5.6.", "5.7.")
 """Codes (RFC 3463) of a temporary failure, a full mailbox, too large a message, the system, the content, a policy."""
 _FULL = re.compile(
-    r"(?i)mailbox (?:is )?(?:full|exceeded)|mailfolder is full|(?:over|exceed\w*)[ -]?(?:\w+[ -]){0,3}quota|quota\W{0,3}"
+    r"(?i)mailbox (?:is )?(?:full|exceeded)|mailfolder is full|(?:over|exceed\w*)[ -]?(?:\w+[ -]){0,3}quota|"
+    r"quota\W{0,3}"
     r"(?:exceed|violat)|disk quota|overquota|too much mail|mailbox size limit"
 )
 _TRANSIENT = re.compile(
@@ -39,13 +40,13 @@ class Recipient(NamedTuple):
 
     @property
     def permanent(self) -> bool:
-        """Whether it failed because of the address: not because of a full mailbox, of the content, of a policy or of what
-        passes by itself."""
+        """Whether it failed because of the address: not because of a full mailbox, of the content, of a policy or of
+        what passes by itself."""
         if self.action != "failed" or self.code.startswith(_NOT_THE_ADDRESS):
             return False
         if _FULL.search(self.text):
             return False
-        return self.code.startswith("5.") and self.code != "5.0.0" or not _TRANSIENT.search(self.text)
+        return (self.code.startswith("5.") and self.code != "5.0.0") or not _TRANSIENT.search(self.text)
 
 
 def address_of(text: str) -> str:

@@ -151,7 +151,9 @@ def _written(found: Mail, message: Part, everything: list[Part], return_path: st
 
 def _about(message: Part, everything: list[Part]) -> tuple[str, ...]:
     """Of a report the messages enclosed in it, then those that the headers name, the last of a thread first."""
-    found = [each for part in everything if part.type in _ENCLOSED for each in _ids(enclosed(part).header("message-id"))]
+    found = [
+        each for part in everything if part.type in _ENCLOSED for each in _ids(enclosed(part).header("message-id"))
+    ]
     found += [each for part in everything for each in _ids(part.header("original-message-id"))]
     found += _ids(message.header("in-reply-to"))
     found += reversed(_ids(message.header("references")))

@@ -23,7 +23,9 @@ PARTS_MAX = 64
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n|\r\r")
 _TAG = re.compile(r"<(?>[^<>]{0,2000})>")
 _BREAK = re.compile(r"(?i)<(?:br|/p|/div|/tr|/li|/h\d|/blockquote|/title)\b(?>[^<>]{0,2000})>")
-_UNSHOWN = tuple((re.compile(rf"(?i)<{name}[\s>]"), re.compile(rf"(?i)</{name}\b")) for name in ("head", "style", "script"))
+_UNSHOWN = tuple(
+    (re.compile(rf"(?i)<{name}[\s>]"), re.compile(rf"(?i)</{name}\b")) for name in ("head", "style", "script")
+)
 _ADDRESS = re.compile(r"[^\s<>()\[\]\"',;:]{1,64}@[^\s<>()\[\]\"',;:@]{1,255}")
 _QUOTED = re.compile(r'"[^"]*"')
 _ADDRESS_IN_TAG = re.compile(r"<([^<>@\s]{1,64}@[^<>@\s]{1,255})>")

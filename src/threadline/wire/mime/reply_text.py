@@ -13,7 +13,8 @@ _HEADER_LINES_MAX = 4
 """Lines that mail programs fold the line "On ... wrote:" into."""
 
 _WROTE = re.compile(
-    r"(?i)^[>\s*]*(?:on|am|le|el|il|em|op|den|d\.|dne|dnia|w dniu|в|il giorno|\w{2},|\d{1,4}[./-]\d|[^\W\d]{3,10}[,.]? \d|"
+    r"(?i)^[>\s*]*(?:on|am|le|el|il|em|op|den|d\.|dne|dnia|w dniu|в|il giorno|\w{2},|\d{1,4}[./-]\d|"
+    r"[^\W\d]{3,10}[,.]? \d|"
     r"\d{4}年|.{1,80}<[^<>@\s]{1,64}@[^<>\s]{1,255}>).{0,400}"
     r"(?:wrote|schrieb|a écrit|écrivait|escribió|ha scritto|escreveu|schreef|skrev|napsala?|napisała?|kirjoitti|"
     r"пишет|написала?|写道|寫道|のメール|작성).{0,60}[::]\s*$"
@@ -27,11 +28,13 @@ _ORIGINAL = re.compile(
 )
 _FIELD = re.compile(
     r"(?i)^[\s>*]*(?:from|sent|to|subject|date|cc|von|gesendet|an|betreff|datum|de|envoyé|à|objet|enviado(?: el)?|para|"
-    r"asunto|da|inviato|oggetto|data|a|van|verzonden|aan|onderwerp|från|skickat|till|ämne|от|кому|тема|дата)\*?\s?:\*? ?\S"
+    r"asunto|da|inviato|oggetto|data|a|van|verzonden|aan|onderwerp|från|skickat|till|ämne|от|кому|тема|"
+    r"дата)\*?\s?:\*? ?\S"
 )
 _EMPTY = re.compile(r"^[\s_-]*$")
 _SIGNATURE = re.compile(
-    r"(?i)^(?:--|—|__)\s*$|^\s*(?:sent|get outlook|gesendet|envoyé|enviado|inviato|verzonden|verstuurd|skickat|von meinem)"
+    r"(?i)^(?:--|—|__)\s*$|^\s*(?:sent|get outlook|gesendet|envoyé|enviado|inviato|verzonden|verstuurd|skickat|"
+    r"von meinem)"
     r"\b.{0,20}\b(?:from|via|von|vom|de|desde|da|met|vanaf|från|for|mit|mon|meinem|minha)\b[^,]{0,60}$"
 )
 
@@ -49,7 +52,9 @@ def visible(text: str) -> str:
 
 def _cut(lines: list[str]) -> int:
     """The line from which on there is only what was quoted."""
-    last_own = max((n for n, line in enumerate(lines) if line.strip() and not line.lstrip().startswith(">")), default=-1)
+    last_own = max(
+        (n for n, line in enumerate(lines) if line.strip() and not line.lstrip().startswith(">")), default=-1
+    )
     for number, line in enumerate(lines):
         if _ORIGINAL.search(line):
             return number
@@ -84,7 +89,9 @@ def _wrote(lines: list[str], start: int) -> int:
 
 def _introduces(lines: list[str]) -> bool:
     """Whether the last lines announce a quote that stood below them."""
-    return any(_wrote(lines, len(lines) - size) == size for size in range(1, _HEADER_LINES_MAX + 1) if size <= len(lines))
+    return any(
+        _wrote(lines, len(lines) - size) == size for size in range(1, _HEADER_LINES_MAX + 1) if size <= len(lines)
+    )
 
 
 def _without_signature(lines: list[str]) -> list[str]:

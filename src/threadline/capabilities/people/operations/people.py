@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.conditions import Conditions, Subject, read_json
-from threadline.capabilities.conditions.fields import viewed
 from threadline.capabilities.events.forms import Identifiers, Instant, instant
 from threadline.capabilities.events.parameters import Next, Page, page_of
 from threadline.capabilities.people.operations import PEOPLE_GROUP
@@ -104,10 +103,7 @@ def _condition(context: Context[WithCatalogue], written: str) -> Conditions:
         conditions = Conditions(read_json(msgspec.json.decode(written), "when"))
     except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidValue(f"when: this is not JSON: {error}", param="when") from None
-    for field in conditions.fields:
-        if not viewed(field)[0]:
-            message = f"when: a person has no event; name what is known of them, not {'.'.join(field)}"
-            raise InvalidValue(message, param="when")
+    conditions.refuse_event_fields("when")
     context.engine.catalogue.refuse_unread(Read(name, path, "when") for name, path in conditions.reads)
     return conditions
 

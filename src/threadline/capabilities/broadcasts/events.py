@@ -1,0 +1,24 @@
+"""The event of broadcasts; Threadline itself records it."""
+
+from __future__ import annotations
+
+import re
+
+from threadline.kernel.event import Recorded
+from threadline.kernel.sender import EFFECT_WITHDRAWN
+
+BROADCAST_ADDRESSED = "broadcast_addressed"
+"""Somebody is a recipient: ``broadcast``, ``arm``, and what is sent: ``template``, ``subject``, ``sender``, ``topic``,
+``variables`` and ``due_at``, where given. Of the arm `HOLDOUT` nothing is sent."""
+HOLDOUT = "holdout"
+"""The arm of those who are in the audience and get nothing, so that the others can be compared with them."""
+SOURCE = "threadline.broadcasts"
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+def broadcast_of(recorded: Recorded) -> str:
+    """The id of the broadcast that an event belongs to; empty if it belongs to none, or comes from outside."""
+    event = recorded.event
+    properties = event.properties.get("data") if event.type == EFFECT_WITHDRAWN else event.properties
+    id = properties.get("broadcast") if type(properties) is dict else None
+    return id if event.source_type != "external" and type(id) is str and NAME.fullmatch(id) else ""

@@ -1,0 +1,72 @@
+"""What came of a broadcast for its recipients: who opened, clicked, or had an event in the time after it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+from threadline.capabilities.broadcasts import repository
+from threadline.capabilities.broadcasts.definition import Arm, Broadcast
+from threadline.capabilities.broadcasts.projection import BROADCASTS, STATUS
+from threadline.capabilities.broadcasts.repository import Recipient
+from threadline.kernel.job import Job
+from threadline.kernel.job_kind import JobKind, Step
+from threadline.kernel.ports import Ports
+from threadline.kernel.time import parse_time
+
+MEASURE_KIND = "broadcast_measure"
+PEOPLE, GAINED = "people.", "gained."
+"""Begin the names under which the people of an arm are counted: all, and those for whom the metric counts."""
+_STATUS_OF = {"opens": "opened", "clicks": "clicked"}
+
+
+def measured(
+    engine: Ports, workspace: str, id: str, recipients: Sequence[Recipient], metric: str, event: str, within: int
+) -> Counter[str]:
+    """By arm, how many of a page of recipients there are and for how many a metric counts: opens, clicks, or the first
+    event of a type within some time of being addressed."""
+    if metric == "conversions":
+        with_it = frozenset(_converted(engine, id, recipients, event, within))
+    else:
+        rows = repository.rows_of(engine.store, STATUS, workspace, id, [each.person for each in recipients])
+        split = (row.key.sort.partition("/") for row in rows)
+        with_it = frozenset(thread for thread, _, status in split if status == _STATUS_OF[metric])
+    counts = Counter(f"{PEOPLE}{each.arm}" for each in recipients)
+    counts.update(f"{GAINED}{each.arm}" for each in recipients if each.person in with_it)
+    return counts
+
+
+def winner_of(broadcast: Broadcast, counts: Mapping[str, int]) -> str:
+    """The arm with the best rate among those tested; of equals the first that is declared."""
+
+    def rate(arm: Arm) -> float:
+        return counts.get(f"{GAINED}{arm.name}", 0) / max(counts.get(f"{PEOPLE}{arm.name}", 0), 1)
+
+    return max(broadcast.arms, key=rate).name
+
+
+def _converted(engine: Ports, id: str, recipients: Sequence[Recipient], event: str, within: int) -> Iterator[str]:
+    now = engine.recorder.now()
+    for person_id, person in engine.reader.by_ids([each.person for each in recipients]).items():
+        addressed = engine.reader.as_of(person, now).view(BROADCASTS.name).get(id)
+        if addressed is not None:
+            start = parse_time(addressed["addressed_at"])
+            types = frozenset({event})
+            if engine.reader.events(person, start=start, stop=start + within, types=types, limit=1):
+                yield person_id
+
+
+def _step(engine: Ports, job: Job, limit: int) -> Step:
+    id: str = job.params["broadcast"]
+    page = list(islice(repository.recipients(engine.store, job.workspace, id, job.cursor, limit), limit))
+    addressed = [each for each in page if each.arm]
+    counts = measured(
+        engine, job.workspace, id, addressed, "conversions", job.params["event"], job.params["within"]
+    )  # fmt: skip
+    counts["done"] = len(page)
+    finished = len(page) < limit
+    return Step("" if finished else page[-1].person, counts, finished=finished)
+
+
+KIND = JobKind(MEASURE_KIND, _step)

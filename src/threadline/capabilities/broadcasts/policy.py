@@ -1,0 +1,66 @@
+"""The policy ``broadcasts``: whoever is addressed by a broadcast gets its mail, once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, HOLDOUT, broadcast_of
+from threadline.capabilities.broadcasts.projection import BROADCASTS
+from threadline.capabilities.broadcasts.repository import stopped
+from threadline.capabilities.mail.effect import mail_effect
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import Recorded
+from threadline.kernel.outbox import PendingEffect
+from threadline.kernel.policy import Policy, PolicyView, Read, Wish
+from threadline.kernel.ports import Ports
+from threadline.kernel.preparation import Guard, Postponed
+from threadline.kernel.time import MINUTE, parse_time
+
+MESSAGE = ("subject", "sender", "topic", "arm")
+PAUSED = 10 * MINUTE
+"""After this long the mails of a broadcast that is paused are looked at again."""
+
+
+def _react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
+    id, properties = broadcast_of(recorded), recorded.event.properties
+    if not id or properties.get("arm") == HOLDOUT:
+        return ()
+    # Two who were both addressed and are one person by now get one mail.
+    if any(other == id and event != recorded.id for _, other, event, _ in known[BROADCASTS.name]):
+        return ()
+    given = {name: properties[name] for name in MESSAGE if type(properties.get(name)) is str}
+    template, variables, due = (properties.get(name) for name in ("template", "variables", "due_at"))
+    about = {**given, "broadcast": id}
+    return (
+        mail_effect(
+            id, template if type(template) is str else "", variables if type(variables) is dict else {},
+            f"broadcast/{id}", _due(due), **about,
+        ),
+    )  # fmt: skip
+
+
+def _due(text: object) -> int:
+    try:
+        return parse_time(text) if type(text) is str else 0
+    except InvalidValue:
+        return 0
+
+
+def _allow(engine: Ports, pending: PendingEffect) -> str | Postponed:
+    """Whether the broadcast of a mail goes on."""
+    id = pending.effect.data["broadcast"]
+    how = stopped(engine, pending.workspace, id)
+    if how == "paused":
+        return Postponed(until=engine.recorder.clock() + PAUSED)
+    return f"broadcast {id!r} was cancelled" if how else ""
+
+
+GUARD = Guard(BROADCASTS.name, _allow)
+POLICY = Policy(
+    name=BROADCASTS.name,
+    handles=frozenset({BROADCAST_ADDRESSED}),
+    react=_react,
+    emits=frozenset(),
+    sends=frozenset({"mail"}),
+    reads=(Read(BROADCASTS.name),),
+)

@@ -1,0 +1,118 @@
+"""The job of a broadcast: its audience is resolved into rows, and every row becomes an event of its person.
+
+With a winner rule the test share is sent first; when its time has come the arms are measured, and the rest is sent the
+better one. The cursor is the phase and the person after whom it goes on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+from threadline.capabilities.broadcasts import repository
+from threadline.capabilities.broadcasts.audience import Resolver
+from threadline.capabilities.broadcasts.definition import Broadcast
+from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, HOLDOUT, SOURCE
+from threadline.capabilities.broadcasts.measuring import measured, winner_of
+from threadline.capabilities.broadcasts.repository import Recipient
+from threadline.capabilities.conditions.fields import PROFILE
+from threadline.kernel.event import Event
+from threadline.kernel.job import Job
+from threadline.kernel.job_kind import JobKind, Step
+from threadline.kernel.ports import Person, Ports
+from threadline.kernel.time import format_time, parse_duration
+
+RESOLVE, SEND, MEASURE, REST = "resolve", "send", "measure", "rest"
+"""The phases, in their order; the last two with a winner rule only."""
+
+
+def _step(engine: Ports, job: Job, limit: int) -> Step:
+    phase, _, after = (job.cursor or f"{RESOLVE}:").partition(":")
+    id: str = job.params["broadcast"]
+    broadcast = repository.get(engine.store, job.workspace, id).broadcast
+    work = _Work(engine, job, id, broadcast, after, limit)
+    return {RESOLVE: work.resolve, SEND: work.send, MEASURE: work.measure, REST: work.rest}[phase]()
+
+
+class _Work:
+    """One page of one broadcast."""
+
+    def __init__(self, engine: Ports, job: Job, id: str, broadcast: Broadcast, after: str, limit: int) -> None:
+        self._engine = engine
+        self._job = job
+        self._id = id
+        self._broadcast = broadcast
+        self._after = after
+        self._limit = limit
+        self._began = broadcast.begins_at(job.created_at)
+
+    def resolve(self) -> Step:
+        """Write a row for each person of the audience, with their arm."""
+        workspace, broadcast = self._job.workspace, self._broadcast
+        resolver = Resolver(broadcast.audience)
+        found = resolver.page(self._engine, workspace, self._engine.recorder.now(), self._after, self._limit)
+        chosen = [Recipient(person, broadcast.arm_of(self._id, person)) for person in found.ids]
+        writes = [repository.recipient_put(workspace, self._id, recipient) for recipient in chosen]
+        counts = {"looked_at": found.looked_at, "total": len(chosen)}
+        cursor = f"{RESOLVE}:{found.next}" if found.next else f"{SEND}:"
+        return Step(cursor, counts, writes=writes)
+
+    def send(self) -> Step:
+        """Address everybody who has an arm."""
+        page, cursor = self._page(SEND)
+        addressed = self._addressed([each for each in page if each.arm], self._began)
+        if cursor or self._broadcast.winner is None:
+            return addressed._replace(cursor=cursor, finished=not cursor)
+        return addressed._replace(cursor=f"{MEASURE}:", due_at=self._broadcast.rest_begins_at(self._began))
+
+    def measure(self) -> Step:
+        """Count for each arm of the test how many there are, and who has what the winner rule goes by."""
+        winner = self._broadcast.winner
+        assert winner is not None
+        page, cursor = self._page(MEASURE)
+        tested = [each for each in page if each.arm and each.arm != HOLDOUT]
+        counts = measured(
+            self._engine, self._job.workspace, self._id, tested, winner.metric, winner.event,
+            parse_duration(winner.after),
+        )  # fmt: skip
+        return Step(cursor or f"{REST}:", counts)
+
+    def rest(self) -> Step:
+        """Address everybody else, all in the arm that did best."""
+        page, cursor = self._page(REST)
+        arm = winner_of(self._broadcast, self._job.counts)
+        rest = [Recipient(each.person, arm) for each in page if not each.arm]
+        writes = [repository.recipient_put(self._job.workspace, self._id, each) for each in rest]
+        step = self._addressed(rest, self._broadcast.rest_begins_at(self._began))
+        return step._replace(cursor=cursor, finished=not cursor, writes=writes)
+
+    def _page(self, phase: str) -> tuple[list[Recipient], str]:
+        rows = repository.recipients(self._engine.store, self._job.workspace, self._id, self._after, self._limit)
+        page = list(islice(rows, self._limit))
+        return page, f"{phase}:{page[-1].person}" if len(page) == self._limit else ""
+
+    def _addressed(self, recipients: Sequence[Recipient], at: int) -> Step:
+        people = self._engine.reader.by_ids([each.person for each in recipients])
+        present = [(people[each.person], each.arm) for each in recipients if each.person in people]
+        counts = Counter(f"addressed.{arm}" for _, arm in present)
+        counts["done"] = len(recipients)
+        return Step(counts=counts, events=[self._event(person, arm, at) for person, arm in present])
+
+    def _event(self, person: Person, arm: str, at: int) -> Event:
+        properties: dict[str, Any] = {"broadcast": self._id, "arm": arm}
+        if arm != HOLDOUT:
+            properties |= self._broadcast.message(arm)
+            if self._broadcast.in_zone_of_recipient:
+                profile = self._engine.reader.as_of(person, self._engine.recorder.now()).view(PROFILE)
+                due = self._broadcast.due_at(profile["traits"].get("timezone"))
+                properties["due_at"] = format_time(due)
+        return Event(
+            type=BROADCAST_ADDRESSED, identifiers=(person.identifiers[person.id],), occurred_at=at,
+            key=f"{self._id}/{person.id}", source=SOURCE, source_type="internal", workspace=person.workspace,
+            properties=properties,
+        )  # fmt: skip
+
+
+KIND = JobKind(repository.JOB_KIND, _step)

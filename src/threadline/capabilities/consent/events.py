@@ -1,0 +1,93 @@
+"""The event types of consent, and what each says.
+
+A site may send `subscribed` and `unsubscribed` with a write key: they count for the person of the event. What reaches
+further is believed only of Threadline's own operations, pages and policies, and of this process: that an address is
+confirmed, suppressed or not suppressed any more, and an `address` that is not among the event's own identifiers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from threadline.capabilities.consent.addresses import normal_address
+from threadline.capabilities.definitions.declaring import NAME
+from threadline.kernel.event import Event
+
+SUBSCRIBED = "subscribed"
+"""The person wants mail about ``topic``, at ``address`` if it is named; ``confirmed`` by the link of a mail."""
+UNSUBSCRIBED = "unsubscribed"
+"""The person wants no mail about ``topic``; without a topic: about none."""
+ADDRESS_SUPPRESSED = "address_suppressed"
+"""No mail of any kind goes to ``address``, for a ``reason``; ``by`` whom, with a ``note``."""
+ADDRESS_UNSUPPRESSED = "address_unsuppressed"
+"""An operator lifted the suppression of ``address``, for a ``reason``; ``by`` whom."""
+
+SUPPRESSION = frozenset({ADDRESS_SUPPRESSED, ADDRESS_UNSUPPRESSED})
+WORDS = frozenset({SUBSCRIBED, UNSUBSCRIBED})
+
+REASONS = ("bounce", "complaint", "manual", "import")
+"""Why an address is suppressed."""
+NOTE_LENGTH_MAX = 500
+
+Kind = Literal["confirmed", "subscribed", "unsubscribed"]
+
+
+class Word(NamedTuple):
+    """What an event says about a subscription."""
+
+    kind: Kind
+    topic: str
+    """Empty, of `unsubscribed` only: every topic."""
+    address: str
+    """Empty: whatever address the person has."""
+    across: bool
+    """Whether it counts for everybody who has that address."""
+
+
+class Suppressed(NamedTuple):
+    """What an event says about the suppression of an address."""
+
+    address: str
+    reason: str
+    lifted: bool
+    by: str
+    note: str
+
+
+def is_trusted(event: Event) -> bool:
+    """Whether Threadline emitted an event, or this process recorded it."""
+    return event.source_type != "external"
+
+
+def word_of(event: Event) -> Word | None:
+    """What an event says; None for what says nothing about a subscription."""
+    topic = event.properties.get("topic")
+    if event.type == UNSUBSCRIBED and (topic is None or topic == ""):
+        topic = ""
+    elif not isinstance(topic, str) or not NAME.fullmatch(topic):
+        return None
+    own = [address for each in event.identifiers if each.kind == "email" and (address := normal_address(each.value))]
+    address = normal_address(event.properties.get("address"))
+    if is_trusted(event):
+        address = address or (own[0] if len(own) == 1 else "")
+    elif address not in own:
+        # Anybody can send this with a key that stands in a page: of others' addresses it says nothing.
+        address = own[0] if len(own) == 1 else ""
+    if event.type == UNSUBSCRIBED:
+        return Word("unsubscribed", topic, address, bool(address))
+    confirmed = is_trusted(event) and event.properties.get("confirmed") is True
+    return Word("confirmed" if confirmed else "subscribed", topic, address, bool(address) and is_trusted(event))
+
+
+def suppressed_of(event: Event) -> Suppressed | None:
+    """What an event says; None for what is not believed or names no address."""
+    address = normal_address(event.properties.get("address"))
+    if not address or not is_trusted(event):
+        return None
+    reason = _text(event.properties.get("reason")) or "manual"
+    by, note = _text(event.properties.get("by")), _text(event.properties.get("note"))
+    return Suppressed(address, reason, event.type == ADDRESS_UNSUPPRESSED, by, note)
+
+
+def _text(value: Any) -> str:
+    return value[:NOTE_LENGTH_MAX] if isinstance(value, str) else ""

@@ -1,0 +1,260 @@
+"""Topics, and a person's subscriptions to them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.consent.addresses import normal_address
+from threadline.capabilities.consent.definition import Consent
+from threadline.capabilities.consent.events import SUBSCRIBED, UNSUBSCRIBED
+from threadline.capabilities.consent.links import Recipient, preferences_url
+from threadline.capabilities.consent.operations import CONSENT_GROUP
+from threadline.capabilities.consent.recording import after, said_to
+from threadline.capabilities.consent.rows import suppression_of
+from threadline.capabilities.consent.standing import GETS_MAIL, status_of
+from threadline.capabilities.events.forms import PersonRef
+from threadline.capabilities.events.requests import RequestKey, place_and_key, wish
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import Event, Receipt
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import (
+    Person,
+    WithCatalogue,
+    WithLog,
+    WithPublicAddress,
+    WithReader,
+    WithRecorder,
+    WithSigner,
+    WithStore,
+)
+from threadline.kernel.suggestion import suggestion
+
+OptionalAddress = Annotated[
+    str, Meta(description="One of the person's mail addresses; without it the one that mail goes to.", max_length=512)
+]
+TopicName = Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class Needs(WithReader, WithRecorder, WithStore, WithCatalogue, WithLog, Protocol):
+    """What is needed here of the engine."""
+
+
+class TopicsParams(msgspec.Struct, forbid_unknown_fields=True):
+    """Asks for all topics."""
+
+
+class TopicView(msgspec.Struct, kw_only=True):
+    """A topic as it is declared."""
+
+    name: str
+    title: str
+    description: str
+    default: Annotated[str, Meta(description="opted_in or opted_out: what counts for who has said nothing.")]
+    double_opt_in: bool
+
+
+class TopicList(msgspec.Struct):
+    """The declared topics, in the order of the preferences page."""
+
+    topics: list[TopicView]
+
+
+def _topics(consent: Consent, context: Context[object], params: TopicsParams) -> TopicList:
+    return TopicList(
+        [
+            TopicView(
+                name=name, title=each.shown, description=each.description, default=each.default,
+                double_opt_in=bool(each.confirm),
+            )
+            for name, each in consent.topics.items()
+        ]
+    )  # fmt: skip
+
+
+class ConsentParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whose subscriptions, and at which address."""
+
+    id: PersonRef
+    address: OptionalAddress = ""
+
+
+class Subscription(msgspec.Struct, kw_only=True):
+    """How an address of a person stands to a topic."""
+
+    topic: str
+    status: Annotated[str, Meta(description="subscribed, unsubscribed, unconfirmed, or the default of the topic.")]
+    subscribed: Annotated[bool, Meta(description="Whether mail about the topic may be sent.")]
+    subscribed_at: Annotated[str, Meta(description="When that was last asked for; empty: never.")]
+    confirmed_at: Annotated[str, Meta(description="When that was last confirmed; empty: never.")]
+    unsubscribed_at: Annotated[str, Meta(description="Empty: never.")]
+
+
+class ConsentResult(msgspec.Struct, kw_only=True):
+    """Whether a person may be written to at an address, and about what."""
+
+    person: str
+    address: str
+    suppressed: Annotated[str, Meta(description="Why the address gets no mail of any kind; empty: it does.")]
+    subscriptions: list[Subscription]
+
+
+def _person(consent: Consent, context: Context[Needs], params: ConsentParams) -> ConsentResult:
+    person = context.engine.reader.person(context.workspace, params.id)
+    return _result(consent, context, person, _address(context, person, params.address))
+
+
+def _address(context: Context[Needs], person: Person, given: str) -> str:
+    """The address that is asked about, in its normal form; empty if the person has none. Raises `InvalidValue`."""
+    if given:
+        if not (address := normal_address(given)):
+            raise InvalidValue(f"{given[:80]!r} is not a mail address", param="address")
+        return address
+    views = context.engine.reader.views(person, context.engine.recorder.now(), names=["profile"])
+    emails = (each.value for each in person.identifiers.values() if each.kind == "email")
+    candidates = (views["profile"]["traits"].get("email"), *sorted(emails))
+    return next((address for each in candidates if (address := normal_address(each))), "")
+
+
+def _result(consent: Consent, context: Context[Needs], person: Person, address: str) -> ConsentResult:
+    engine, workspace = context.engine, context.workspace
+    said = said_to(engine, Recipient(workspace, person.id, address, ""), consent.topics)
+    standing = {name: status_of(topic, said[name]) for name, topic in consent.topics.items()}
+    suppression = suppression_of(engine.store, workspace, address)
+    return ConsentResult(
+        person=person.id, address=address, suppressed="" if suppression is None else suppression.reason,
+        subscriptions=[
+            Subscription(
+                topic=name, status=standing[name], subscribed=standing[name] in GETS_MAIL,
+                subscribed_at=each.subscribed, confirmed_at=each.confirmed, unsubscribed_at=each.unsubscribed,
+            )
+            for name, each in said.items()
+        ],
+    )  # fmt: skip
+
+
+class ChangeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a person wants mail about, and what not."""
+
+    id: PersonRef
+    subscribe: Annotated[list[TopicName], Meta(max_length=50)] = []
+    unsubscribe: Annotated[list[TopicName], Meta(max_length=50)] = []
+    everything: Annotated[bool, Meta(description="Unsubscribe from every topic.")] = False
+    address: OptionalAddress = ""
+    confirmed: Annotated[
+        bool, Meta(description="The address was proved to be the person's, so that double opt-in asks no more.")
+    ] = False
+    request: RequestKey = ""
+
+
+class ChangeResult(ConsentResult, kw_only=True):
+    """The subscriptions after the change, and a receipt for each event that it took."""
+
+    receipts: list[Receipt]
+
+
+def _change(consent: Consent, context: Context[Needs], params: ChangeParams) -> ChangeResult:
+    for topic in (*params.subscribe, *params.unsubscribe):
+        if topic not in consent.topics:
+            raise InvalidValue(f"there is no topic {topic!r}; {suggestion(topic, consent.topics)}")
+    if both := set(params.subscribe) & set(params.unsubscribe) or (params.subscribe if params.everything else []):
+        raise InvalidValue(f"{min(both)!r} cannot be both subscribed to and unsubscribed from")
+    engine = context.engine
+    person = engine.reader.person(context.workspace, params.id)
+    address = _address(context, person, params.address)
+    named: dict[str, Any] = {"address": address} if address else {}
+    confirmed = {"confirmed": True} if params.confirmed else {}
+    wishes = [(UNSUBSCRIBED, named | {"via": "api"})] if params.everything else []
+    wishes += [(UNSUBSCRIBED, named | {"topic": topic, "via": "api"}) for topic in dict.fromkeys(params.unsubscribe)]
+    wishes += [
+        (SUBSCRIBED, named | {"topic": topic, "via": "api"} | confirmed) for topic in dict.fromkeys(params.subscribe)
+    ]
+    said = said_to(engine, Recipient(context.workspace, person.id, address, ""), ["", *consent.topics])
+    last = max(max(each) for each in said.values())
+    events = [after(last, _event(context, person, type, properties, params.request)) for type, properties in wishes]
+    receipts = engine.recorder.record(events, known=True) if events else []
+    person = engine.reader.person(context.workspace, person.id)
+    return ChangeResult(receipts=receipts, **msgspec.structs.asdict(_result(consent, context, person, address)))
+
+
+def _event(context: Context[Needs], person: Person, type: str, properties: dict[str, Any], request: str) -> Event:
+    parts = (type, str(properties.get("topic", "")), properties.get("address", ""), request or f"at {person.position}")
+    identifier, key = place_and_key(context, person, *parts, named=request)
+    # The operation vouches for the address, which a site could name with a public key as well.
+    return wish(context, identifier, type, properties, key, vouched=True)
+
+
+class LinkParams(ConsentParams, kw_only=True, forbid_unknown_fields=True):
+    """Whose preferences page, and for which address."""
+
+
+class LinkResult(msgspec.Struct, kw_only=True):
+    """A link that never expires. Whoever has it can change these subscriptions, and nothing else."""
+
+    url: str
+
+
+class NeedsLinks(Needs, WithSigner, WithPublicAddress, Protocol):
+    """What is needed here of the engine."""
+
+
+def _link(context: Context[NeedsLinks], params: LinkParams) -> LinkResult:
+    person = context.engine.reader.person(context.workspace, params.id)
+    address = _address(context, person, params.address)
+    if not address:
+        raise InvalidValue("this person has no mail address; name one", param="address")
+    return LinkResult(url=preferences_url(context.engine, context.workspace, person.id, address))
+
+
+def operations(consent: Consent) -> list[Operation]:
+    """The operations of these topics."""
+    return [
+        Operation(
+            name="consent_topics",
+            group=CONSENT_GROUP,
+            summary="List the topics that people may subscribe to.",
+            params=TopicsParams,
+            result=TopicList,
+            run=partial(_topics, consent),
+            method="GET",
+            path="/v1/consent/topics",
+        ),
+        Operation(
+            name="consent_of",
+            group=CONSENT_GROUP,
+            summary="Show what a person is subscribed to.",
+            params=ConsentParams,
+            result=ConsentResult,
+            run=partial(_person, consent),
+            method="GET",
+            path="/v1/people/{id}/consent",
+            example=ConsentParams(id="user_id:42"),
+        ),
+        Operation(
+            name="consent_change",
+            group=CONSENT_GROUP,
+            summary="Subscribe a person to topics, or unsubscribe them.",
+            params=ChangeParams,
+            result=ChangeResult,
+            run=partial(_change, consent),
+            method="POST",
+            path="/v1/people/{id}/consent",
+            scope="write",
+            example=ChangeParams(id="user_id:42", everything=True),
+        ),
+        Operation(
+            name="consent_link",
+            group=CONSENT_GROUP,
+            summary="Make the link to a person's preferences page.",
+            params=LinkParams,
+            result=LinkResult,
+            run=_link,
+            method="GET",
+            path="/v1/people/{id}/consent/link",
+            scope="write",
+            example=LinkParams(id="user_id:42", address="ada@example.com"),
+        ),
+    ]

@@ -1,0 +1,100 @@
+"""Words and suppressions as events: in the thread of the person, else of whoever is known by the address alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import msgspec
+
+from threadline.capabilities.consent.addresses import normal_address
+from threadline.capabilities.consent.definition import Consent
+from threadline.capabilities.consent.events import SUBSCRIBED, UNSUBSCRIBED
+from threadline.capabilities.consent.links import Recipient
+from threadline.capabilities.consent.rows import Said, said_about
+from threadline.capabilities.consent.standing import Status, said_of_person, status_of
+from threadline.capabilities.events.requests import derived_key
+from threadline.kernel.errors import NotFound
+from threadline.kernel.event import Event, Identifier
+from threadline.kernel.ports import Person, WithCatalogue, WithReader, WithRecorder, WithStore
+from threadline.kernel.time import parse_time
+
+SOURCE = "threadline.consent"
+"""The source of what pages record."""
+
+
+class Needs(WithReader, WithRecorder, WithStore, WithCatalogue, Protocol):
+    """What is needed here of the engine."""
+
+
+def identifier_for(engine: WithCatalogue, address: str) -> Identifier:
+    """The identifier under which events about an address alone are recorded."""
+    found: Identifier | None = engine.catalogue.rules.normalise(Identifier("email", address))
+    # An address that is shared, or that names nobody, is blocked as an identifier and must be suppressible.
+    return found or Identifier("external_id", f"mailto:{address}")
+
+
+def after(last: str, event: Event) -> Event:
+    """The event, dated after the last word (as text, empty: none), even where a producer's clock was ahead."""
+    return msgspec.structs.replace(event, occurred_at=max(event.occurred_at, parse_time(last) + 1)) if last else event
+
+
+def person_of(engine: WithReader, workspace: str, id: str) -> Person | None:
+    """The person of an id, who may have been merged; None if there is none any more."""
+    try:
+        return engine.reader.person(workspace, id)
+    except NotFound:
+        return None
+
+
+def said_to(engine: Needs, recipient: Recipient, topics: Iterable[str]) -> dict[str, Said]:
+    """What was said about these topics, of the address by anybody and by the person."""
+    address = normal_address(recipient.address)
+    said = said_about(engine.store, recipient.workspace, address, list(topics))
+    person = person_of(engine, recipient.workspace, recipient.person)
+    if person is not None:
+        shown = engine.reader.views(person, engine.recorder.now(), names=["consent"])["consent"]
+        said = {topic: each.newest(said_of_person(shown, topic, address)) for topic, each in said.items()}
+    return said
+
+
+def statuses(engine: Needs, consent: Consent, recipient: Recipient) -> dict[str, Status]:
+    """How the recipient stands to each declared topic."""
+    said = said_to(engine, recipient, consent.topics)
+    return {name: status_of(topic, said[name]) for name, topic in consent.topics.items()}
+
+
+def unsubscribe(engine: Needs, consent: Consent, recipient: Recipient, **more: Any) -> None:
+    """Record that the recipient wants no more of the topic, or of any; nothing if that was the last word already."""
+    topics = [recipient.topic] if recipient.topic else ["", *consent.topics]
+    said = said_to(engine, recipient, topics)
+    unsubscribed, subscribed = said[recipient.topic].unsubscribed, max(each.subscribed for each in said.values())
+    if not unsubscribed or unsubscribed < subscribed:
+        _record(engine, recipient, UNSUBSCRIBED, more, max(unsubscribed, subscribed))
+
+
+def subscribe(engine: Needs, recipient: Recipient, **more: Any) -> None:
+    """Record that the recipient wants the topic, by a link that came to the address and so confirms it."""
+    said = said_to(engine, recipient, [recipient.topic])[recipient.topic]
+    if said.confirmed <= said.unsubscribed:
+        _record(engine, recipient, SUBSCRIBED, {**more, "confirmed": True}, max(said))
+
+
+def _record(engine: Needs, recipient: Recipient, type: str, more: dict[str, Any], last: str) -> None:
+    person = person_of(engine, recipient.workspace, recipient.person)
+    identifier = person.identifiers[person.id] if person is not None else identifier_for(engine, recipient.address)
+    received_at = engine.recorder.clock()
+    topic = {"topic": recipient.topic} if recipient.topic else {}
+    event = Event(
+        type=type,
+        identifiers=(identifier,),
+        occurred_at=received_at,
+        # Clicked twice, or by two processes at once, it is the same word: the last word names it.
+        key=derived_key(type, *recipient, last),
+        source=SOURCE,
+        source_type="internal",
+        workspace=recipient.workspace,
+        properties={"address": recipient.address, **topic, **more},
+        received_at=received_at,
+    )
+    engine.recorder.record([after(last, event)], known=True)

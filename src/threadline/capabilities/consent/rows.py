@@ -1,0 +1,149 @@
+"""Index rows of words and suppressions by address: they reach across people and outlive merges, splits and imports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from threadline.capabilities.consent.addresses import address_hash
+from threadline.capabilities.consent.events import WORDS, Kind, suppressed_of, word_of
+from threadline.kernel.event import Recorded
+from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.projection import Row
+from threadline.kernel.store import Store, query_pages
+from threadline.kernel.time import EARLIEST, LATEST, format_time
+from threadline.kernel.typed import prepared
+
+WORD_TABLE = "consent"
+SUPPRESSION_TABLE = "suppression"
+SHARDS = "0123456789abcdef"
+"""The first digits of hashes. The addresses of a workspace lie in so many partitions."""
+_ALL = "*"
+_KINDS: Mapping[Kind, str] = {"confirmed": "c", "subscribed": "s", "unsubscribed": "u"}
+_WORDS_READ = 64
+"""Rows of an address that are read at once. Whoever toggles a switch a thousand times has more."""
+
+
+@prepared
+class Suppression(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The newest word on an address: that it is suppressed, or that this was lifted."""
+
+    address: str
+    reason: str
+    at: str
+    by: str = ""
+    note: str = ""
+    event: str = ""
+    lifted: bool = False
+
+
+_suppression = msgspec.json.Decoder(Suppression)
+
+
+def _newest_first(recorded: Recorded) -> str:
+    return f"{(1 << 62) - recorded.event.occurred_at:016x}"
+
+
+def _shown(at: int) -> str:
+    return format_time(min(max(at, EARLIEST), LATEST))
+
+
+def _partition(workspace: str, hash: str) -> str:
+    return f"{workspace}/{hash[0]}"
+
+
+# --- suppression --------------------------------------------------------------------------------
+
+
+def suppression_rows(recorded: Recorded) -> Iterable[Row]:
+    """The row of an event: the first one under an address is the newest. Of one instant, suppressing comes first."""
+    event = recorded.event
+    if (said := suppressed_of(event)) is not None:
+        hash = address_hash(event.workspace, said.address)
+        value = Suppression(
+            address=said.address, reason=said.reason, at=_shown(event.occurred_at), by=said.by, note=said.note,
+            event=recorded.id, lifted=said.lifted,
+        )  # fmt: skip
+        sort = f"{hash} {_newest_first(recorded)}{int(said.lifted)}{recorded.id}"
+        yield Row(SUPPRESSION_TABLE, _partition(event.workspace, hash), sort, msgspec.json.encode(value))
+
+
+def newest_suppression(store: Store, workspace: str, address: str) -> Suppression | None:
+    """The newest word on an address, in one query; None if there never was one."""
+    hash = address_hash(workspace, address)
+    found = store.query(SUPPRESSION_TABLE, _partition(workspace, hash), f"{hash} ", f"{hash}!", 1)
+    return _suppression.decode(found[0].value) if found else None
+
+
+def suppression_of(store: Store, workspace: str, address: str) -> Suppression | None:
+    """Why an address is suppressed; None if it is not."""
+    newest = newest_suppression(store, workspace, address)
+    return None if newest is None or newest.lifted else newest
+
+
+def suppressions(store: Store, workspace: str, after: str = "") -> Iterator[tuple[str, Suppression]]:
+    """Every suppressed address of a workspace after a hash, by hash."""
+    for shard in SHARDS[SHARDS.find(after[:1]) if after else 0 :]:
+        before = after
+        for item in query_pages(
+            store, SUPPRESSION_TABLE, f"{workspace}/{shard}", f"{after}!" if after else "", size=PAGE_ITEMS_MAX
+        ):
+            hash = item.key.sort.partition(" ")[0]
+            if hash != before:
+                before = hash
+                found = _suppression.decode(item.value)
+                if not found.lifted:
+                    yield hash, found
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+class Said(NamedTuple):
+    """When something was last said about a topic, as text that sorts; empty: never."""
+
+    unsubscribed: str = ""
+    confirmed: str = ""
+    subscribed: str = ""
+    """Confirmed or not."""
+
+    def newest(self, other: Said) -> Said:
+        """The later of each."""
+        return Said(*map(max, self, other))
+
+
+def word_rows(recorded: Recorded) -> Iterable[Row]:
+    """The row of an event that counts for whoever has the address."""
+    event = recorded.event
+    word = word_of(event) if event.type in WORDS else None
+    if word is not None and word.across:
+        hash = address_hash(event.workspace, word.address)
+        sort = f"{hash} {word.topic or _ALL} {_KINDS[word.kind]} {_newest_first(recorded)}{recorded.id}"
+        yield Row(WORD_TABLE, _partition(event.workspace, hash), sort, str(event.occurred_at).encode())
+
+
+def said_about(store: Store, workspace: str, address: str, topics: Iterable[str]) -> dict[str, Said]:
+    """What was said of an address about these topics, whoever has it: one query, unless somebody said very much."""
+    hash = address_hash(workspace, address)
+    partition = _partition(workspace, hash)
+    items = store.query(WORD_TABLE, partition, f"{hash} ", f"{hash}!", _WORDS_READ)
+    if len(items) == _WORDS_READ:
+        items = [
+            item
+            for topic in (_ALL, *topics)
+            for kind in _KINDS.values()
+            for item in store.query(WORD_TABLE, partition, f"{hash} {topic} {kind} ", f"{hash} {topic} {kind}!", 1)
+        ]
+    newest: dict[tuple[str, str], str] = {}
+    for item in items:
+        _, topic, kind, _ = item.key.sort.split(" ")
+        newest.setdefault((topic, kind), _shown(int(item.value)))
+    every = newest.get((_ALL, "u"), "")
+    return {topic: _said(newest, topic, every) for topic in topics}
+
+
+def _said(newest: Mapping[tuple[str, str], str], topic: str, every: str) -> Said:
+    confirmed, subscribed, unsubscribed = (newest.get((topic, kind), "") for kind in _KINDS.values())
+    return Said(max(unsubscribed, every), confirmed, max(confirmed, subscribed))

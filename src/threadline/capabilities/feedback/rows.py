@@ -1,0 +1,119 @@
+"""Index rows of mails and of what became of them, by template, by journey or broadcast, and by the provider's id."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from threadline.capabilities.feedback.events import COUNTED, MAIL_SENT, is_trusted
+from threadline.kernel.event import Recorded
+from threadline.kernel.ids import short_hash
+from threadline.kernel.projection import Row
+from threadline.kernel.store import Store, query_pages
+
+TABLE = "mail_event"
+PROVIDER_TABLE = "mail_provider_id"
+SHARDS = "0123456789abcdef"
+"""The first digits of events' ids. What became of one template's mails lies in so many partitions, the newest first."""
+NAME_LENGTH_MAX = 200
+_TEXT_LENGTH_MAX = 320
+
+Subject = Literal["template", "journey", "broadcast"]
+SUBJECTS: tuple[Subject, ...] = ("template", "journey", "broadcast")
+
+
+class MailRow(msgspec.Struct, frozen=True, array_like=True):
+    """What a row says of an event."""
+
+    type: str
+    at: int
+    thread: str
+    message: str
+    address: str = ""
+    template: str = ""
+    step: str = ""
+    arm: str = ""
+    machine: bool = False
+    why: str = ""
+    link: str = ""
+    bounce: str = ""
+
+
+class Found(NamedTuple):
+    """A row, and the cursor after it."""
+
+    cursor: str
+    event: str
+    """The id of the event."""
+    row: MailRow
+
+
+_decode = msgspec.msgpack.Decoder(MailRow).decode
+
+
+def event_rows(recorded: Recorded) -> Iterable[Row]:
+    """The rows of an event: one for each thing that its mail was sent for, and of a sent one the provider's id."""
+    event = recorded.event
+    get = event.properties.get
+    message = get("message")
+    if event.type not in COUNTED or not is_trusted(event) or not isinstance(message, str) or not 0 < len(message) < 100:
+        return
+    row = MailRow(
+        type=event.type, at=event.occurred_at, thread=recorded.thread, message=message, address=_text(get("address")),
+        template=_text(get("template")), step=_text(get("step")), arm=_text(get("arm")),
+        machine=get("machine") is True, why=_text(get("why")), link=_text(get("link"), 2_000),
+        bounce=_text(get("bounce")),
+    )  # fmt: skip
+    value = msgspec.msgpack.encode(row)
+    sort = f"{sort_of(event.occurred_at)}.{recorded.id}"
+    for subject in SUBJECTS:
+        name = get(subject)
+        if isinstance(name, str) and 0 < len(name) <= NAME_LENGTH_MAX:
+            yield Row(TABLE, partition(event.workspace, subject, name, recorded.id[0]), sort, value)
+    provider_id = get("provider_id")
+    if event.type == MAIL_SENT and isinstance(provider_id, str) and 0 < len(provider_id) <= NAME_LENGTH_MAX:
+        yield Row(PROVIDER_TABLE, _provider_partition(event.workspace, provider_id), provider_id, message.encode())
+
+
+def partition(workspace: str, subject: Subject, name: str, shard: str) -> str:
+    """The partition of what became of these mails, of the events whose ids begin with this digit."""
+    return f"{workspace}/{subject}/{name}/{shard}"
+
+
+def sort_of(at: int) -> str:
+    """Where the events of an instant begin; later ones come first."""
+    return f"{(1 << 62) - at:016x}"
+
+
+def rows_of(
+    store: Store, workspace: str, subject: Subject, name: str, start: int | None, stop: int | None, cursor: str = "",
+    size: int = 1_000,
+) -> Iterator[Found]:  # fmt: skip
+    """What became of these mails in a range of time, the newest first, behind a cursor."""
+    first = cursor or ("" if stop is None else sort_of(stop - 1))
+    last = None if start is None else sort_of(start - 1)
+    shards = (
+        query_pages(store, TABLE, partition(workspace, subject, name, shard), first, last, size) for shard in SHARDS
+    )
+    for item in heapq.merge(*shards, key=lambda item: item.key.sort):
+        yield Found(item.key.sort, item.key.sort.partition(".")[2], _decode(item.value))
+
+
+def message_of(store: Store, workspace: str, provider_id: str) -> str:
+    """The mail to which a provider has given this id; empty if there is none."""
+    found = store.query(
+        PROVIDER_TABLE, _provider_partition(workspace, provider_id), provider_id, f"{provider_id}\0", limit=1
+    )
+    return found[0].value.decode() if found else ""
+
+
+def _provider_partition(workspace: str, provider_id: str) -> str:
+    # By a hash: the ids of one provider begin alike, and one partition would take every write.
+    return f"{workspace}/{short_hash(provider_id)[:2]}"
+
+
+def _text(value: Any, most: int = _TEXT_LENGTH_MAX) -> str:
+    return value[:most] if isinstance(value, str) else str(value) if type(value) is int else ""

@@ -1,0 +1,37 @@
+"""What the journeys capability puts into the catalogue, made of what the files of definitions declare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.features.definition import TIMEZONE
+from threadline.capabilities.journeys.definition import DECLARED, Journey
+from threadline.capabilities.journeys.operations import acting, people
+from threadline.capabilities.journeys.operations import definitions as in_force
+from threadline.capabilities.journeys.policy import journeys_policy
+from threadline.capabilities.journeys.program import mistakes
+
+
+def declare(definitions: Definitions) -> list[Any]:
+    """The operations, and the policy where the section stands: without it no event costs anything.
+
+    An empty section keeps the policy, which then lets everybody leave what was declared before.
+    """
+    journeys = read_journeys(definitions)
+    nouns = (acting, in_force, people)
+    made: list[Any] = [each for noun in nouns for each in noun.operations(journeys or ())]
+    return made if journeys is None else [*made, journeys_policy(journeys, TIMEZONE.read(definitions, "UTC"))]
+
+
+def read_journeys(definitions: Definitions) -> Sequence[Journey] | None:
+    """The declared journeys by name; None if no file has the section. Problems are noted in the documents."""
+    if not definitions.section(DECLARED.section):
+        return None
+    found: list[Journey] = []
+    for journey in DECLARED.read(definitions).values.values():
+        problems = [*mistakes(journey)]
+        definitions.problems += [f"{journey.place}: journey {journey.name!r}: {problem}" for problem in problems]
+        found += [] if problems else [journey]
+    return found

@@ -1,0 +1,56 @@
+"""The policy ``journeys``: people enter, go on and leave in the commit of what causes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from threadline.capabilities.journeys.book import Book, declared_versions, make_book
+from threadline.capabilities.journeys.definition import Journey
+from threadline.capabilities.journeys.events import RUN_EVENTS
+from threadline.capabilities.journeys.projection import COMPLETED
+from threadline.capabilities.journeys.reacting import Reaction
+from threadline.capabilities.journeys.steps import JOURNEYS
+from threadline.capabilities.journeys.wishes import MAIL
+from threadline.kernel.event import Recorded
+from threadline.kernel.identity import MERGED, SPLIT
+from threadline.kernel.outbox import PendingEffect
+from threadline.kernel.person_view import PersonView
+from threadline.kernel.policy import TIMER_FIRED, Policy, PolicyView, Read, Shared, Wish, emission_budget
+
+
+def journeys_policy(journeys: Sequence[Journey], zone: str) -> Policy:
+    """The policy for these journeys; ``zone`` is of people who name none."""
+    return Policy(
+        name=JOURNEYS,
+        handles=None,
+        react=_react,
+        also=frozenset({TIMER_FIRED, MERGED, SPLIT}),
+        emits=RUN_EVENTS,
+        sends=frozenset({MAIL}),
+        reads=(Read(JOURNEYS), Read("profile"), *(read for journey in journeys for read in journey.reads)),
+        shared=Shared(
+            name=JOURNEYS,
+            make=partial(make_book, tuple(journeys), zone),
+            handles=Book.handles,
+            declared=declared_versions(journeys),
+            remembers=True,
+        ),
+        withdrawn=withdrawn,
+    )
+
+
+def _react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
+    book: Book = known.shared(JOURNEYS)
+    budget = emission_budget(known, *RUN_EVENTS)
+    return Reaction(book, recorded, known, known[JOURNEYS], budget).react()
+
+
+def withdrawn(pending: PendingEffect, person: PersonView) -> str:
+    """Why a mail that waits is not to be sent any more: its run was left. The last mails of one that is completed are
+    sent."""
+    data = pending.effect.data
+    ended = person.view(JOURNEYS)["ended"].get(data["journey"], {}).get(data["run"])
+    if ended is None or ended["reason"] == COMPLETED:
+        return ""
+    return f"the journey {data['journey']!r} was left: {ended['reason']}"

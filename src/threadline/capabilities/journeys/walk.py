@@ -1,0 +1,135 @@
+"""From one step to the next: how far a run goes at an instant, what it sends on the way, and where it waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from threadline.capabilities.conditions import Subject
+from threadline.capabilities.journeys.book import Book, Compiled
+from threadline.capabilities.journeys.local_time import next_time_of_day, quiet_until, zone_of_recipient
+from threadline.capabilities.journeys.program import END, Node
+from threadline.capabilities.journeys.projection import COMPLETED
+from threadline.capabilities.journeys.steps import Arm, Send, Wait
+
+NEVER = 0
+
+
+class Mail(NamedTuple):
+    """A mail that a walk sends."""
+
+    step: str
+    send: Send
+    arm: Arm
+
+
+@dataclass
+class Walk:
+    """Where a run has come to."""
+
+    path: list[str] = field(default_factory=list)
+    """The steps that are done, in order."""
+    mails: list[Mail] = field(default_factory=list)
+    step: str = END
+    """Where it waits."""
+    began: int = NEVER
+    until: int = NEVER
+    reason: str = ""
+    """Why it has ended; empty: it waits."""
+
+
+class Walker:
+    """One run at an instant."""
+
+    def __init__(self, book: Book, compiled: Compiled, subject: Subject, draw: int, now: int) -> None:
+        self._journey, self._program = compiled
+        self._subject = subject
+        self._draw = draw
+        self._now = now
+        self._zone_otherwise = self._journey.timezone or book.zone
+        self.walk = Walk()
+
+    def go(self, step: str) -> Walk:
+        """Go on from the beginning of a step, to where the run waits or ends."""
+        while step != END:
+            node = self._program.nodes[step]
+            until = self._waits_until(node, self._now)
+            if until is not None:
+                self.walk.step, self.walk.began, self.walk.until = step, self._now, until
+                return self.walk
+            self.walk.path.append(step)
+            if node.step.exit:
+                self.walk.reason = node.step.exit
+                return self.walk
+            if node.send is not None:
+                self.walk.mails.append(Mail(step, node.send, arm_of(node.send, self._draw)))
+            step = self._way(node)
+        self.walk.reason = COMPLETED
+        return self.walk
+
+    def wake(self, step: str, began: int, until: int, *, came: bool) -> Walk:
+        """Go on from a step at which the run waits, because time has passed, the person's zone is another one, or
+        ``came``: the event has."""
+        node = self._program.nodes.get(step)
+        if node is None:
+            self.walk.reason = "step_removed"
+            return self.walk
+        if node.wait is None:
+            return self.go(step)
+        if not came:
+            # In another zone than when the wait began it may not be over yet, or over long since.
+            until = until if node.wait.is_for_event else self._due(node.wait, began)
+            if not until or until > self._now:
+                self.walk.step, self.walk.began, self.walk.until = step, began, until
+                return self.walk
+        self.walk.path.append(step)
+        if not node.wait.is_for_event:
+            return self.go(node.following)
+        return self.go(node.then if came else node.otherwise)
+
+    def _waits_until(self, node: Node, now: int) -> int | None:
+        """Until when a run waits at the beginning of a step, `NEVER` for an event alone; None: it does not."""
+        if node.wait is not None:
+            if node.wait.is_for_event:
+                return now + node.wait.timeout if node.wait.timeout else NEVER
+            until = self._due(node.wait, now)
+            return until if until > now else None
+        quiet = self._journey.quiet_hours
+        if node.send is None or quiet is None or self._journey.transactional:
+            return None
+        return quiet_until(self._zone, now, quiet.begins, quiet.ends)
+
+    def _due(self, wait: Wait, began: int) -> int:
+        ends = began + (wait.size or 0)
+        return ends if wait.until is None else next_time_of_day(self._zone, ends, wait.until, wait.weekdays)
+
+    @property
+    def _zone(self) -> str:
+        return zone_of_recipient(self._subject.view("profile"), self._zone_otherwise)
+
+    def _way(self, node: Node) -> str:
+        if node.step.choice:
+            ways = (way for conditions, way in node.branches if conditions.test(self._subject))
+            return next(ways, node.otherwise)
+        if node.step.condition is not None:
+            return node.then if node.step.condition.test(self._subject) else node.otherwise
+        return node.following
+
+
+def arm_of(send: Send, draw: int) -> Arm:
+    """The variant of a mail that somebody gets, by their draw from 0 to 65,535."""
+    point = draw * sum(arm.weight for arm in send.arms)
+    for arm in send.arms:
+        point -= arm.weight << 16
+        if point < 0:
+            return arm
+    return send.arms[-1]
+
+
+def mails_of(mails: list[Mail]) -> list[dict[str, Any]]:
+    """Mails as the events tell them."""
+    return [
+        {"step": mail.step, "template": mail.arm.template}
+        | ({"arm": mail.arm.name or mail.arm.template} if mail.send.variants else {})
+        for mail in mails
+    ]

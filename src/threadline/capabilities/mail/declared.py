@@ -1,0 +1,30 @@
+"""What mail puts into the catalogue, made of what the files of definitions declare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.mail.definition import KIND, QUEUE, Mail, read_mail
+from threadline.capabilities.mail.operations import preview, send
+from threadline.capabilities.mail.operations import templates as template_operations
+from threadline.capabilities.mail.policy import mail_policy
+from threadline.capabilities.mail.preparation import mail_preparation
+from threadline.capabilities.mail.templates import Templates, read_templates
+from threadline.kernel.sender import DESTINATION_FAILURES_MAX, Queue
+
+
+def declare(definitions: Definitions) -> list[Any]:
+    """The operations, and where the section stands its queue, its policy and what makes mails."""
+    mail = read_mail(definitions)
+    templates = Templates(Mail(), {}) if mail is None else read_templates(definitions, mail)
+    made: list[Any] = [each for noun in (template_operations, preview, send) for each in noun.operations(templates)]
+    return made if mail is None else [*made, _queue(mail), mail_policy(templates), mail_preparation(templates)]
+
+
+def _queue(mail: Mail) -> Queue:
+    """Claimed before it is sent: nobody gets a mail twice, and one of which nobody knows waits to be resolved."""
+    return Queue(
+        QUEUE, mail.provider.at_once, mail.give_up_seconds, DESTINATION_FAILURES_MAX, mail.provider, KIND,
+        claims=True, per_second=mail.provider.per_second,
+    )  # fmt: skip

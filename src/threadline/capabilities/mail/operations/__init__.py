@@ -1,0 +1,1 @@
+"""What callers ask about mail, and the one that they can send."""

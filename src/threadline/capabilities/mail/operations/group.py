@@ -1,0 +1,7 @@
+"""The noun that the operations share."""
+
+from __future__ import annotations
+
+from threadline.kernel.operation import Group
+
+MAIL_GROUP = Group("mail", "Mail to people: templates, previews, what was sent and what became of it.")

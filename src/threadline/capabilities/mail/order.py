@@ -1,0 +1,49 @@
+"""A mail that somebody has asked for, before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from threadline.capabilities.mail.context import address_in
+from threadline.capabilities.mail.definition import Sender
+from threadline.capabilities.mail.effect import BELONGS_TO
+from threadline.capabilities.mail.rendering import Compiled
+from threadline.capabilities.mail.templates import Templates
+from threadline.kernel.person_view import PersonView
+
+
+class Order(NamedTuple):
+    """What is asked for, with what the template and the person add to it."""
+
+    id: str
+    """The id of the effect: the part of the Message-ID before the @."""
+    workspace: str
+    compiled: Compiled
+    sender: Sender
+    address: str
+    """As it was given; empty for a person without one."""
+    variables: Mapping[str, Any]
+    topic: str
+    transactional: bool
+    is_confirmation: bool
+    """Whether it asks if somebody really wants its topic."""
+    about: Mapping[str, Any]
+    """What it belongs to."""
+
+
+def order_of(templates: Templates, compiled: Compiled, view: PersonView, id: str, data: Mapping[str, Any]) -> Order:
+    """The mail that the data of an effect ask for. Raises `InvalidValue` for a sender that is not declared."""
+    template = compiled.template
+    return Order(
+        id=id,
+        workspace=view.workspace,
+        compiled=compiled,
+        sender=templates.mail.sender_of(template, str(data.get("sender") or "")),
+        address=str(data.get("address") or "") or address_in(view),
+        variables=data.get("variables") or {},
+        topic=str(data.get("topic") or template.topic),
+        transactional=bool(data.get("transactional", template.transactional)),
+        is_confirmation=data.get("confirm") is True,
+        about={name: data[name] for name in BELONGS_TO if data.get(name) not in (None, "")},
+    )

@@ -1,0 +1,113 @@
+"""Right before a mail goes: whether it may, what it says for this person now, and the claim of its occurrence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from threadline.capabilities.consent.refusal import refusal
+from threadline.capabilities.mail.address import address_of
+from threadline.capabilities.mail.definition import KIND
+from threadline.capabilities.mail.effect import BELONGS_TO
+from threadline.capabilities.mail.events import MAIL_SENT, MAIL_SKIPPED
+from threadline.capabilities.mail.letter import Cause, Letter, write
+from threadline.capabilities.mail.links import links_of
+from threadline.capabilities.mail.order import Order, order_of
+from threadline.capabilities.mail.projection import marketing_sent
+from threadline.capabilities.mail.templates import Templates
+from threadline.capabilities.mail.timing import WarmUpCounts, capped_until, quiet_until
+from threadline.kernel.errors import InvalidSetting, InvalidValue, NotFound
+from threadline.kernel.ids import short_hash
+from threadline.kernel.outbox import PendingEffect
+from threadline.kernel.person_view import PersonView
+from threadline.kernel.ports import Ports
+from threadline.kernel.preparation import Postponed, Preparation, Prepared
+from threadline.kernel.sender import EFFECT_PARKED, Outcome
+from threadline.kernel.time import SECOND
+from threadline.kernel.zones import canonical_zone
+
+TEMPLATE_FAILED = "template_failed"
+"""The reason of a mail that could not be made; it is a dead letter, sent again once its template is right."""
+
+
+def mail_preparation(templates: Templates) -> Preparation:
+    """Makes the mails of these templates."""
+    counts = WarmUpCounts()
+
+    def prepare(ports: Ports, view: PersonView, pending: PendingEffect) -> Prepared | Postponed | Outcome:
+        data = pending.effect.data
+        try:
+            compiled = templates.named(str(data.get("template", "")))
+            order = order_of(templates, compiled, view, pending.id, data)
+            if address_of(order.address) is None:
+                return _skipped(pending, "invalid_address" if order.address else "no_address")
+            if reason := refusal(ports, order.workspace, order.address, order.topic, order.transactional, view):
+                return _skipped(pending, reason)
+            if postponed := _postponed(templates, counts, ports, view, order, pending):
+                return postponed
+            links = links_of(ports, view, order)
+            cause = Cause(ports, order.workspace, data.get("event") or pending.cause)
+            letter = write(ports, view, order, cause, links)
+        except InvalidSetting:
+            raise  # an operator puts it right, and then it is made again
+        except (InvalidValue, NotFound) as error:
+            return _failed(pending, error)
+        return _prepared(letter, str(data.get("occurrence") or pending.id))
+
+    return Preparation(KIND, prepare)
+
+
+def _postponed(
+    templates: Templates, counts: WarmUpCounts, ports: Ports, view: PersonView, order: Order, pending: PendingEffect
+) -> Postponed | Outcome | None:
+    """When it may go, if that is not now; the outcome if that is too late for it."""
+    mail, at = templates.mail, view.at
+    if not order.transactional:
+        capped = capped_until(mail.caps, marketing_sent(view.view("mail") or {}), at) if mail.caps else None
+        if capped is not None and capped > pending.since + mail.give_up_seconds * SECOND:
+            return _skipped(pending, "frequency_cap")
+        if capped is not None:
+            return Postponed(until=capped)
+        zone = zone_in(view, mail.timezone)
+        if mail.quiet_hours is not None and (quiet := quiet_until(mail.quiet_hours, zone, at)) is not None:
+            return Postponed(until=quiet)
+    warm = counts.until(ports.rows, order.workspace, order.sender, at)
+    return None if warm is None else Postponed(until=warm)
+
+
+def zone_in(view: PersonView, otherwise: str) -> str:
+    """The zone of a person: the trait `timezone`, if it is one."""
+    trait = (view.view("profile") or {}).get("traits", {}).get("timezone")
+    return (canonical_zone(trait) if isinstance(trait, str) else None) or otherwise
+
+
+def _prepared(letter: Letter, occurrence: str) -> Prepared:
+    order, record = letter.order, letter.record
+    return Prepared(
+        data={
+            "message": letter.message, "from": letter.envelope, "to": letter.recipient.mailbox,
+            "smtputf8": letter.recipient.smtputf8 or not letter.envelope.isascii(), "sender": order.sender.id,
+            "domain": order.sender.id_domain, "workspace": order.workspace, "record": record,
+        },
+        claims=(f"mail/{short_hash(occurrence, order.address.casefold())}",),
+        taken=_outcome(order.id, record, "duplicate"),
+        done=Outcome(type=MAIL_SENT, properties=record),
+    )  # fmt: skip
+
+
+def _skipped(pending: PendingEffect, reason: str) -> Outcome:
+    return _outcome(pending.id, pending.effect.data, reason)
+
+
+def _outcome(id: str, data: Mapping[str, Any], reason: str) -> Outcome:
+    return Outcome(type=MAIL_SKIPPED, properties={**_named(id, data), "reason": reason})
+
+
+def _failed(pending: PendingEffect, error: Exception) -> Outcome:
+    properties = {**_named(pending.id, pending.effect.data), "reason": TEMPLATE_FAILED, "details": str(error)[:1_000]}
+    return Outcome(type=EFFECT_PARKED, properties=properties, parked=f"{TEMPLATE_FAILED}: {error}"[:500])
+
+
+def _named(id: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("template", "topic", "transactional", *BELONGS_TO)
+    return {"message": id, **{name: data[name] for name in names if data.get(name) not in (None, "")}}

@@ -1,0 +1,68 @@
+"""Claims: an effect, and the keys that go with it, belong to one sender before anything leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from threadline.engine.scheduled import pack_effect
+from threadline.kernel.ids import short_hash
+from threadline.kernel.outbox import PendingEffect
+from threadline.kernel.store import Batch, Check, Item, Key, Put, Store
+
+CLAIMED = "claimed"
+"""Table: the effect that has claimed a key, under the workspace. It stays for good."""
+
+
+class Wanted(NamedTuple):
+    """An effect to be claimed."""
+
+    one: PendingEffect
+    """With the claim."""
+    keys: tuple[str, ...]
+
+
+Claimed = PendingEffect | Literal["taken", "overtaken"]
+"""The effect as it lies in the store now; or another effect has one of the keys; or another process has the effect."""
+
+
+def claim(store: Store, wanted: Sequence[Wanted], check: Check) -> list[Claimed]:
+    """Claim these effects, all that can be in one commit; the result for each."""
+    values = [pack_effect(each.one) for each in wanted]
+    batches = [_batch(each, value, check, frozenset()) for each, value in zip(wanted, values, strict=True)]
+    refusals = store.commit(batches)
+    return [
+        _claimed(each.one, value) if refusal is None else _again(store, each, value, check)
+        for each, value, refusal in zip(wanted, values, refusals, strict=True)
+    ]
+
+
+def _again(store: Store, each: Wanted, value: bytes, check: Check) -> Claimed:
+    """What was refused: the keys may be its own, from an earlier attempt."""
+    keys = _keys(each)
+    items = store.get(keys)
+    holders = {item.value.decode() for item in items if item is not None}
+    if holders - {each.one.id}:
+        return "taken"
+    own = frozenset(item for item in items if item is not None)
+    if not own or store.commit([_batch(each, value, check, own)])[0] is not None:
+        return "overtaken"
+    return _claimed(each.one, value)
+
+
+def _batch(each: Wanted, value: bytes, check: Check, own: frozenset[Item]) -> Batch:
+    versions = {item.key: item.version for item in own}
+    keys: list[Put | Check] = [
+        Check(key, versions[key]) if key in versions else Put(key, each.one.id.encode(), 0) for key in _keys(each)
+    ]
+    return Batch(writes=[Put(each.one.item.key, value, each.one.item.version), *keys, check])
+
+
+def _keys(each: Wanted) -> list[Key]:
+    workspace = each.one.workspace
+    # Hashed: a key may be longer than a store takes.
+    return [Key(CLAIMED, f"{workspace}/{short_hash('claim', key)}") for key in dict.fromkeys(each.keys)]
+
+
+def _claimed(one: PendingEffect, value: bytes) -> PendingEffect:
+    return one._replace(item=Item(one.item.key, one.item.version + 1, value))

@@ -1,0 +1,62 @@
+"""Effects that were claimed and of which nobody knows whether they happened: where they wait to be resolved.
+
+The state of one lies under its workspace and id; a row under its queue, by time, is for counting and for what is over.
+"""
+
+from __future__ import annotations
+
+from threadline.engine.folding.packing import pack, time_key, unpack
+from threadline.engine.scheduled import OUTBOX, pack_effect, pending_effect
+from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.outbox import PendingEffect, UnknownEffect
+from threadline.kernel.store import Delete, Item, Key, Put, Store, beyond
+
+UNKNOWN = "unknown"
+
+
+def unknown_puts(one: PendingEffect, queue: str, why: str, at: int) -> tuple[Put, ...]:
+    """The writes of an effect that has become unknown."""
+    value = pack((pack_effect(one), one.item.key.partition, queue, why, at))
+    return Put(Key(UNKNOWN, one.workspace, one.id), value, 0), Put(_row(queue, at, one.id), one.workspace.encode())
+
+
+def unknown_deletes(found: UnknownEffect) -> tuple[Delete, ...]:
+    """The writes that take it away."""
+    return Delete(found.item.key, found.item.version), Delete(_row(found.queue, found.at, found.one.id))
+
+
+def unknown_effect(store: Store, workspace: str, id: str) -> UnknownEffect | None:
+    """The unknown effect of an id; None if there is none."""
+    item = store.get([Key(UNKNOWN, workspace, id)])[0]
+    return None if item is None else _read(item)
+
+
+def page(store: Store, workspace: str, after: str, limit: int) -> list[UnknownEffect]:
+    """A page of those of a workspace, by id."""
+    return [_read(item) for item in store.query(UNKNOWN, workspace, start=beyond(after), limit=limit)]
+
+
+def over(store: Store, queue: str, until: int, limit: int) -> list[UnknownEffect]:
+    """Those of a queue that became unknown until an instant, the oldest first."""
+    rows = store.query(UNKNOWN, _of_queue(queue), stop=time_key(until + 1), limit=limit)
+    items = store.get([Key(UNKNOWN, row.value.decode(), row.key.sort.partition(".")[2]) for row in rows])
+    return [_read(item) for item in items if item is not None]
+
+
+def count(store: Store, queue: str) -> int:
+    """How many of a queue are unknown, of all workspaces, to a page."""
+    return len(store.query(UNKNOWN, _of_queue(queue), limit=PAGE_ITEMS_MAX))
+
+
+def _of_queue(queue: str) -> str:
+    return f"queue/{queue}"  # no workspace has a slash in its name
+
+
+def _row(queue: str, at: int, id: str) -> Key:
+    return Key(UNKNOWN, _of_queue(queue), f"{time_key(at)}.{id}")
+
+
+def _read(item: Item) -> UnknownEffect:
+    waits, partition, queue, why, at = unpack(item.value)
+    place = Key(OUTBOX, partition, f"{time_key(at)}.{item.key.sort}")
+    return UnknownEffect(item, pending_effect(Item(place, 0, waits)), queue, why, at)

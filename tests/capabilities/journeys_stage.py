@@ -1,0 +1,82 @@
+"""What tests of journeys share: people whose time passes, and a sink that notes every mail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.capabilities.asked import Asked
+from threadline.capabilities.journeys.events import RUN_EVENTS
+from threadline.engine.delivery.dispatcher import Dispatcher
+from threadline.engine.engine import Engine
+from threadline.kernel.policy import Effect
+from threadline.kernel.sender import Outcome
+from threadline.kernel.time import format_time
+
+Mail = tuple[str, str]
+"""(when, template)."""
+
+
+class Sink:
+    """Sends mails nowhere."""
+
+    kind = "mail"
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
+        self._stage.mails.append((self._stage.now, person, effect.data))
+        names = ("template", "journey", "step", "arm")
+        return Outcome(type="mail_sent", properties={name: effect.data[name] for name in names if name in effect.data})
+
+
+class Stage(Asked):
+    """A workspace with journeys, and everything that is due done the moment it is."""
+
+    def __init__(self, definitions: str) -> None:
+        super().__init__(definitions=definitions)
+        self.mails: list[tuple[int, str, dict[str, Any]]] = []
+
+    def redefined(self, definitions: str) -> Stage:
+        """The same store under other definitions, as after a restart."""
+        other = Stage(definitions)
+        other.engine = Engine(self.engine.store, other.engine.catalogue, lambda: other.now)
+        other.now, other._keys, other.mails = self.now, self._keys, self.mails
+        return other
+
+    def work(self) -> None:
+        """Do what is due."""
+        dispatcher = Dispatcher(self.engine, {"mail": Sink(self)}, "test")
+        while dispatcher.run_once():
+            self.now += 1
+
+    def until(self, at: int) -> None:
+        """Let time pass."""
+        self.work()
+        while (due := min(self._dues(), default=at)) < at:
+            self.now = max(self.now, due)
+            self.work()
+        self.now = at
+        self.work()
+
+    def _dues(self) -> list[int]:
+        return [at for person in self.engine.reader.all_people("default") for at in person.timers.values()]
+
+    def told(self, who: str = "ada") -> list[dict[str, Any]]:
+        """The events of the person's journeys, each with its type and time."""
+        person = self.engine.reader.person("default", f"user_id:{who}")
+        events = self.engine.reader.events(person, limit=1_000)
+        return [
+            {"type": each.event.type, "at": format_time(each.event.occurred_at)[:16], **each.event.properties}
+            for each in events
+            if each.event.type in RUN_EVENTS
+        ]
+
+    def path(self, who: str = "ada") -> list[str]:
+        """The steps that the person has done, and why they left."""
+        return [step for each in self.told(who) for step in (*each.get("path", ()), each.get("reason")) if step]
+
+    def got(self, who: str = "ada") -> list[Mail]:
+        """The mails that the person got, by minute and template."""
+        person = self.engine.reader.person("default", f"user_id:{who}").id
+        return sorted((format_time(at)[:16], data["template"]) for at, id, data in self.mails if id == person)

@@ -1,0 +1,474 @@
+"""Broadcasts: everybody of the audience is addressed once, at whatever commit a process dies, and stopped when told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from threadline.capabilities.broadcasts.definition import Arm, Broadcast
+from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, HOLDOUT
+from threadline.capabilities.broadcasts.policy import PAUSED
+from threadline.capabilities.broadcasts.sending import KIND
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.people.definition import rules
+from threadline.engine.context import Context
+from threadline.engine.delivery import job_worker
+from threadline.engine.delivery.dispatcher import Dispatcher
+from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue, discover
+from threadline.engine.scheduled import OUTBOX, pending_effect
+from threadline.kernel.errors import Conflict, InvalidValue, NotFound
+from threadline.kernel.event import Event, Identifier
+from threadline.kernel.policy import Effect
+from threadline.kernel.sender import Outcome
+from threadline.kernel.store import Batch, Refusal, scan_pages
+from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time
+from threadline.stores.memory import MemoryStore
+from threadline.surfaces.operation_calls import call
+
+NOW = parse_time("2026-03-02T08:00:00Z")
+PEOPLE = 23
+DEFINITIONS = """
+segments:
+  pros: {when: {field: traits.plan, equals: pro}}
+mail:
+  senders: {shop: {from: shop@shop.example}}
+  templates:
+    sale: {subject: Sale, text: "{{ percent }} % off", variables: {percent: {default: 10}}}
+    other: {subject: Other, text: "{{ until }}", variables: {until: {}}}
+"""
+
+_DECLARED = Definitions([("threadline.yaml", DEFINITIONS)])
+_CATALOGUE = Catalogue(discover(definitions=_DECLARED), rules(), _DECLARED)
+
+
+class Killed(BaseException):
+    """No handler of errors sees the end of a process."""
+
+
+class Mortal(MemoryStore):
+    """Its process is killed right after one of its commits."""
+
+    commits, killed_at = 0, -1
+
+    def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
+        self.commits += 1
+        refusals = super().commit(batches)
+        if self.commits == self.killed_at:
+            raise Killed
+        return refusals
+
+
+class Post:
+    """Takes every mail."""
+
+    kind = "mail"
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+
+    def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
+        """Keep the address."""
+        self.taken.append(effect.data["to"])
+        return Outcome(type="mail_sent", properties=effect.data["record"])
+
+
+class World:
+    """A store with people of two plans, three zones and a tag, and whoever works on it."""
+
+    def __init__(self, people: int = PEOPLE) -> None:
+        self.now = NOW
+        self.post = Post()
+        self.store = Mortal()
+        self.catalogue = _CATALOGUE
+        self.reopen()
+        self.record(*(event for n in range(people) for event in self.person(n)))
+
+    def person(self, n: int) -> list[Event]:
+        traits = {"plan": "pro" if n % 2 else "free", "email": f"p{n}@example.com"}
+        traits |= {"timezone": ("Asia/Tokyo", "Europe/Rome")[n % 3]} if n % 3 < 2 else {}
+        tagged = [self.event("tag_added", n, f"t{n}", tag="news")] if n % 4 == 0 else []
+        return [self.event("identify", n, f"i{n}", **traits), *tagged]
+
+    def event(self, type: str, n: int, key: str, **properties: Any) -> Event:
+        return Event(
+            type=type, identifiers=(Identifier("user_id", f"p{n}"),), occurred_at=self.now, key=key,
+            properties=properties,
+        )  # fmt: skip
+
+    def record(self, *events: Event) -> None:
+        assert {receipt.status for receipt in self.engine.recorder.record(events)} <= {"accepted"}
+
+    def reopen(self) -> None:
+        self.engine = Engine(self.store, self.catalogue, lambda: self.now)
+        self.engine.public_address.use_local("http://shop.example")
+        self.worker = Dispatcher(self.engine, {}, f"worker {self.store.commits}")
+        self.mailer = Dispatcher(self.engine, {"mail": self.post}, f"mailer {self.store.commits}", page=10)
+
+    def call(self, name: str, /, **given: Any) -> Any:
+        operation = next(each for each in self.catalogue.operations if each.name == f"broadcasts_{name}")
+        return call(operation, Context(self.engine, "default", self.engine.now()), given, strict=True)
+
+    def start(self, **given: Any) -> None:
+        self.call("create", id="sale", template="sale", **given)
+        self.call("start", id="sale")
+
+    def work(self) -> None:
+        while self.worker.run_once():
+            pass
+
+    def send(self, **given: Any) -> None:
+        self.start(**given)
+        self.work()
+
+    def addressed(self) -> list[Event]:
+        log = [self.engine.log.unpack(entry.entry) for entry in self.store.feed()]
+        return [each.event for each in log if each.event.type == BROADCAST_ADDRESSED]
+
+    def mails(self) -> list[Any]:
+        return [pending_effect(item) for item in scan_pages(self.store, OUTBOX)]
+
+    def of(self, n: int) -> Any:
+        return self.engine.reader.person("default", f"p{n}")
+
+
+@pytest.fixture(autouse=True)
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_worker, "JOB_PAGE", 5)
+
+
+AUDIENCES = {
+    "everybody": ({}, range(PEOPLE)),
+    "a segment": ({"segment": "pros"}, range(1, PEOPLE, 2)),
+    "a tag": ({"tags": ["news"]}, range(0, PEOPLE, 4)),
+    "conditions": ({"when": {"field": "traits.timezone", "equals": "Asia/Tokyo"}}, range(0, PEOPLE, 3)),
+    "a segment and conditions": (
+        {"segment": "pros", "when": {"not": {"field": "traits.timezone", "exists": True}}}, range(5, PEOPLE, 6),
+    ),
+    "a tag and conditions": (
+        {"tags": ["news"], "when": {"field": "traits.timezone", "equals": "Asia/Tokyo"}}, range(0, PEOPLE, 12),
+    ),
+    "a tag that nobody has": ({"tags": ["olds"]}, ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AUDIENCES)
+def test_the_preview_counts_whom_the_broadcast_then_addresses(name: str) -> None:
+    audience, expected = AUDIENCES[name]
+    world = World()
+    world.call("create", id="sale", template="sale", audience=audience)
+    preview = world.call("preview", id="sale")
+    world.call("start", id="sale")
+    world.work()
+    people = {world.of(n).id for n in expected}
+    assert {event.key for event in world.addressed()} == {f"sale/{person}" for person in people}
+    assert len(world.mails()) == preview.people == len(people)
+    assert {each.person for each in preview.sample} == set(sorted(people)[:10])
+    shown = world.call("show", id="sale")
+    assert (shown.state, shown.audience, shown.done) == ("done", len(people), len(people))
+
+
+def test_a_mail_says_all_that_its_sender_needs() -> None:
+    world = World(1)
+    arms = [{"name": "a", "subject": "Hello"}]
+    world.send(sender="shop", topic="news", variables={"percent": 20}, arms=arms)
+    (mail,) = world.mails()
+    assert (mail.effect.kind, mail.policy, mail.effect.key) == ("mail", "broadcasts", "sale")
+    assert mail.effect.data == {
+        "template": "sale", "subject": "Hello", "sender": "shop", "topic": "news", "variables": {"percent": 20},
+        "arm": "a", "broadcast": "sale", "occurrence": "broadcast/sale",
+    }  # fmt: skip
+
+
+def test_killed_after_any_commit_everybody_is_addressed_once() -> None:
+    def picture(world: World) -> Any:
+        events = sorted((event.key, str(event.properties)) for event in world.addressed())
+        return events, sorted(mail.id for mail in world.mails()), world.call("show", id="sale").addressed
+
+    given: dict[str, Any] = {
+        "arms": [{"name": "a"}, {"name": "b"}], "holdout": 0.2,
+        "winner": {"share": 0.5, "after": "1h", "metric": "clicks"},
+    }  # fmt: skip
+
+    def lived(killed_at: int) -> tuple[World, bool]:
+        world = World()
+        world.start(**given)
+        world.store.killed_at = world.store.commits + killed_at
+        killed = False
+        for hours in (0, 2):
+            world.now += hours * HOUR
+            try:
+                world.work()
+            except Killed:
+                killed = True
+                world.now += MINUTE
+                world.reopen()
+                world.work()
+        return world, killed
+
+    whole = picture(lived(0)[0])
+    assert len(whole[0]) == PEOPLE
+    kills = 1
+    while True:
+        world, killed = lived(kills)
+        assert picture(world) == whole, f"killed after commit {kills}"
+        if not killed:
+            break
+        kills += 1
+    assert kills > PEOPLE / 5 * 3
+
+
+def test_arms_and_holdout_are_drawn_by_weight_and_the_same_every_time() -> None:
+    broadcast = Broadcast(template="sale", holdout=0.1, arms=[Arm(name="a", weight=3), Arm(name="b")])
+    drawn = Counter(broadcast.arm_of("sale", f"{n:032x}") for n in range(20_000))
+    assert drawn[HOLDOUT] == pytest.approx(2_000, rel=0.1)
+    assert drawn["a"] == pytest.approx(13_500, rel=0.05)
+    assert drawn["b"] == pytest.approx(4_500, rel=0.05)
+    assert broadcast.arm_of("sale", "0" * 32) == broadcast.arm_of("sale", "0" * 32)
+    other = Counter(
+        (broadcast.arm_of("sale", f"{n:032x}"), broadcast.arm_of("other", f"{n:032x}")) for n in range(2_000)
+    )
+    assert len(other) == 9
+
+
+def test_nobody_held_out_gets_a_mail_and_all_are_recorded_as_such() -> None:
+    world = World()
+    world.send(holdout=0.5)
+    held_out = {event.key for event in world.addressed() if event.properties["arm"] == HOLDOUT}
+    assert 0 < len(held_out) < PEOPLE
+    assert len(world.mails()) == PEOPLE - len(held_out)
+    assert world.call("show", id="sale").addressed[HOLDOUT] == len(held_out)
+
+
+@pytest.mark.parametrize("better", ["a", "b"])
+@pytest.mark.parametrize("metric", ["opens", "conversions"])
+def test_the_rest_gets_the_arm_that_did_better_in_the_test(better: str, metric: str) -> None:
+    world = World()
+    goes_by = {"event": "bought"} if metric == "conversions" else {}
+    winner = {"share": 0.6, "after": "4h", "metric": metric, **goes_by}
+    world.send(arms=[{"name": "a"}, {"name": "b"}], winner=winner)
+    tested = world.addressed()
+    assert 0 < len(tested) < PEOPLE
+    assert world.call("show", id="sale").winner == ""
+    world.now += HOUR
+    for event in tested:
+        arm, (who,) = event.properties["arm"], event.identifiers
+        machine = arm != better
+        type = "bought" if metric == "conversions" else "mail_opened"
+        if metric == "opens" or not machine:
+            # The machines of the worse arm open everything, which counts for nothing.
+            properties = {"broadcast": "sale", "arm": arm, "machine": machine}
+            world.record(
+                Event(type=type, identifiers=(who,), occurred_at=world.now, key=event.key, properties=properties)
+            )
+    world.now += 2 * HOUR
+    world.work()
+    assert len(world.addressed()) == len(tested)
+    world.now += HOUR
+    world.work()
+    rest = world.addressed()[len(tested) :]
+    assert len(tested) + len(rest) == PEOPLE
+    assert {event.properties["arm"] for event in rest} == {better}
+    shown = world.call("show", id="sale")
+    assert (shown.winner, shown.state) == (better, "done")
+    assert {each.arm: each.gained for each in shown.test} == {
+        arm: sum(event.properties["arm"] == arm == better for event in tested) for arm in ("a", "b")
+    }
+
+
+def test_a_local_time_is_each_recipients_own() -> None:
+    world = World()
+    world.start(at="2026-03-03T09:00", zone="America/New_York", in_zone_of_recipient=True)
+    assert world.call("show", id="sale").state == "scheduled"
+    world.now = parse_time("2026-03-02T18:59:59Z")
+    assert world.worker.run_once() == 0
+    world.now += SECOND
+    world.work()
+    due = Counter(format_time(mail.effect.due_at) for mail in world.mails())
+    assert due == {
+        "2026-03-03T00:00:00.000000Z": 8, "2026-03-03T08:00:00.000000Z": 8, "2026-03-03T14:00:00.000000Z": 7,
+    }  # fmt: skip
+
+
+def test_an_instant_is_in_the_zone_of_the_sender() -> None:
+    world = World(3)
+    world.start(at="2026-03-03T09:00", zone="Europe/Rome")
+    assert world.call("show", id="sale").begins_at == "2026-03-03T08:00:00.000000Z"
+    world.now = NOW + DAY - 1
+    assert world.worker.run_once() == 0
+    world.now += 1
+    world.work()
+    assert len(world.mails()) == 3
+
+
+def test_two_addressed_people_who_are_one_by_now_have_one_mail() -> None:
+    world = World()
+    world.start()
+    while world.call("show", id="sale").state != "sending":
+        world.worker.run_once()
+    world.engine.identity.merge("default", "p0", "p1", request="r", force=True)
+    world.work()
+    assert Counter(mail.effect.key for mail in world.mails()) == {"sale": PEOPLE - 1}
+    assert world.call("show", id="sale").done == PEOPLE
+
+
+def test_an_id_is_used_once_for_ever_and_the_same_again_changes_nothing() -> None:
+    world = World()
+    first = world.call("create", id="sale", template="sale", audience={"tags": ["news"]})
+    world.now += 3 * 365 * DAY
+    assert world.call("create", id="sale", audience={"tags": ["news"]}, template="sale") == first
+    with pytest.raises(Conflict):
+        world.call("create", id="sale", template="sale", subject="Other")
+    world.call("start", id="sale")
+    world.work()
+    addressed = len(world.addressed())
+    assert world.call("start", id="sale").state == "done"
+    world.work()
+    assert len(world.addressed()) == addressed
+
+
+def test_a_paused_broadcast_goes_on_and_a_cancelled_one_never_does() -> None:
+    world = World()
+    world.start()
+    for _ in range(6):
+        world.worker.run_once()
+    before = len(world.addressed())
+    assert 0 < before < PEOPLE
+    assert world.call("pause", id="sale").state == "paused"
+    world.work()
+    assert len(world.addressed()) == before
+    assert world.call("resume", id="sale").state == "sending"
+    world.worker.run_once()
+    assert world.call("cancel", id="sale").state == "cancelled"
+    addressed = len(world.addressed())
+    world.work()
+    assert before < len(world.addressed()) == addressed < PEOPLE
+    for verb in ("resume", "pause"):
+        with pytest.raises(Conflict):
+            world.call(verb, id="sale")
+
+
+def test_two_people_with_one_address_get_one_mail() -> None:
+    world = World(4)
+    world.record(world.event("identify", 2, "same", email="P1@example.com"))
+    world.start()
+    world.work()
+    while world.mailer.run_once():
+        pass
+    assert sorted(each.casefold() for each in world.post.taken) == [
+        "p0@example.com",
+        "p1@example.com",
+        "p3@example.com",
+    ]
+    statuses = [each.statuses for each in world.call("recipients", id="sale").recipients]
+    assert Counter(map(tuple, statuses)) == {("addressed", "sent"): 3, ("addressed", "skipped"): 1}
+
+
+def test_mails_that_wait_stay_while_the_broadcast_is_paused_and_never_leave_after_it_was_cancelled() -> None:
+    world = World()
+    world.start()
+    world.work()
+    world.mailer.run_once()
+    sent = len(world.post.taken)
+    assert 0 < sent < PEOPLE
+    assert world.call("pause", id="sale").state == "paused"
+    for _ in range(9):
+        world.mailer.run_once()
+    assert (len(world.post.taken), len(world.mails())) == (sent, PEOPLE - sent)
+    assert world.call("resume", id="sale").state == "done"
+    world.now += PAUSED
+    world.mailer.run_once()
+    more = len(world.post.taken)
+    assert sent < more < PEOPLE
+    assert world.call("cancel", id="sale").state == "cancelled"
+    for _ in range(9):
+        world.mailer.run_once()
+    assert (len(world.post.taken), world.mails()) == (more, [])
+    statuses = [each.statuses for each in world.call("recipients", id="sale").recipients]
+    assert Counter(map(tuple, statuses)) == {("addressed", "sent"): more, ("addressed", "withdrawn"): PEOPLE - more}
+
+
+def test_a_cancelled_draft_cannot_be_started() -> None:
+    world = World()
+    world.call("create", id="sale", template="sale")
+    assert world.call("cancel", id="sale").state == "cancelled"
+    with pytest.raises(Conflict):
+        world.call("start", id="sale")
+
+
+def test_broadcasts_are_listed_newest_first_and_by_when_they_were_created() -> None:
+    world = World()
+    for number in range(5):
+        world.now = NOW + number * DAY
+        world.call("create", id=f"b{number}", template="sale")
+    page = world.call("list", limit=2)
+    rest = world.call("list", limit=9, cursor=page.next)
+    assert [each.id for each in (*page.broadcasts, *rest.broadcasts)] == ["b4", "b3", "b2", "b1", "b0"]
+    found = world.call("list", start=format_time(NOW + DAY), stop=format_time(NOW + 3 * DAY))
+    assert [each.id for each in found.broadcasts] == ["b2", "b1"]
+
+
+def test_recipients_have_the_status_that_events_say_page_by_page() -> None:
+    world = World()
+    world.send()
+    for number, (type, more) in enumerate(
+        (
+            ("mail_sent", {}),
+            ("mail_opened", {"machine": True}),
+            ("mail_clicked", {"machine": False}),
+            ("mail_bounced", {}),
+        )
+    ):
+        properties = {"broadcast": "sale", **more}
+        world.record(world.event(type, 1, f"s{number}", **properties))
+        forged = world.event("mail_complained", 2, f"f{number}", broadcast="sale")
+        world.record(msgspec.structs.replace(forged, source_type="external"))
+    found, cursor = [], ""
+    while True:
+        page = world.call("recipients", id="sale", limit=4, cursor=cursor)
+        found += page.recipients
+        cursor = page.next
+        if not cursor:
+            break
+    assert [each.person for each in found] == sorted(world.of(n).id for n in range(PEOPLE))
+    statuses = {each.person: each.statuses for each in found}
+    assert statuses.pop(world.of(1).id) == ["addressed", "bounced", "clicked", "sent"]
+    assert set(map(tuple, statuses.values())) == {("addressed",)}
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"audience": {"segment": "prose"}}, "pros"),
+        ({"audience": {"when": {"field": "event.properties.total", "equals": 1}}}, "a person has no event"),
+        ({"audience": {"when": {"field": "fetures.total", "equals": 1}}}, "features"),
+        ({"zone": "Europe/Rom"}, "no time zone"),
+        ({"at": "2026-03-03T09:00:00Z"}, "no local time"),
+        ({"at": "2026-02-30T09:00"}, "no local time"),
+        ({"in_zone_of_recipient": True}, "needs `at`"),
+        ({"arms": [{"name": "a"}, {"name": "a"}]}, "two arms"),
+        ({"arms": [{"name": "holdout"}]}, "cannot name an arm"),
+        ({"winner": {"share": 0.5, "after": "1h"}}, "two arms"),
+        ({"arms": [{"name": "a"}, {"name": "b"}], "winner": {"share": 0.5, "after": "1h", "metric": "conversions"}},
+         "event"),
+        ({"holdout": 1.0}, "holdout"),
+        ({"template": "sail"}, "sale"),
+        ({"sender": "shopp"}, "shop"),
+        ({"template": "other"}, "until"),
+        ({"arms": [{"name": "a", "template": "sail"}]}, "sale"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_and_nothing_is_created(given: dict[str, Any], named: str) -> None:
+    world = World(1)
+    with pytest.raises((InvalidValue, NotFound), match=named):
+        world.call("create", id="sale", **{"template": "sale", **given})
+    with pytest.raises(NotFound):
+        world.call("show", id="sale")
+
+
+def test_the_kind_of_job_is_found_by_discovery() -> None:
+    assert World(1).catalogue.job_kinds["broadcast"] is KIND
