@@ -173,6 +173,7 @@ def messages(shop: Threadline | Client) -> None:
 
 def people(shop: Threadline | Client) -> None:
     shop.people.list()
+    shop.people.list(when=RULE["conditions"])
     shop.people.merge("ada", other="bob")
     shop.people.merge_preview("ada", other="bob")
     shop.people.split("ada", identifiers=["email:ada@example.com"])
