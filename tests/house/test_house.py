@@ -71,9 +71,10 @@ UNUSED_LIMITS: dict[str, str] = {}
 """Limit -> why nothing checks it yet."""
 
 DRIVERS = {
-    "apsw": "stores", "boto3": "senders", "httptools": "surfaces", "httpx": "surfaces", "joserfc": "surfaces",
-    "jsonschema_rs": "capabilities", "psycopg": "stores", "pyarrow": "surfaces", "re2": "capabilities",
-    "redis": "stores", "urllib3": "stores", "uvicorn": "surfaces", "zen": "capabilities",
+    "apsw": "stores", "boto3": "senders", "cryptography": "wire", "css_inline": "capabilities", "dkim": "capabilities",
+    "httptools": "surfaces", "httpx": "surfaces", "joserfc": "surfaces", "jsonschema_rs": "capabilities",
+    "minijinja": "capabilities", "mrml": "capabilities", "psycopg": "stores", "pyarrow": "surfaces",
+    "re2": "capabilities", "redis": "stores", "urllib3": "stores", "uvicorn": "surfaces", "zen": "capabilities",
 }  # fmt: skip
 """Third-party driver -> the room in which exactly one file knows it."""
 
