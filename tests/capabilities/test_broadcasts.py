@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
+from tests.mortal import Fate, Killed
 from threadline.capabilities.broadcasts.definition import Arm, Broadcast
 from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, HOLDOUT
 from threadline.capabilities.broadcasts.policy import PAUSED
@@ -25,7 +25,7 @@ from threadline.kernel.errors import Conflict, InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.policy import Effect
 from threadline.kernel.sender import Outcome
-from threadline.kernel.store import Batch, Refusal, scan_pages
+from threadline.kernel.store import scan_pages
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time
 from threadline.stores.memory import MemoryStore
 from threadline.surfaces.operation_calls import call
@@ -44,23 +44,6 @@ mail:
 
 _DECLARED = Definitions([("threadline.yaml", DEFINITIONS)])
 _CATALOGUE = Catalogue(discover(definitions=_DECLARED), rules(), _DECLARED)
-
-
-class Killed(BaseException):
-    """No handler of errors sees the end of a process."""
-
-
-class Mortal(MemoryStore):
-    """Its process is killed right after one of its commits."""
-
-    commits, killed_at = 0, -1
-
-    def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
-        self.commits += 1
-        refusals = super().commit(batches)
-        if self.commits == self.killed_at:
-            raise Killed
-        return refusals
 
 
 class Post:
@@ -83,7 +66,8 @@ class World:
     def __init__(self, people: int = PEOPLE) -> None:
         self.now = NOW
         self.post = Post()
-        self.store = Mortal()
+        self.store = MemoryStore()
+        self.fate = Fate(self.store)
         self.catalogue = _CATALOGUE
         self.reopen()
         self.record(*(event for n in range(people) for event in self.person(n)))
@@ -106,8 +90,8 @@ class World:
     def reopen(self) -> None:
         self.engine = Engine(self.store, self.catalogue, lambda: self.now)
         self.engine.public_address.use_local("http://shop.example")
-        self.worker = Dispatcher(self.engine, {}, f"worker {self.store.commits}")
-        self.mailer = Dispatcher(self.engine, {"mail": self.post}, f"mailer {self.store.commits}", page=10)
+        self.worker = Dispatcher(self.engine, {}, f"worker {self.fate.commits}")
+        self.mailer = Dispatcher(self.engine, {"mail": self.post}, f"mailer {self.fate.commits}", page=10)
 
     def call(self, name: str, /, **given: Any) -> Any:
         operation = next(each for each in self.catalogue.operations if each.name == f"broadcasts_{name}")
@@ -197,7 +181,7 @@ def test_killed_after_any_commit_everybody_is_addressed_once() -> None:
     def lived(killed_at: int) -> tuple[World, bool]:
         world = World()
         world.start(**given)
-        world.store.killed_at = world.store.commits + killed_at
+        world.fate.killed_at = world.fate.commits + killed_at
         killed = False
         for hours in (0, 2):
             world.now += hours * HOUR
