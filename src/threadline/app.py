@@ -24,6 +24,7 @@ from threadline.kernel.operation import Operation
 from threadline.kernel.sender import Sender, SenderPorts
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock, system_clock
+from threadline.senders.web import Web
 from threadline.settings import (
     SETTINGS_SECTION,
     Settings,
@@ -116,6 +117,7 @@ def _engine_on(store: Store, made: Catalogue, chosen: Settings, clock: Clock, *,
     engine.rejected.readers.update(readers(made.rules.kinds))
     engine.log.forms.update(forms())
     engine.public_address = PublicAddress(chosen.public_url)
+    engine.web = Web()
     engine.credentials.cache_seconds = chosen.credential_cache_seconds
     shared_store = readonly or "://" in chosen.store
     if shared_store:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.capabilities.asked import Asked
+from threadline.capabilities.journeys.events import RUN_EVENTS
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.kernel.policy import Effect
@@ -68,7 +69,7 @@ class Stage(Asked):
         return [
             {"type": each.event.type, "at": format_time(each.event.occurred_at)[:16], **each.event.properties}
             for each in events
-            if each.event.type.startswith("journey_")
+            if each.event.type in RUN_EVENTS
         ]
 
     def path(self, who: str = "ada") -> list[str]:

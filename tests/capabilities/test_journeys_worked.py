@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.capabilities.asked import STARTS_AT
 from tests.capabilities.journeys_stage import Stage
+from threadline.kernel.event import Event
 from threadline.kernel.time import DAY, HOUR
 
 WELCOME = """
@@ -90,3 +91,149 @@ journeys:
         stage.tell("identify", user_id="ada", properties={"timezone": zone})
         stage.until(STARTS_AT + 2 * DAY)
         assert stage.got() == [(expected, "hello")]
+
+
+# --- asked and acted on -----------------------------------------------------------------------
+
+
+def test_people_of_a_step_their_counts_and_one_way_step_by_step() -> None:
+    stage = Stage(WELCOME)
+    for who in ("ada", "bob", "cy"):
+        stage.tell("signed_up", user_id=who, properties={"plan": "pro"})
+        stage.until(stage.now + DAY)
+    shown = stage.ask("journeys_show", name="welcome")
+    assert shown["people"] == 3
+    assert {each["step"]: each["people"] for each in shown["steps"] if each["people"]} == {"2": 1, "bought": 2}
+    assert "├ 2  wait 2d  (1 person)" in shown["drawing"]
+    assert shown["mermaid"].startswith("flowchart TD")
+    people = stage.ask("journeys_people", name="welcome", step="bought")["people"]
+    assert sorted(name for each in people for name in each["identifiers"]) == ["user_id:ada", "user_id:bob"]
+    pages = stage.ask("journeys_people", name="welcome", limit=2)
+    rest = stage.ask("journeys_people", name="welcome", limit=2, cursor=pages["next"])
+    assert len({each["person"] for each in pages["people"] + rest["people"]}) == 3
+    assert rest["next"] == ""
+    [execution] = stage.ask("journeys_of", id="ada")["executions"]
+    assert (execution["step"], execution["variables"]) == ("bought", {"plan": "pro"})
+    history = stage.ask("journeys_history", id="ada", name="welcome")
+    assert [each["path"] for each in history["history"]] == [["1"], ["2"]]
+    assert history["history"][0]["mails"] == [{"step": "1", "template": "hello", "arm": ""}]
+
+
+def test_an_operator_lets_somebody_enter_once_and_leave() -> None:
+    stage = Stage(WELCOME)
+    stage.tell("identify", user_id="ada", properties={"name": "Ada"})
+    entered = stage.ask("journeys_enter", id="ada", name="welcome", variables={"plan": "pro"})
+    assert entered["done"]
+    assert not stage.ask("journeys_enter", id="ada", name="welcome")["done"]
+    left = stage.ask("journeys_exit", id="ada", name="welcome", reason="asked by phone")
+    assert left == {"person": entered["person"], "journey": "welcome", "done": True, "run": entered["run"]}
+    assert not stage.ask("journeys_exit", id="ada", name="welcome")["done"]
+    assert stage.path() == ["1", "asked by phone"]
+
+
+def test_a_paused_person_goes_on_where_they_were() -> None:
+    stage = Stage(WELCOME)
+    stage.tell("signed_up", user_id="ada")
+    stage.ask("journeys_pause", name="welcome", person="ada")
+    stage.until(STARTS_AT + 4 * DAY)
+    assert [step for step in stage.path() if step] == ["1"]
+    stage.ask("journeys_resume", name="welcome", person="ada")
+    stage.until(STARTS_AT + 4 * DAY + HOUR)
+    assert stage.path() == ["1", "2"]
+
+
+def test_a_paused_journey_lets_nobody_enter_and_wakes_everybody_when_it_is_resumed() -> None:
+    stage = Stage(WELCOME)
+    stage.tell("signed_up", user_id="ada")
+    stage.ask("journeys_pause", name="welcome")
+    stage.tell("signed_up", user_id="bob")
+    stage.until(STARTS_AT + 4 * DAY)
+    assert stage.path() == ["1"]
+    assert stage.told("bob") == []
+    assert stage.ask("journeys_resume", name="welcome")["woken"] == 1
+    stage.until(STARTS_AT + 4 * DAY + HOUR)
+    assert stage.path() == ["1", "2"]
+
+
+def test_an_event_that_comes_during_a_pause_counts_after_it() -> None:
+    stage = Stage(WELCOME)
+    stage.tell("signed_up", user_id="ada")
+    stage.until(STARTS_AT + 3 * DAY)
+    stage.ask("journeys_pause", name="welcome")
+    stage.tell("purchase_completed", user_id="ada", properties={"total": 5, "currency": "EUR"})
+    stage.until(STARTS_AT + 9 * DAY)
+    assert stage.path() == ["1", "2"]
+    stage.ask("journeys_resume", name="welcome")
+    stage.until(STARTS_AT + 9 * DAY + HOUR)
+    assert stage.path() == ["1", "2", "bought", "bought.then.1", "end", "completed"]
+
+
+# --- versions ---------------------------------------------------------------------------------
+
+SECOND = """
+journeys:
+  welcome:
+    version: 2
+    on_change: {on_change}
+    trigger: {event: signed_up}
+    steps:
+      - {id: first, send: hello}
+      - {id: pause, wait: 5d}
+      - send: SECOND
+"""
+
+
+def version(number: int, on_change: str) -> str:
+    text = SECOND.replace("{on_change}", on_change).replace("SECOND", ("one", "two")[number - 1])
+    return text.replace("version: 2", f"version: {number}")
+
+
+def test_people_in_flight_keep_their_version() -> None:
+    stage = Stage(version(1, "keep"))
+    stage.tell("signed_up", user_id="ada")
+    stage.until(STARTS_AT + DAY)
+    later = stage.redefined(version(2, "keep"))
+    later.tell("signed_up", user_id="bob")
+    later.until(STARTS_AT + 10 * DAY)
+    assert [template for _, template in later.got()] == ["hello", "one"]
+    assert [template for _, template in later.got("bob")] == ["hello", "two"]
+
+
+def test_people_in_flight_are_moved_where_it_is_declared() -> None:
+    stage = Stage(version(1, "keep"))
+    stage.tell("signed_up", user_id="ada")
+    stage.until(STARTS_AT + DAY)
+    later = stage.redefined(version(2, "move"))
+    later.until(STARTS_AT + 10 * DAY)
+    assert [template for _, template in later.got()] == ["hello", "two"]
+    assert later.told()[-1]["version"] == 2
+
+
+# --- one person out of two --------------------------------------------------------------------
+
+
+def test_two_people_in_one_journey_who_are_merged_go_on_once_where_the_first_was() -> None:
+    stage = Stage(WELCOME)
+    stage.tell("signed_up", user_id="ada")
+    stage.until(STARTS_AT + 2 * DAY + HOUR)
+    stage.tell("signed_up", email="ada@example.com")
+    stage.tell("identify", user_id="ada", email="ada@example.com")
+    stage.until(STARTS_AT + 20 * DAY)
+    assert stage.path().count("completed") == 1
+    assert "merged" in stage.path()
+    assert [template for _, template in stage.got()].count("reminder") == 1
+
+
+def test_a_bounce_from_outside_ends_nothing_and_one_of_ours_ends_marketing() -> None:
+    stage = Stage(WELCOME)
+    stage.tell("signed_up", user_id="ada")
+    stage.now += 1
+    event = stage.engine.recorder.record
+    person = stage.engine.reader.person("default", "user_id:ada")
+    for source_type, left in (("external", False), ("internal", True)):
+        bounced = Event(
+            type="mail_bounced", identifiers=(person.identifiers[person.id],), occurred_at=stage.now, key=source_type,
+            source_type=source_type, properties={"bounce": "permanent"},
+        )  # fmt: skip
+        assert event([bounced])[0].status == "accepted"
+        assert (stage.path()[-1] == "bounced") is left

@@ -62,7 +62,7 @@ class Sink:
         self.options = options
         self.seen: Counter[str] = Counter()
         self.connections = 0
-        self.log = os.open(options.log, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+        self.log = os.open(options.log, os.O_CREAT | os.O_APPEND | os.O_WRONLY) if options.log else -1
         self.tls = None
         if options.certificate:
             self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -90,6 +90,8 @@ class Sink:
         return self.seen[f"{behaviour}/{step}/{address}"] <= times
 
     def accept(self, sender: str, to: str, message: bytes, connection: int) -> None:
+        if self.log < 0:
+            return
         found = re.search(rb"(?im)^message-id:\s*<?([^>\s]+)", message)
         shown = message.decode("latin-1") if self.options.whole else ""
         id = found.group(1).decode() if found else ""
@@ -232,7 +234,8 @@ class MailSink:
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.log = folder / "accepted.jsonl"
-        arguments = [f"--{name}={value}" for name, value in {"log": self.log, **options}.items() if value is not True]
+        options = {"log": self.log, **options}
+        arguments = [f"--{name}={value}" for name, value in options.items() if value is not True]
         arguments += [f"--{name}" for name, value in options.items() if value is True]
         self.process = subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
@@ -260,7 +263,7 @@ def mail_sink(folder: Path, **options: Any) -> Iterator[MailSink]:
 
 def main() -> None:
     options = argparse.ArgumentParser()
-    options.add_argument("--log", required=True)
+    options.add_argument("--log", default="", help="where what was accepted is recorded; empty: nowhere")
     options.add_argument("--port", type=int, default=0)
     options.add_argument("--features", default="PIPELINING,8BITMIME,SMTPUTF8,SIZE 1000000")
     options.add_argument("--certificate", default="")

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.capabilities.asked import Asked
 from tests.surfaces.conftest import NOW, Clock
-from threadline.app import open_engine
 from threadline.capabilities.consent.links import confirm_url, preferences_url, unsubscribe_url
 from threadline.capabilities.consent.refusal import refusal
 from threadline.engine.engine import Engine
+from threadline.engine.public_address import PublicAddress
 from threadline.kernel.event import Event, Identifier
-from threadline.settings import Settings
+from threadline.stores.memory import MemoryStore
 
 DEFINITIONS = """
 consent:
@@ -24,6 +25,7 @@ consent:
     offers: {title: Offers}
     club: {confirm: welcome}
 """
+CATALOGUE = Asked(definitions=DEFINITIONS).engine.catalogue
 ADDRESS = "ada@example.com"
 URLENCODED = ("application/x-www-form-urlencoded", b"List-Unsubscribe=One-Click")
 MULTIPART = (
@@ -34,10 +36,9 @@ FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
 @pytest.fixture
-def engine(clock: Clock, tmp_path) -> Iterator[Engine]:
-    file = tmp_path / "threadline.yaml"
-    file.write_text(DEFINITIONS)
-    made = open_engine("memory:", Settings(public_url="http://testserver"), clock, file)
+def engine(clock: Clock) -> Iterator[Engine]:
+    made = Engine(MemoryStore(), CATALOGUE, clock)
+    made.public_address = PublicAddress("http://testserver")
     identifiers = (Identifier("user_id", "ada"), Identifier("email", ADDRESS))
     made.recorder.record([Event(type="signed_up", identifiers=identifiers, occurred_at=NOW - 10, key="1")])
     clock.now += 1_000

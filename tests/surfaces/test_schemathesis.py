@@ -66,6 +66,7 @@ BEYOND_SCHEMA = {
     "record": "only beside some of the other parameters",
     "scopes": "none for a write key, at least one for a token",
     "segment": "parameters of a query cannot exclude each other in OpenAPI",
+    "segments": "the names of segments are those of the definitions",
     "source": "a source that exists",
     "start": "before `stop`, and not too long before",
     "stop": "an instant that lies ahead",

@@ -22,8 +22,18 @@ from threadline.engine.recording.recorder import Recorder
 from threadline.engine.recording.rejected_decisions import RejectedLog
 from threadline.engine.signer import Signer
 from threadline.engine.simulation.jobs import Simulations
+from threadline.kernel.errors import Unavailable
+from threadline.kernel.ports import Web
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock
+
+
+class Offline:
+    """In place of the web until the composition root gives an engine one."""
+
+    def get(self, url: str, bytes_max: int) -> bytes:
+        """Nothing is fetched."""
+        raise Unavailable(f"{url[:200]} cannot be fetched: this engine has no way out")
 
 
 class Engine:
@@ -47,6 +57,7 @@ class Engine:
         self.credentials = Credentials(store, clock)
         self.signer = Signer(store)
         self.public_address = PublicAddress("")
+        self.web: Web = Offline()
         self.log = EventLog(store, self.credentials)
         self.rejected = RejectedLog(self.recorder)
         self.identity = IdentityAdministration(self.recorder, self.reader)

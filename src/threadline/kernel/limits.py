@@ -185,6 +185,17 @@ ALERT_AUDIENCE_NAMES_MAX = 100
 ALERT_DISMISSALS_MAX = 500
 """Dismissed alerts that are remembered of one person, those with the smallest ids."""
 
+# --- GraphQL ----------------------------------------------------------------------------------
+GRAPHQL_BYTES_MAX = 64 * 1_024
+"""A request, its variables included."""
+GRAPHQL_TOKENS_MAX = 2_000
+GRAPHQL_FIELDS_MAX = 400
+"""Fields of a document, those of a fragment wherever it is spread. Checking one takes up to the square of that."""
+GRAPHQL_DEPTH_MAX = 12
+GRAPHQL_COST_MAX = 1_000
+"""Operations that a document may run; a hundred entries of a page count as one more."""
+GRAPHQL_DOCUMENTS_KEPT = 200
+
 # --- reading --------------------------------------------------------------------------------
 EVENTS_PAGE_MAX = 1_000
 TRAINING_ROWS_MAX = 1_000_000

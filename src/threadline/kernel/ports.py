@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
+from threadline.kernel.background import Delivery, Jobs, Simulations
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
 from threadline.kernel.identity import IdentityRules
-from threadline.kernel.job import Jobs
 from threadline.kernel.limits import EVENTS_PAGE_MAX
-from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState, UnknownEffect
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Policy, PolicyView, Read
 from threadline.kernel.projection import Projection, Row, State
@@ -21,8 +20,7 @@ from threadline.kernel.ranking import Board, Counted, Place
 from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.section import Section
-from threadline.kernel.sender import Outcome, Queue
-from threadline.kernel.simulation import Ending, Pages, RecordedDecision, SimulationJob, Tally, VariantSpec
+from threadline.kernel.sender import Queue
 from threadline.kernel.store import Check, Delete, FeedEntry, LogEntry, Put, Refusal, Store
 from threadline.kernel.time import Clock
 
@@ -272,53 +270,6 @@ class IdentityAdministration(Protocol):
         ...
 
 
-class Delivery(Protocol):
-    """Effects that wait, that were given up on, and the queues they wait in."""
-
-    def effect(self, workspace: str, policy: str, cause: str, key: str, at: int) -> EffectStatus:
-        """The effect that a policy emitted for an event, and its outcomes."""
-        ...
-
-    def caused_by(self, events: Sequence[Recorded], without: str) -> list[CausedEffect]:
-        """The effects that policies emitted because of these events, those of one policy apart.
-
-        Outcomes are looked for among the same events.
-        """
-        ...
-
-    def dead_letters(self, workspace: str, queue: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
-        """A page of the effects that were given up on."""
-        ...
-
-    def redrive(self, found: Sequence[DeadLetter], by: str) -> int:
-        """Make dead letters due again; returns how many are."""
-        ...
-
-    def unknown(self, workspace: str, after: str = "", limit: int = 100) -> list[UnknownEffect]:
-        """A page of the effects that were claimed and of which nobody knows whether they happened."""
-        ...
-
-    def resolve(self, workspace: str, effect: str, outcome: Outcome | None, by: str) -> bool:
-        """Settle an unknown effect, by its id, as if its sender had returned this outcome; whether it was unknown.
-
-        None: it happened, and what its preparation has noted for that is recorded. With ``retry_after_seconds`` it is
-        sent again, in 0 seconds or more; with ``parked`` it becomes a dead letter.
-        """
-        ...
-
-    def queues(self) -> list[QueueState]:
-        """The declared queues, with the state of each and what waits in it."""
-        ...
-
-    def stop(self, queue: str, why: str) -> bool:
-        """Stop sending in a queue; returns whether that changes anything. Raises `NotFound`."""
-        ...
-
-    def start(self, queue: str) -> bool:
-        """Resume sending in a queue; returns whether that changes anything. Raises `NotFound`."""
-        ...
-
-
 class DefinitionHistory(Protocol):
     """What the definitions have declared over time."""
 
@@ -348,40 +299,6 @@ class Ranks(Protocol):
 
     def around(self, board: Board, place: Place, now: int, limit: int, *, expiring: bool) -> list[Place]:
         """The ``limit`` places before one and after it, with itself in the middle."""
-        ...
-
-
-class Simulations(Protocol):
-    """What-ifs: replaying history in two variants, and the jobs that do."""
-
-    activation_changed_max: float | None
-    """The largest share of decisions that may change when a version of a rule is activated, 0 to 1, by a saved what-if;
-    None: no what-if is required."""
-
-    def replay(
-        self, workspace: str, old: VariantSpec, new: VariantSpec, start: int, stop: int, tally: Tally, *,
-        people: Sequence[str] | None = None, endings: tuple[Ending, Ending] | None = None,
-        recorded_decision: RecordedDecision | None = None,
-    ) -> Pages:  # fmt: skip
-        """Replay everybody's history, or that of people by id, in two variants. It only reads."""
-        ...
-
-    def run(
-        self, id: str, workspace: str, subject: Any, pages: Pages, finish: Callable[[], None], *, wait: bool
-    ) -> SimulationJob:
-        """Run a what-if under an id and ``finish`` in the end, in this thread with ``wait``; or the one that runs."""
-        ...
-
-    def find(self, workspace: str, id: str) -> SimulationJob:
-        """One of this workspace. Raises `NotFound`."""
-        ...
-
-    def of(self, workspace: str) -> Sequence[SimulationJob]:
-        """All of a workspace, the newest first."""
-        ...
-
-    def resume(self, workspace: str, id: str) -> SimulationJob:
-        """Go on with one that was cancelled. Raises `Conflict` for one that has ended otherwise."""
         ...
 
 
@@ -620,6 +537,14 @@ class PublicAddress(Protocol):
         ...
 
 
+class Web(Protocol):
+    """Fetches what is at an address of the internet. Whoever asks has checked that the address may be asked."""
+
+    def get(self, url: str, bytes_max: int) -> bytes:
+        """The body at an address, at most so long; redirects are not followed. Raises `Unavailable`."""
+        ...
+
+
 class WithReader(Protocol):
     """Has `PersonReader`."""
 
@@ -635,6 +560,15 @@ class WithRows(Protocol):
     @property
     def rows(self) -> IndexRows:
         """See `IndexRows`."""
+        ...
+
+
+class WithWeb(Protocol):
+    """Has `Web`."""
+
+    @property
+    def web(self) -> Web:
+        """See `Web`."""
         ...
 
 
@@ -785,6 +719,7 @@ class WithPublicAddress(Protocol):
 class Ports(
     WithReader,
     WithRows,
+    WithWeb,
     WithLog,
     WithRecorder,
     WithRejected,

@@ -56,3 +56,5 @@ class PublicRoute:
     answer: Callable[[Ports, PublicRequest], PublicAnswer]
     """May block. Raises the errors of `threadline.kernel.errors`, which become problems as for an operation."""
     body_bytes_max: int = PUBLIC_BODY_BYTES_MAX
+    records: bool = False
+    """For GET: that it was asked for is itself what happened, such as a click. It changes nothing else."""

@@ -1,4 +1,4 @@
-"""One POST to a public address, within a time limit; private addresses are refused."""
+"""One POST or GET to a public address, within a time limit; private addresses are refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Answer(NamedTuple):
     status: int
     retry_after: str
     body: bytes
-    """Its beginning, of an answer that is not a success."""
+    """Its beginning, of an answer that is not a success, and of any to a GET."""
 
 
 class HttpCaller:
@@ -48,6 +48,15 @@ class HttpCaller:
 
         Redirects are answers like any other: they are not followed. Raises `Refused` and `Failed`.
         """
+        return self._call("POST", url, headers, body, timeout_seconds, 0)
+
+    def get(self, url: str, timeout_seconds: float, bytes_max: int) -> Answer:
+        """The same without a body to send; of a success as well the beginning of the body."""
+        return self._call("GET", url, {}, b"", timeout_seconds, bytes_max)
+
+    def _call(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, timeout_seconds: float, bytes_max: int
+    ) -> Answer:
         parts, host, port = self._parts(url)
         addresses = self._addresses(host, port)
         deadline = time.monotonic() + timeout_seconds
@@ -57,8 +66,8 @@ class HttpCaller:
                 self._secured(plain, parts, host, deadline) as connection,
             ):
                 connection.settimeout(_left(deadline))
-                connection.sendall(_head(parts, host, port, headers, len(body)) + body)
-                return _answer(connection, deadline)
+                connection.sendall(_head(method, parts, host, port, headers, len(body)) + body)
+                return _answer(connection, deadline, method, bytes_max)
         except (OSError, HTTPException, UnicodeError) as error:
             raise Failed(f"{type(error).__name__}: {error}"[:300]) from None
 
@@ -120,13 +129,13 @@ def _left(deadline: float) -> float:
     return left
 
 
-def _head(parts: SplitResult, host: str, port: int, headers: Mapping[str, str], length: int) -> bytes:
+def _head(method: str, parts: SplitResult, host: str, port: int, headers: Mapping[str, str], length: int) -> bytes:
     target = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~")
     if parts.query:
         target += "?" + quote(parts.query, safe="/%:@!$&'()*+,;=~?")
     usual = {"https": 443, "http": 80}[parts.scheme]
     shown = f"[{host}]" if ":" in host else host
-    lines = [f"POST {target} HTTP/1.1", f"Host: {shown if port == usual else f'{shown}:{port}'}"]
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {shown if port == usual else f'{shown}:{port}'}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     lines += [f"Content-Length: {length}", "Connection: close", "", ""]
     return "\r\n".join(lines).encode("ascii")
@@ -162,11 +171,13 @@ class _Response(HTTPResponse):
         return version, HTTPStatus.CONTINUE if status in _INTERIM else status, reason
 
 
-def _answer(connection: socket.socket, deadline: float) -> Answer:
-    with _Response(_Timed(connection, deadline), method="POST") as response:  # type: ignore[arg-type]
+def _answer(connection: socket.socket, deadline: float, method: str, bytes_max: int) -> Answer:
+    with _Response(_Timed(connection, deadline), method=method) as response:  # type: ignore[arg-type]
         response.begin()
         body = b""
-        if not 200 <= response.status < 300:
+        if bytes_max and 200 <= response.status < 300:
+            body = response.read(bytes_max)
+        elif not 200 <= response.status < 300:
             try:
                 body = response.read(ANSWER_BYTES_MAX)
             except (OSError, HTTPException):

@@ -102,6 +102,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         float,
         _about("seconds", "How long the issuer's keys are kept; a key that is not known is looked up at once.", ge=1),
     ] = 300.0
+    graphql_introspection: Annotated[
+        bool, _about("switch", "Whether GraphQL answers questions about its schema, as tools for developers ask them.")
+    ] = True
     anonymous_applications: Annotated[
         str,
         _about("list", "Application ids that may send anonymous actions; `*` is every one, empty is none."),

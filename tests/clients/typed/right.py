@@ -29,6 +29,13 @@ def everything_else(shop: Threadline | Client) -> None:
     shop.person("ada")
 
 
+def consent(shop: Threadline | Client) -> None:
+    shop.consent.change("ada", subscribe=["news"])
+    shop.consent.link("ada")
+    shop.consent.of("ada")
+    shop.consent.topics()
+
+
 def broadcasts(shop: Threadline | Client) -> None:
     shop.broadcasts.cancel("sale")
     shop.broadcasts.create("sale", template="sale", audience={"tags": ["news"]}, arms=[{"name": "a"}])
@@ -66,6 +73,14 @@ def definitions(shop: Threadline | Client) -> None:
     shop.definitions.schema()
 
 
+def effects(shop: Threadline | Client) -> None:
+    shop.effects.parked()
+    shop.effects.queues()
+    shop.effects.redrive()
+    shop.effects.resolve("0123456789abcdef0123456789abcdef", outcome="happened")
+    shop.effects.unknown()
+
+
 def events(shop: Threadline | Client) -> None:
     shop.events.feed()
     shop.events.of("ada", start=SINCE, type="page")
@@ -89,6 +104,19 @@ def interests(shop: Threadline | Client) -> None:
     shop.interests.attribution("ada")
     shop.interests.of("ada")
     shop.interests.summary("ada")
+
+
+def journeys(shop: Threadline | Client) -> None:
+    shop.journeys.enter("ada", "welcome", variables={"plan": "pro"})
+    shop.journeys.exit("ada", "welcome")
+    shop.journeys.history("ada", "welcome")
+    shop.journeys.list()
+    shop.journeys.of("ada", as_of=SINCE)
+    shop.journeys.pause("welcome", person="ada")
+    shop.journeys.people("welcome", step="first")
+    shop.journeys.resume("welcome")
+    shop.journeys.show("welcome")
+    shop.journeys.what_if("journeys: {}")
 
 
 def jobs(shop: Threadline | Client) -> None:
@@ -189,6 +217,14 @@ def segments(shop: Threadline | Client) -> None:
 def streaks(shop: Threadline | Client) -> None:
     shop.streaks.days("ada")
     shop.streaks.of("ada")
+
+
+def suppression(shop: Threadline | Client) -> None:
+    shop.suppression.add(address="a@example.com")
+    shop.suppression.get("a@example.com")
+    shop.suppression.import_(addresses=["a@example.com"])
+    shop.suppression.lift("a@example.com", reason="it is back")
+    shop.suppression.list()
 
 
 def webhooks(shop: Threadline | Client) -> None:

@@ -26,6 +26,13 @@ async def everything_else(shop: AsyncClient) -> None:
     await shop.person("ada")
 
 
+async def consent(shop: AsyncClient) -> None:
+    await shop.consent.change("ada", subscribe=["news"])
+    await shop.consent.link("ada")
+    await shop.consent.of("ada")
+    await shop.consent.topics()
+
+
 async def broadcasts(shop: AsyncClient) -> None:
     await shop.broadcasts.cancel("sale")
     await shop.broadcasts.create("sale", template="sale", audience={"tags": ["news"]}, arms=[{"name": "a"}])
@@ -63,6 +70,14 @@ async def definitions(shop: AsyncClient) -> None:
     await shop.definitions.schema()
 
 
+async def effects(shop: AsyncClient) -> None:
+    await shop.effects.parked()
+    await shop.effects.queues()
+    await shop.effects.redrive()
+    await shop.effects.resolve("0123456789abcdef0123456789abcdef", outcome="happened")
+    await shop.effects.unknown()
+
+
 async def events(shop: AsyncClient) -> None:
     await shop.events.feed()
     await shop.events.of("ada", start=SINCE, type="page")
@@ -86,6 +101,19 @@ async def interests(shop: AsyncClient) -> None:
     await shop.interests.attribution("ada")
     await shop.interests.of("ada")
     await shop.interests.summary("ada")
+
+
+async def journeys(shop: AsyncClient) -> None:
+    await shop.journeys.enter("ada", "welcome", variables={"plan": "pro"})
+    await shop.journeys.exit("ada", "welcome")
+    await shop.journeys.history("ada", "welcome")
+    await shop.journeys.list()
+    await shop.journeys.of("ada", as_of=SINCE)
+    await shop.journeys.pause("welcome", person="ada")
+    await shop.journeys.people("welcome", step="first")
+    await shop.journeys.resume("welcome")
+    await shop.journeys.show("welcome")
+    await shop.journeys.what_if("journeys: {}")
 
 
 async def jobs(shop: AsyncClient) -> None:
@@ -186,6 +214,14 @@ async def segments(shop: AsyncClient) -> None:
 async def streaks(shop: AsyncClient) -> None:
     await shop.streaks.days("ada")
     await shop.streaks.of("ada")
+
+
+async def suppression(shop: AsyncClient) -> None:
+    await shop.suppression.add(address="a@example.com")
+    await shop.suppression.get("a@example.com")
+    await shop.suppression.import_(addresses=["a@example.com"])
+    await shop.suppression.lift("a@example.com", reason="it is back")
+    await shop.suppression.list()
 
 
 async def webhooks(shop: AsyncClient) -> None:

@@ -6,12 +6,18 @@ from typing import Any
 
 from threadline.capabilities.consent.definition import CONSENT, read_consent
 from threadline.capabilities.consent.operations.subscriptions import operations
+from threadline.capabilities.consent.policy import confirmation_policy
 from threadline.capabilities.consent.projection import consent_projection
 from threadline.capabilities.consent.routes import routes
 from threadline.capabilities.definitions import Definitions
 
 
 def declare(definitions: Definitions | None) -> list[Any]:
-    """The section, the projection and the operations of its topics, and the pages with its texts."""
+    """The section, the projection and the operations of its topics, and the pages with its texts.
+
+    The policy only where a topic has double opt-in: elsewhere no event costs anything.
+    """
     consent = read_consent(definitions)
-    return [CONSENT.declared, consent_projection(consent), *operations(consent), *routes(consent)]
+    made = [CONSENT.declared, consent_projection(consent), *operations(consent), *routes(consent)]
+    asks = any(topic.confirm for topic in consent.topics.values())
+    return [*made, confirmation_policy(consent)] if asks else made

@@ -19,7 +19,7 @@ body{margin:0;min-height:100vh;display:flex;justify-content:center;align-items:f
 color:var(--ink);font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;padding:clamp(1rem,8vh,5rem) 1rem}
 main{width:100%;max-width:34rem;background:var(--card);border:1px solid var(--line);border-radius:1rem;
 padding:clamp(1.25rem,5vw,2.5rem);overflow-wrap:anywhere}
-h1{font-size:1.5rem;line-height:1.25;margin:0 0 .5rem;text-wrap:balance}
+h1{font-size:1.5rem;line-height:1.25;margin:0 0 .75rem;text-wrap:balance}
 p{margin:0 0 1.25rem;color:var(--soft)}
 p[role=status]{background:var(--good);color:var(--good-ink);padding:.75rem 1rem;border-radius:.6rem}
 fieldset{border:0;margin:0 0 1.5rem;padding:0}
@@ -33,7 +33,8 @@ button{font:inherit;font-weight:600;border-radius:.6rem;padding:.7rem 1.25rem;mi
 border:1px solid var(--accent);background:var(--accent);color:var(--on-accent)}
 button.quiet{background:transparent;color:var(--accent)}
 p.other{margin:1.5rem 0 0}
-form.quiet{border-top:1px solid var(--line);padding-top:1.5rem}
+form.quiet{border-top:1px solid var(--line);margin-top:1.75rem;padding-top:1.75rem}
+main>p:last-child{margin-bottom:0}
 form.quiet small{display:block;margin-top:.6rem}
 a{color:var(--accent)}
 :focus-visible{outline:3px solid var(--accent);outline-offset:3px;border-radius:.3rem}

@@ -82,4 +82,6 @@ def scanned(clicks: Iterable[Click]) -> dict[Click, str]:
 
 @cache
 def _crawlers() -> re.Pattern[str]:
-    return re.compile("|".join(files(__package__).joinpath("crawlers.txt").read_text(encoding="utf-8").split("\n")[:-1]))
+    return re.compile(
+        "|".join(files(__package__).joinpath("crawlers.txt").read_text(encoding="utf-8").split("\n")[:-1])
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import insort
 from typing import Any
 
+from threadline.capabilities.consent.addresses import normal_address
 from threadline.capabilities.feedback.definition import TRANSIENT_MAX
 from threadline.capabilities.feedback.events import (
     COUNTED,
@@ -23,7 +24,6 @@ from threadline.kernel.time import EARLIEST, LATEST, format_time
 
 ADDRESSES_MAX = 50
 """Addresses of one person that are remembered, those with the smallest names."""
-_ADDRESS_LENGTH_MAX = 320
 _PROOF, _BOUNCES = range(2)
 _REACHED = frozenset({MAIL_DELIVERED, MAIL_REPLIED})
 _REACHED_BY_PEOPLE = frozenset({MAIL_OPENED, MAIL_CLICKED})
@@ -34,10 +34,7 @@ State = dict[str, list[Any]]
 
 def address_of(recorded: Recorded) -> str:
     """The address that an event is about, in the form in which they are compared; empty if it names none."""
-    address = recorded.event.properties.get("address")
-    if not isinstance(address, str) or not 0 < len(address) <= _ADDRESS_LENGTH_MAX or "@" not in address:
-        return ""
-    return address.strip().casefold()
+    return normal_address(recorded.event.properties.get("address"))
 
 
 def transient_bounces(state: State, address: str, since: int) -> int:

@@ -61,13 +61,13 @@ def event_rows(recorded: Recorded) -> Iterable[Row]:
     message = get("message")
     if event.type not in COUNTED or not is_trusted(event) or not isinstance(message, str) or not 0 < len(message) < 100:
         return
-    value = msgspec.msgpack.encode(
-        MailRow(
-            event.type, event.occurred_at, recorded.thread, message, *(_text(get(name)) for name in _ROW_TEXTS),
-            machine=get("machine") is True, why=_text(get("why")), link=_text(get("link"), 2_000),
-            bounce=_text(get("bounce")),
-        )
+    row = MailRow(
+        type=event.type, at=event.occurred_at, thread=recorded.thread, message=message, address=_text(get("address")),
+        template=_text(get("template")), step=_text(get("step")), arm=_text(get("arm")),
+        machine=get("machine") is True, why=_text(get("why")), link=_text(get("link"), 2_000),
+        bounce=_text(get("bounce")),
     )  # fmt: skip
+    value = msgspec.msgpack.encode(row)
     sort = f"{sort_of(event.occurred_at)}.{recorded.id}"
     for subject in SUBJECTS:
         name = get(subject)
@@ -76,9 +76,6 @@ def event_rows(recorded: Recorded) -> Iterable[Row]:
     provider_id = get("provider_id")
     if event.type == MAIL_SENT and isinstance(provider_id, str) and 0 < len(provider_id) <= NAME_LENGTH_MAX:
         yield Row(PROVIDER_TABLE, _provider_partition(event.workspace, provider_id), provider_id, message.encode())
-
-
-_ROW_TEXTS = ("address", "template", "step", "arm")
 
 
 def partition(workspace: str, subject: Subject, name: str, shard: str) -> str:

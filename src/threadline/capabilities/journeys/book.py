@@ -39,9 +39,11 @@ class Book:
         """Since when a whole journey is paused, by name."""
         self.zone = zone
         """Of people who name none, where the journey names none."""
+        self.remembered: Mapping[str, bytes] = {}
+        """The items of earlier versions, of which `make_book` has made them."""
         # Journeys that are not declared any more have nobody in them.
-        kept = [each for each in earlier if each.name in self.in_force]
-        self._versions = {(each.name, each.version): Compiled(each, compiled(each)) for each in kept}
+        known = [each for each in earlier if each.name in self.in_force]
+        self._versions = {(each.name, each.version): Compiled(each, compiled(each)) for each in known}
         self._versions |= {(each.journey.name, each.journey.version): each for each in self.in_force.values()}
         listening: dict[str, list[str]] = {}
         for name, each in sorted(self.in_force.items()):
@@ -78,8 +80,11 @@ def make_book(declared: tuple[Journey, ...], zone: str, items: Mapping[str, byte
                 earlier.append(journey_of_content(name, int(version), content))
             except InvalidDefinition:
                 continue  # it was right when it was declared; whoever is in it stays until it is declared again
+    remembered = {sort: content for sort, content in items.items() if sort.startswith(REMEMBERED)}
     paused = {sort.removeprefix(PAUSED): int(value) for sort, value in items.items() if sort.startswith(PAUSED)}
-    return Book(declared, earlier, paused, zone)
+    book = Book(declared, earlier, paused, zone)
+    book.remembered = remembered
+    return book
 
 
 def declared_versions(journeys: Iterable[Journey]) -> tuple[Declared, ...]:

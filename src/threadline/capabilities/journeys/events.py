@@ -15,7 +15,7 @@ JOURNEY_EXITED = "journey_exited"
 JOURNEY_PAUSED = "journey_paused"
 """The person stays where they are in a ``journey``, or without one in all of them."""
 JOURNEY_RESUMED = "journey_resumed"
-"""The person goes on in a ``journey``, or without one in all of them."""
+"""The person goes on in a ``journey``, or without one in all of them; ``whole``: because the journey does."""
 JOURNEY_ENTRY_REQUESTED = "journey_entry_requested"
 """A rule or an operator wants the person in a ``journey``, with ``properties``; a rule beside ``rule`` and
 ``version``."""
@@ -28,9 +28,9 @@ REQUESTS = frozenset({JOURNEY_PAUSED, JOURNEY_RESUMED, JOURNEY_ENTRY_REQUESTED, 
 MAIL_SENT, MAIL_SKIPPED, MAIL_BOUNCED, MAIL_COMPLAINED = "mail_sent", "mail_skipped", "mail_bounced", "mail_complained"
 """What mails and the feedback on them put into the thread, as far as journeys go by it."""
 
-_TRUSTED = RUN_EVENTS | REQUESTS | {
-    MAIL_SENT, MAIL_SKIPPED, MAIL_BOUNCED, MAIL_COMPLAINED, SEGMENT_ENTERED, SEGMENT_LEFT,
-}  # fmt: skip
+SEGMENT_TYPES = frozenset({SEGMENT_ENTERED, SEGMENT_LEFT})
+
+_TRUSTED = RUN_EVENTS | REQUESTS | SEGMENT_TYPES | {MAIL_SENT, MAIL_SKIPPED, MAIL_BOUNCED, MAIL_COMPLAINED}
 
 
 def is_believed(event: Event) -> bool:

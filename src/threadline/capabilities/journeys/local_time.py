@@ -21,19 +21,19 @@ def zone_of_recipient(profile: Any, otherwise: str) -> str:
     return (canonical_zone(named) if type(named) is str else None) or otherwise
 
 
-def next_time_of_day(zone: str, base: int, time_of_day: int, weekdays: Collection[int] = ()) -> int:
-    """The first instant, not before ``base``, at which the clocks of a zone show a time of day on one of these days.
+def next_time_of_day(zone: str, since: int, time_of_day: int, weekdays: Collection[int] = ()) -> int:
+    """The first instant, not before ``since``, at which the clocks of a zone show a time of day on one of these days.
 
     Where clocks leap over it, it is the instant of the leap; where they show it twice, the second time.
     """
-    day = local_day(zone, base, time_of_day)
+    day = local_day(zone, since, time_of_day)
     for later in range(_DAYS_MAX + 1):
         at = day_begins(zone, day + later, time_of_day)
         # A day that the zone leaves out begins with the day after it.
         is_that_day = local_day(zone, at, time_of_day) == day + later
-        if at >= base and is_that_day and (not weekdays or (day + later + 3) % 7 in weekdays):
+        if at >= since and is_that_day and (not weekdays or (day + later + 3) % 7 in weekdays):
             return at
-    return base
+    return since
 
 
 def quiet_until(zone: str, at: int, begins: int, ends: int) -> int | None:

@@ -36,6 +36,7 @@ def journeys_policy(journeys: Sequence[Journey], zone: str) -> Policy:
             declared=declared_versions(journeys),
             remembers=True,
         ),
+        withdrawn=withdrawn,
     )
 
 

@@ -89,31 +89,34 @@ def mistakes(journey: Journey) -> Iterator[str]:
             yield "a `wait` for an event has no `timeout`, and the journey none either: people would stay for ever"
 
 
-def _named(steps: tuple[Step, ...], prefix: str) -> Iterator[tuple[str, Step]]:
+class Named(NamedTuple):
+    """A step, its id, and the sequences in it, each with what the ids there begin with: branches, steps, then, else."""
+
+    id: str
+    step: Step
+    inner: list[tuple[str, tuple[Step, ...]]]
+
+
+def named_steps(steps: tuple[Step, ...], prefix: str) -> Iterator[Named]:
+    """The steps of a sequence with their ids; ``prefix`` is what those begin with that are made of positions."""
     for number, step in enumerate(steps, 1):
-        yield step.id or f"{prefix}{number}", step
-
-
-def _inner(id: str, step: Step) -> Iterator[tuple[str, tuple[Step, ...]]]:
-    """The sequences in a step, each with what the ids in it begin with."""
-    for number, branch in enumerate(step.choice, 1):
-        yield f"{id}.{number}.", branch.steps
-    yield f"{id}.", step.steps
-    yield f"{id}.then.", step.then
-    yield f"{id}.else.", step.otherwise
+        id = step.id or f"{prefix}{number}"
+        branches = [(f"{id}.{place}.", branch.steps) for place, branch in enumerate(step.choice, 1)]
+        inner = [(f"{id}.", step.steps), (f"{id}.then.", step.then), (f"{id}.else.", step.otherwise)]
+        yield Named(id, step, [*branches, *inner])
 
 
 def _ids(steps: tuple[Step, ...], prefix: str) -> Iterator[str]:
-    for id, step in _named(steps, prefix):
-        yield id
-        for begins, inner in _inner(id, step):
+    for named in named_steps(steps, prefix):
+        yield named.id
+        for begins, inner in named.inner:
             yield from _ids(inner, begins)
 
 
 def _sequence(steps: tuple[Step, ...], prefix: str, after: str, nodes: dict[str, Node]) -> str:
     """Add the steps of a sequence; returns where it begins, which is ``after`` if it is empty."""
-    for id, step in reversed([*_named(steps, prefix)]):
-        ways = [_sequence(inner, begins, after, nodes) for begins, inner in _inner(id, step)]
+    for id, step, sequences in reversed([*named_steps(steps, prefix)]):
+        ways = [_sequence(inner, begins, after, nodes) for begins, inner in sequences]
         *branches, inside, then, otherwise = ways
         if step.steps:
             after = inside

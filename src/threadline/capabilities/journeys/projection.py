@@ -80,8 +80,8 @@ def empty() -> State:
 
 def runs_of(state: State, journey: str) -> list[Run]:
     """The remembered runs of a journey whose entry is this person's, the first to begin first."""
-    kept = state["runs"].get(journey, {})
-    return [_run(journey, key, kept[key]) for key in sorted(kept) if kept[key][_ENTRY] is not None]
+    stored = state["runs"].get(journey, {})
+    return [_run(journey, key, stored[key]) for key in sorted(stored) if stored[key][_ENTRY] is not None]
 
 
 def active_run(state: State, journey: str) -> Run | None:
@@ -99,10 +99,10 @@ def is_paused(state: State, journey: str) -> bool:
     return any(state["paused"].get(name, _NEVER)[2] for name in (journey, ""))
 
 
-def mail_counts(kept: list[int]) -> int:
+def mail_counts(stored: list[int]) -> int:
     """When a mail of a template was sent last, or handed over and not skipped since; 0: never."""
-    handed = kept[_HANDED] if kept[_HANDED] > kept[_SKIPPED] else 0
-    return max(kept[_SENT], handed)
+    handed = stored[_HANDED] if stored[_HANDED] > stored[_SKIPPED] else 0
+    return max(stored[_SENT], handed)
 
 
 _NEVER = (0, "", False)
@@ -112,10 +112,10 @@ def _key(entered_at: int, id: str) -> str:
     return f"{entered_at:016x}.{id}"
 
 
-def _run(journey: str, key: str, kept: list[Any]) -> Run:
+def _run(journey: str, key: str, stored: list[Any]) -> Run:
     entered_at, _, id = key.partition(".")
-    since, draw, holdout, variables = kept[_ENTRY]
-    number, at, _, version, step, began, until, came, reason = kept[_NEWEST]
+    since, draw, holdout, variables = stored[_ENTRY]
+    number, at, _, version, step, began, until, came, reason = stored[_NEWEST]
     return Run(
         journey, id, int(entered_at, 16), since, draw, holdout, variables, number, at, version, step, began, until,
         came, reason,
@@ -148,11 +148,11 @@ def _fold_run(state: State, recorded: Recorded) -> State | None:
     if newest is None:
         return None
     runs = state["runs"].setdefault(journey, {})
-    kept = runs.setdefault(_key(entered_at, id), [None, newest])
-    kept[_NEWEST] = max(kept[_NEWEST], newest)
+    stored = runs.setdefault(_key(entered_at, id), [None, newest])
+    stored[_NEWEST] = max(stored[_NEWEST], newest)
     if event.type == JOURNEY_ENTERED:
         entry = _entry(given)
-        kept[_ENTRY] = entry if kept[_ENTRY] is None else min(kept[_ENTRY], entry, key=repr)
+        stored[_ENTRY] = entry if stored[_ENTRY] is None else min(stored[_ENTRY], entry, key=repr)
     _bound(state, journey)
     for mail in _mails(given):
         _note_mail(state, mail, _HANDED, event.occurred_at)
@@ -207,15 +207,16 @@ def _mails(given: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _note_mail(state: State, template: str, what: int, at: int) -> State:
-    kept = state["mails"].setdefault(template, [0, 0, 0])
-    kept[what] = max(kept[what], at)
+    stored = state["mails"].setdefault(template, [0, 0, 0])
+    stored[what] = max(stored[what], at)
     keep_smallest(state["mails"], _TEMPLATES_MAX)
     return state
 
 
 def _fold_pause(state: State, recorded: Recorded) -> State | None:
     journey = recorded.event.properties.get("journey", "")
-    if journey != "" and not _is_name(journey):
+    # What wakes the people of a whole journey says nothing about a pause of their own.
+    if (journey != "" and not _is_name(journey)) or recorded.event.properties.get("whole") is True:
         return None
     word = [recorded.event.occurred_at, recorded.id, recorded.event.type == JOURNEY_PAUSED]
     state["paused"][journey] = max(state["paused"].get(journey, word), word)
@@ -269,7 +270,7 @@ def _merge_runs(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def _merge_run(one: list[Any], other: list[Any]) -> list[Any]:
-    entries = [kept[_ENTRY] for kept in (one, other) if kept[_ENTRY] is not None]
+    entries = [stored[_ENTRY] for stored in (one, other) if stored[_ENTRY] is not None]
     entry = min(entries, key=repr) if entries else None
     return [entry, max(one[_NEWEST], other[_NEWEST])]
 
@@ -286,7 +287,9 @@ def _view(state: State, now: int, edges: list[Recorded]) -> dict[str, Any]:
     return {
         "active": {journey: _shown(run) | {"paused": is_paused(state, journey)} for journey, run in active.items()},
         "ended": {journey: ended for journey in sorted(state["runs"]) if (ended := _ended(state, journey))},
-        "sent": {name: at for name, kept in sorted(state["mails"].items()) if (at := _shown_time(mail_counts(kept)))},
+        "sent": {
+            name: at for name, stored in sorted(state["mails"].items()) if (at := _shown_time(mail_counts(stored)))
+        },
         "paused": sorted(journey for journey, word in state["paused"].items() if word[2]),
     }
 

@@ -100,8 +100,8 @@ class Walker:
         return quiet_until(self._zone, now, quiet.begins, quiet.ends)
 
     def _due(self, wait: Wait, began: int) -> int:
-        base = began + (wait.size or 0)
-        return base if wait.until is None else next_time_of_day(self._zone, base, wait.until, wait.weekdays)
+        ends = began + (wait.size or 0)
+        return ends if wait.until is None else next_time_of_day(self._zone, ends, wait.until, wait.weekdays)
 
     @property
     def _zone(self) -> str:

@@ -20,28 +20,28 @@ def entered(run: Run, journey: Journey, walk: Walk, now: int) -> list[Wish]:
     """A run begins, and goes as far as it gets at once."""
     more = {"since": format_time(run.since), "draw": run.draw, "variables": run.variables}
     ending = [] if walk.reason else timer(run, journey, walk.until, now)
-    return [_told(JOURNEY_ENTERED, run, journey.version, walk, now, 0, more), *_mails(run, journey, walk), *ending]
+    return [_event(JOURNEY_ENTERED, run, journey.version, walk, now, 0, more), *_mails(run, journey, walk), *ending]
 
 
 def moved(run: Run, journey: Journey, walk: Walk, now: int, occurrence: str = "") -> list[Wish]:
     """A run goes on, to where it waits or ends; ``occurrence`` tells mails of one step apart."""
     type = JOURNEY_EXITED if walk.reason else JOURNEY_MOVED
     ending: list[Wish] = [CancelTimer(key=timer_key(run))] if walk.reason else timer(run, journey, walk.until, now)
-    told = _told(type, run, journey.version, walk, now, run.number + 1, {})
-    return [told, *_mails(run, journey, walk, occurrence), *ending]
+    event = _event(type, run, journey.version, walk, now, run.number + 1, {})
+    return [event, *_mails(run, journey, walk, occurrence), *ending]
 
 
 def came_while_paused(run: Run, now: int) -> list[Wish]:
     """The event has come that a paused run waits for: it goes on once it is resumed."""
     waiting = Walk(step=run.step, began=run.began, until=now)
-    return [_told(JOURNEY_MOVED, run, run.version, waiting, now, run.number + 1, {"came": True})]
+    return [_event(JOURNEY_MOVED, run, run.version, waiting, now, run.number + 1, {"came": True})]
 
 
 def left(run: Run, reason: str, now: int) -> list[Wish]:
     """A run ends before its last step."""
     walk = Walk(step=run.step, reason=reason)
-    told = _told(JOURNEY_EXITED, run, run.version, walk, now, run.number + 1, {})
-    return [told, CancelTimer(key=timer_key(run))]
+    event = _event(JOURNEY_EXITED, run, run.version, walk, now, run.number + 1, {})
+    return [event, CancelTimer(key=timer_key(run))]
 
 
 def timer(run: Run, journey: Journey, until: int, now: int) -> list[Wish]:
@@ -58,7 +58,7 @@ def timer_key(run: Run) -> str:
     return f"{run.journey}/{run.id}"
 
 
-def _told(
+def _event(
     type: str, run: Run, version: int, walk: Walk, now: int, number: int, more: Mapping[str, Any]
 ) -> Emit:  # fmt: skip
     properties: dict[str, Any] = {

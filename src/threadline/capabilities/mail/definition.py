@@ -27,6 +27,7 @@ from threadline.capabilities.definitions.declaring import (
 )
 from threadline.capabilities.mail.address import address_problem
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.inbox import PROVIDER_URL
 from threadline.kernel.limits import (
     MAIL_CAP_MAX,
     MAIL_CAPS_MAX,
@@ -42,7 +43,7 @@ from threadline.kernel.zones import canonical_zone
 KIND = QUEUE = "mail"
 """The kind of effect, and the queue in which mails wait."""
 SECTION_NAME = "mail"
-INBOX = "inbox:"
+INBOX = PROVIDER_URL
 """The provider that keeps mails where developers read them; nothing leaves the machine."""
 SCHEMES = ("inbox", "smtp", "smtps", "ses", "env")
 
@@ -231,6 +232,8 @@ SEEN: Mapping[str, tuple[str, ...]] = {
     "confirm_url": (),
 }
 """What every template sees, with the members of each; none: any member or no member."""
+LINKS = ("unsubscribe_url", "preferences_url", "confirm_url")
+"""Those of them that are links of our own."""
 
 _STRUCTS = {"senders": (Sender, MAIL_SENDERS_MAX), "templates": (Template, MAIL_TEMPLATES_MAX)}
 

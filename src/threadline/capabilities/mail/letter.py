@@ -71,7 +71,8 @@ def write(
     rendered = order.compiled.render(context_of(order.compiled, view, facts, order.sender, values))
     if is_tracked:
         html, text = track(ports, order.workspace, order.id, rendered.html, rendered.text)
-        rendered = rendered._replace(html=html, text=text)
+        # A mail of text alone stays one: without HTML there is no picture to load.
+        rendered = rendered._replace(html=html if rendered.html else "", text=text)
     parties = Parties(order.sender.display_name, envelope_sender, recipient)
     message_id = f"{order.id}@{order.sender.id_domain.encode('idna').decode()}"
     message = compose(parties, rendered, message_id, view.at, _headers(order, links))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from threadline.capabilities.mail.definition import SEEN, Template
+from threadline.capabilities.mail.definition import LINKS, SEEN, Template
 from threadline.capabilities.mail.plain_text import text_of
 from threadline.capabilities.mail.sources import Sources, joined
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
@@ -69,7 +69,11 @@ class Compiled:
 
     def render(self, context: Mapping[str, Any]) -> Rendered:
         """The mail for this context. Raises `TemplateFailed` where a part needs what is not there."""
-        parts = self.sources.parts
+        from minijinja import safe
+
+        # Escaped, their slashes would be entities, which is right in HTML and puzzles whoever reads the source.
+        links = {name: safe(context[name]) for name in LINKS if name in context}
+        context, parts = {**context, **links}, self.sources.parts
         subject = _BREAKS.sub(" ", self._filled("subject", context)).strip()
         if not 0 < len(subject) <= SUBJECT_LENGTH_MAX:
             raise TemplateFailed(f"the subject has {len(subject):,} characters, and not 1 to {SUBJECT_LENGTH_MAX}")

@@ -14,7 +14,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context
 from threadline.kernel.outbox import EffectStatus
 from threadline.kernel.ports import WithDelivery, WithLog
-from threadline.kernel.sender import EFFECT_PRINTED
+from threadline.kernel.sender import EFFECT_PRINTED, EFFECT_WITHDRAWN
 from threadline.kernel.time import parse_time
 
 
@@ -24,11 +24,25 @@ class Consequence(msgspec.Struct, kw_only=True):
     action: str
     wished: Annotated[dict[str, Any], Meta(description="What it was filled in with.")]
     status: Annotated[
-        Literal["decided", "recorded", "waiting", "done", "printed", "retrying", "parked", "cut", "not carried out"],
+        Literal[
+            "decided",
+            "recorded",
+            "waiting",
+            "done",
+            "printed",
+            "retrying",
+            "parked",
+            "unknown",
+            "withdrawn",
+            "cut",
+            "not carried out",
+        ],
         Meta(
             description="printed: to the server's console, because nothing delivers effects of its kind. "
             "parked: it was given up on, until somebody drives it again; without an outcome that says so "
             "where the thread could not take what came of it. "
+            "unknown: it was claimed, and nobody knows yet whether it happened. "
+            "withdrawn: right before it was sent it was not wanted any more. "
             "cut: what came of the event was too much, and this was left out."
         ),
     ]
@@ -70,12 +84,15 @@ def _consequence(
     )  # fmt: skip
 
 
-def status_of(effect: EffectStatus) -> Literal["waiting", "retrying", "cut", "parked", "printed", "done"]:
+def status_of(
+    effect: EffectStatus,
+) -> Literal["waiting", "retrying", "cut", "parked", "unknown", "withdrawn", "printed", "done"]:
     """How an effect stands; cut: it was never in the outbox."""
-    if effect.parked:
-        return "parked"
+    if effect.parked or effect.unknown:
+        return "parked" if effect.parked else "unknown"
     if effect.waits:
         return "retrying" if effect.outcomes else "waiting"
     if not effect.outcomes:
         return "cut"
-    return "printed" if effect.outcomes[-1].event.type == EFFECT_PRINTED else "done"
+    last = effect.outcomes[-1].event.type
+    return "printed" if last == EFFECT_PRINTED else "withdrawn" if last == EFFECT_WITHDRAWN else "done"

@@ -228,6 +228,17 @@ class PersonReader:
             if person.workspace == workspace
         }
 
+    def people_of(self, workspace: str, ids: Sequence[str]) -> dict[str, Person]:
+        """By id, the people of a workspace: one reading of the store for all of them.
+
+        Whoever has gone, or is of another workspace, is left out; a merged person is the survivor.
+        """
+        return {
+            id: self.by_id(person.id) or person if person.stale else person
+            for id, person in self._lookup.by_ids(ids).items()
+            if person.workspace == workspace
+        }
+
     def upcoming(self, workspace: str, policy: str, before: int, after: str = "") -> Iterator[tuple[str, Person]]:
         """People for whom a policy has a timer due before an instant, in order of its due time, with the cursor after
         each."""

@@ -126,6 +126,7 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
             newest = engine.store.feed(str(max(0, stats.get("log_entries", 0) - 1)), 1)
             warned = warnings(found, engine.log)
             stale = engine.maintenance.stale()
+            queues = engine.delivery.queues()
     except ThreadlineError as error:
         yield Finding("store", "fault", _message(error))
         return
@@ -133,6 +134,10 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
         yield Finding(DEFINITIONS, "note", str(warning))
     if stale:
         yield Finding("states", "note", f"older than the definitions: {', '.join(stale)}; run `threadline apply`")
+    unknown = {each.queue.name: each.unknown for each in queues if each.unknown}
+    if unknown:
+        told = ", ".join(f"{counted(number, 'effect')} of {name}" for name, number in unknown.items())
+        yield Finding("effects", "note", f"{told} may have happened; `threadline effects unknown` lists them")
     yield Finding("catalogue", "ok", f"{len(found.projections)} projections, {len(found.operations)} operations")
     size = f"{stats.get('file_bytes', 0):,} bytes, {counted(stats.get('log_entries', 0), 'event')}"
     yield Finding("store", "ok", f"{shown}: {size}")

@@ -31,6 +31,8 @@ COMMANDS = {
     "demo": ("demo", "command", "Start a server on an empty file and send it a shop's real history."),
     "doctor": ("doctor", "doctor", "Check the store, its lock, the disk, the clock and the definitions."),
     "import": ("import_", "command", "Import a CSV, JSONL or Parquet file."),
+    "journeys show": ("journeys", "show", "Show a journey, drawn, with the people at each step."),
+    "journeys what-if": ("journeys", "what_if", "Try journeys on history: who would have got what, and when."),
     "jobs watch": ("jobs", "watch", "Show how far a job has come, until it has ended."),
     "migrate": ("migrate", "migrate", "Make or update the tables of a store on a server."),
     "move": ("move", "move", "Move everything from one store into another, and verify it."),

@@ -26,6 +26,7 @@ from threadline.surfaces.http.browser_settings import BrowserSettings
 from threadline.surfaces.http.client_address import ClientAddress
 from threadline.surfaces.http.cloudevents import CloudEvents
 from threadline.surfaces.http.following import Following
+from threadline.surfaces.http.graphql import GraphQL
 from threadline.surfaces.http.health import Health
 from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.metrics import Metrics
@@ -97,6 +98,7 @@ class Application:
         yield from BrowserSettings(access).routes()
         users = web_users(settings, self.engine.clock)
         yield from AppActions(ingest, settings, users, self._threads, self._limits).routes()
+        yield from GraphQL(self.engine, settings, access, users, self._threads).routes()
         yield from UserAlerts(self.engine, settings.workspace, users, self._threads).routes()
         yield from Operations(self.engine, access, limits, self.metrics, self._threads).routes()
         yield from PublicRoutes(self.engine, self._threads).routes()

@@ -72,11 +72,17 @@ class Health:
 
     async def _page(self, request: Request, names: Mapping[str, str]) -> Response:
         credential = await self._access.token(request, "admin")
-        gauges = {
+        gauges: dict[str, tuple[str, float | Mapping[str, float]]] = {
             "events_waiting": ("Events that wait for a commit or are in one.", float(self._writer.queued)),
             "process_start_time_seconds": ("When this server was made, seconds since 1970.", self._started_at),
         }
-        stats = await asyncio.get_running_loop().run_in_executor(self._threads, self._engine.store.stats)
+        loop = asyncio.get_running_loop()
+        stats = await loop.run_in_executor(self._threads, self._engine.store.stats)
+        queues = await loop.run_in_executor(self._threads, self._engine.delivery.queues)
+        waiting = {each.queue.name: float(each.waiting) for each in queues}
+        unknown = {each.queue.name: float(each.unknown) for each in queues}
+        gauges["effects_waiting"] = ("Effects in a queue, counted to 1,000.", waiting)
+        gauges["effects_unknown"] = ("Effects that may have happened, counted to 1,000.", unknown)
         meanings = {
             "log_entries": ("log_position", "Events in the log."),
             "file_bytes": ("store_file_bytes", "Size of the store's file."),

@@ -84,10 +84,10 @@ class Metrics:
             if count:
                 self.events.add((workspace, source, outcome), count)
 
-    def text(self, gauges: Mapping[str, tuple[str, float]], workspace: str | None) -> str:
+    def text(self, gauges: Mapping[str, tuple[str, float | Mapping[str, float]]], workspace: str | None) -> str:
         """The page, with what is counted by workspace for one of them or, for None, for all.
 
-        ``gauges`` are values of this moment: name -> (meaning, value).
+        ``gauges`` are values of this moment: name -> (meaning, value, or values by queue).
         """
         lines = []
         by_workspace = (self.events, self.policy_failures)
@@ -95,7 +95,11 @@ class Metrics:
             samples = metric.lines(workspace) if metric in by_workspace else metric.lines()
             lines += [f"# HELP {metric.name} {metric.meaning}", f"# TYPE {metric.name} {metric.kind}", *samples]
         for name, (meaning, value) in gauges.items():
-            lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge", f"{name} {_number(value)}"]
+            values = (
+                {"": value} if isinstance(value, int | float) else {_braces([("queue", q)]): value[q] for q in value}
+            )
+            lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge"]
+            lines += [f"{name}{labels} {_number(number)}" for labels, number in values.items()]
         return "\n".join(lines) + "\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from threadline.capabilities.alerts.definition import SEVERITIES
-from threadline.capabilities.alerts.operations.person import AlertsResult, DismissResult
+from threadline.capabilities.alerts.operations.person import AlertDismissResult, AlertsResult
 from threadline.capabilities.alerts.projection import ID_PATTERN
 from threadline.surfaces.http.appaction import (
     ANONYMOUS_PATH,
@@ -18,7 +18,7 @@ from threadline.surfaces.http.appaction_body import AppAction, AppActionScope, T
 from threadline.surfaces.http.user_alerts import ALERTS_PATH, DISMISS_PATH
 
 APPACTION_TYPES: tuple[type, ...] = (
-    AppAction, AppActionReceipt, TopicQuestion, WeighedValue, AlertsResult, DismissResult
+    AppAction, AppActionReceipt, TopicQuestion, WeighedValue, AlertsResult, AlertDismissResult
 )  # fmt: skip
 """What the descriptions refer to."""
 
@@ -122,7 +122,7 @@ APPACTION_PATHS: dict[str, dict[str, Any]] = {
                 }
             ],
             "responses": {
-                "200": {"description": "It is so.", "content": {"application/json": {"schema": _ref(DismissResult)}}},
+                "200": {"description": "It is so.", "content": {"application/json": {"schema": _ref(AlertDismissResult)}}},
             },
             "x-without": ("403", "413", "415", "429"),
         }

@@ -77,6 +77,12 @@ class MalformedRequest(InvalidValue):
     code = "malformed_request"
 
 
+class NotInstalled(ThreadlineError):
+    """This server lacks the library for it; whoever runs it can install the extra that the hint names."""
+
+    code, status = "not_installed", 501
+
+
 class NotNow(Unavailable):
     """The server cannot do this now; nothing was half written, and the same request may succeed later."""
 
@@ -110,7 +116,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
 
 def is_inside(error: ThreadlineError) -> bool:
     """Whether an error tells what no caller is to know, such as the database's host or the file's path."""
-    return error.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(error, Internal | NotNow)
+    return error.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(error, Internal | NotNow | NotInstalled)
 
 
 def problem(error: ThreadlineError, instance: str, server: str) -> Response:

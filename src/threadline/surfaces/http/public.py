@@ -48,9 +48,10 @@ class PublicRoutes:
 
     async def _answer(self, declared: PublicRoute, request: Request, names: Mapping[str, str]) -> Response:
         body = await read_body(request, declared.body_bytes_max) if declared.method == "POST" else b""
-        asked = PublicRequest(names, dict(request.query_params), dict(request.headers), body, self._engine.now(), request.method)
+        query, now = dict(request.query_params), self._engine.now()
+        asked = PublicRequest(names, query, dict(request.headers), body, now, request.method)
         work = partial(declared.answer, self._engine, asked)
-        with self._engine.reading() if declared.method == "GET" else nullcontext():
+        with self._engine.reading() if declared.method == "GET" and not declared.records else nullcontext():
             answer = await asyncio.get_running_loop().run_in_executor(self._threads, work)
         headers = {**_HEADERS, "content-type": answer.media_type, **(answer.headers or {})}
         return Response(answer.body, answer.status, headers)

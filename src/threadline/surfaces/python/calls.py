@@ -15,6 +15,7 @@ from threadline.capabilities.broadcasts.operations import reading as broadcasts_
 from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
 from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
+from threadline.capabilities.effects import operations as effects_operations
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
 from threadline.capabilities.events.operations import catalogue as events_operations_catalogue
@@ -26,9 +27,15 @@ from threadline.capabilities.features.operations import definitions as features_
 from threadline.capabilities.features.operations import top as features_operations_top
 from threadline.capabilities.features.operations import training_set as features_operations_training_set
 from threadline.capabilities.features.operations import vector as features_operations_vector
+from threadline.capabilities.feedback.operations import events as feedback_operations_events
+from threadline.capabilities.feedback.operations import intake as feedback_operations_intake
 from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
 from threadline.capabilities.jobs import operations as jobs_operations
+from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
+from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
+from threadline.capabilities.journeys.operations import people as journeys_operations_people
+from threadline.capabilities.journeys.operations import what_if as journeys_operations_what_if
 from threadline.capabilities.keys import operations as keys_operations
 from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
@@ -83,21 +90,21 @@ PERSON: Call[people_operations_person.PersonView] = Call(
         "timeline": 20,
     },
 )
-ALERTS_DISMISS: Call[alerts_operations_person.DismissResult] = Call(
+ALERTS_DISMISS: Call[alerts_operations_person.AlertDismissResult] = Call(
     "alerts_dismiss",
     "POST",
     "/v1/people/{id}/alerts/{alert}/dismiss",
-    alerts_operations_person.DismissResult,
+    alerts_operations_person.AlertDismissResult,
     {
         "anyone": False,
     },
     repeatable=False,
 )
-ALERTS_LIST: Call[alerts_operations_listed.ListResult] = Call(
+ALERTS_LIST: Call[alerts_operations_listed.AlertList] = Call(
     "alerts_list",
     "GET",
     "/v1/alerts",
-    alerts_operations_listed.ListResult,
+    alerts_operations_listed.AlertList,
     {
         "cursor": "",
         "limit": 100,
@@ -116,40 +123,40 @@ ALERTS_OF: Call[alerts_operations_person.AlertsResult] = Call(
         "at": None,
     },
 )
-ALERTS_SHOW: Call[alerts_operations_forms.VersionView] = Call(
+ALERTS_SHOW: Call[alerts_operations_forms.AlertVersion] = Call(
     "alerts_show",
     "GET",
     "/v1/alerts/{id}",
-    alerts_operations_forms.VersionView,
+    alerts_operations_forms.AlertVersion,
     {
         "version": None,
     },
 )
-ALERTS_VERSIONS: Call[alerts_operations_listed.VersionsResult] = Call(
+ALERTS_VERSIONS: Call[alerts_operations_listed.AlertVersions] = Call(
     "alerts_versions",
     "GET",
     "/v1/alerts/{id}/versions",
-    alerts_operations_listed.VersionsResult,
+    alerts_operations_listed.AlertVersions,
     {
         "cursor": "",
         "limit": 100,
     },
 )
-ALERTS_WITHDRAW: Call[alerts_operations_written.WriteResult] = Call(
+ALERTS_WITHDRAW: Call[alerts_operations_written.AlertWriteResult] = Call(
     "alerts_withdraw",
     "POST",
     "/v1/alerts/{id}/withdraw",
-    alerts_operations_written.WriteResult,
+    alerts_operations_written.AlertWriteResult,
     {
         "note": "",
     },
     repeatable=False,
 )
-ALERTS_WRITE: Call[alerts_operations_written.WriteResult] = Call(
+ALERTS_WRITE: Call[alerts_operations_written.AlertWriteResult] = Call(
     "alerts_write",
     "POST",
     "/v1/alerts/{id}",
-    alerts_operations_written.WriteResult,
+    alerts_operations_written.AlertWriteResult,
     {
         "body": "",
         "link": "",
@@ -357,6 +364,53 @@ DEFINITIONS_RELOAD: Call[definitions_applying.ChangesResult] = Call(
 DEFINITIONS_SCHEMA: Call[dict[str, Any]] = Call(
     "definitions_schema", "GET", "/v1/definitions/schema", dict[str, Any], {}
 )
+EFFECTS_PARKED: Call[effects_operations.ParkedEffects] = Call(
+    "effects_parked",
+    "GET",
+    "/v1/effects/parked",
+    effects_operations.ParkedEffects,
+    {
+        "cursor": "",
+        "limit": 100,
+        "queue": "",
+    },
+)
+EFFECTS_QUEUES: Call[effects_operations.QueueList] = Call(
+    "effects_queues", "GET", "/v1/effects/queues", effects_operations.QueueList, {}
+)
+EFFECTS_REDRIVE: Call[effects_operations.RedrivenEffects] = Call(
+    "effects_redrive",
+    "POST",
+    "/v1/effects/redrive",
+    effects_operations.RedrivenEffects,
+    {
+        "cursor": "",
+        "limit": 100,
+        "queue": "",
+        "ids": (),
+    },
+    repeatable=False,
+)
+EFFECTS_RESOLVE: Call[effects_operations.Resolved] = Call(
+    "effects_resolve",
+    "POST",
+    "/v1/effects/{id}/resolve",
+    effects_operations.Resolved,
+    {
+        "why": "",
+    },
+    repeatable=False,
+)
+EFFECTS_UNKNOWN: Call[effects_operations.UnknownPage] = Call(
+    "effects_unknown",
+    "GET",
+    "/v1/effects/unknown",
+    effects_operations.UnknownPage,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
+)
 EVENTS_FEED: Call[events_operations_feed.FeedPage] = Call(
     "events_feed",
     "GET",
@@ -417,6 +471,54 @@ FEATURES_TRAINING_SET: Call[features_operations_training_set.TrainingSet] = Call
     {
         "names": (),
         "known": "then",
+    },
+    repeatable=False,
+)
+FEEDBACK_COUNTERS: Call[feedback_operations_events.FeedbackCounters] = Call(
+    "feedback_counters",
+    "GET",
+    "/v1/feedback/counters",
+    feedback_operations_events.FeedbackCounters,
+    {
+        "start": None,
+        "stop": None,
+        "template": None,
+        "journey": None,
+        "broadcast": None,
+    },
+)
+FEEDBACK_EVENTS: Call[feedback_operations_events.FeedbackEventsPage] = Call(
+    "feedback_events",
+    "GET",
+    "/v1/feedback/events",
+    feedback_operations_events.FeedbackEventsPage,
+    {
+        "cursor": "",
+        "limit": 100,
+        "start": None,
+        "stop": None,
+        "template": None,
+        "journey": None,
+        "broadcast": None,
+        "type": "",
+    },
+)
+FEEDBACK_NOTIFY: Call[feedback_operations_intake.FeedbackTaken] = Call(
+    "feedback_notify",
+    "POST",
+    "/v1/feedback/notifications",
+    feedback_operations_intake.FeedbackTaken,
+    {},
+    repeatable=False,
+)
+FEEDBACK_RECEIVE: Call[feedback_operations_intake.FeedbackTaken] = Call(
+    "feedback_receive",
+    "POST",
+    "/v1/feedback/mails",
+    feedback_operations_intake.FeedbackTaken,
+    {
+        "recipients": (),
+        "sender": None,
     },
     repeatable=False,
 )
@@ -489,6 +591,94 @@ JOBS_RESUME: Call[jobs_operations.JobView] = Call(
     "jobs_resume", "POST", "/v1/jobs/{id}/resume", jobs_operations.JobView, {}, repeatable=False
 )
 JOBS_SHOW: Call[jobs_operations.JobView] = Call("jobs_show", "GET", "/v1/jobs/{id}", jobs_operations.JobView, {})
+JOURNEYS_ENTER: Call[journeys_operations_acting.RequestResult] = Call(
+    "journeys_enter",
+    "POST",
+    "/v1/people/{id}/journeys/{name}/enter",
+    journeys_operations_acting.RequestResult,
+    {
+        "variables": None,
+        "request": "",
+    },
+)
+JOURNEYS_EXIT: Call[journeys_operations_acting.RequestResult] = Call(
+    "journeys_exit",
+    "POST",
+    "/v1/people/{id}/journeys/{name}/exit",
+    journeys_operations_acting.RequestResult,
+    {
+        "reason": "",
+        "request": "",
+    },
+)
+JOURNEYS_HISTORY: Call[journeys_operations_people.JourneyHistoryResult] = Call(
+    "journeys_history",
+    "GET",
+    "/v1/people/{id}/journeys/{name}",
+    journeys_operations_people.JourneyHistoryResult,
+    {
+        "run": "",
+    },
+)
+JOURNEYS_LIST: Call[journeys_operations_definitions.JourneysListResult] = Call(
+    "journeys_list", "GET", "/v1/journeys", journeys_operations_definitions.JourneysListResult, {}
+)
+JOURNEYS_OF: Call[journeys_operations_people.JourneysOfResult] = Call(
+    "journeys_of",
+    "GET",
+    "/v1/people/{id}/journeys",
+    journeys_operations_people.JourneysOfResult,
+    {
+        "as_of": None,
+    },
+)
+JOURNEYS_PAUSE: Call[journeys_operations_acting.PauseResult] = Call(
+    "journeys_pause",
+    "POST",
+    "/v1/journeys/{name}/pause",
+    journeys_operations_acting.PauseResult,
+    {
+        "person": None,
+    },
+    repeatable=False,
+)
+JOURNEYS_PEOPLE: Call[journeys_operations_people.JourneyPeopleResult] = Call(
+    "journeys_people",
+    "GET",
+    "/v1/journeys/{name}/people",
+    journeys_operations_people.JourneyPeopleResult,
+    {
+        "cursor": "",
+        "limit": 100,
+        "step": "",
+    },
+)
+JOURNEYS_RESUME: Call[journeys_operations_acting.PauseResult] = Call(
+    "journeys_resume",
+    "POST",
+    "/v1/journeys/{name}/resume",
+    journeys_operations_acting.PauseResult,
+    {
+        "person": None,
+    },
+    repeatable=False,
+)
+JOURNEYS_SHOW: Call[journeys_operations_definitions.JourneyView] = Call(
+    "journeys_show", "GET", "/v1/journeys/{name}", journeys_operations_definitions.JourneyView, {}
+)
+JOURNEYS_WHAT_IF: Call[journeys_operations_what_if.JourneysWhatIfResult] = Call(
+    "journeys_what_if",
+    "POST",
+    "/v1/journeys/what-if",
+    journeys_operations_what_if.JourneysWhatIfResult,
+    {
+        "start": None,
+        "stop": None,
+        "people": (),
+        "samples": 20,
+    },
+    repeatable=False,
+)
 KEYS_CREATE: Call[keys_operations.NewKey] = Call(
     "keys_create",
     "POST",

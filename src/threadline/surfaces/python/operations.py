@@ -17,6 +17,7 @@ from threadline.capabilities.broadcasts.operations import reading as broadcasts_
 from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
 from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
+from threadline.capabilities.effects import operations as effects_operations
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
 from threadline.capabilities.events.operations import catalogue as events_operations_catalogue
@@ -28,9 +29,15 @@ from threadline.capabilities.features.operations import definitions as features_
 from threadline.capabilities.features.operations import top as features_operations_top
 from threadline.capabilities.features.operations import training_set as features_operations_training_set
 from threadline.capabilities.features.operations import vector as features_operations_vector
+from threadline.capabilities.feedback.operations import events as feedback_operations_events
+from threadline.capabilities.feedback.operations import intake as feedback_operations_intake
 from threadline.capabilities.inbox import operations as inbox_operations
 from threadline.capabilities.interests import operations as interests_operations
 from threadline.capabilities.jobs import operations as jobs_operations
+from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
+from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
+from threadline.capabilities.journeys.operations import people as journeys_operations_people
+from threadline.capabilities.journeys.operations import what_if as journeys_operations_what_if
 from threadline.capabilities.keys import operations as keys_operations
 from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
@@ -86,7 +93,7 @@ class Alerts:
         alert: str,
         *,
         anyone: bool = False,
-    ) -> alerts_operations_person.DismissResult:
+    ) -> alerts_operations_person.AlertDismissResult:
         """Dismiss an alert for a person.
 
         Who does not want to see which alert any more.
@@ -103,7 +110,7 @@ class Alerts:
         cursor: str = "",
         limit: int = 100,
         state: Literal["", "active", "scheduled", "over", "withdrawn"] = "",
-    ) -> alerts_operations_listed.ListResult:
+    ) -> alerts_operations_listed.AlertList:
         """List alerts by id: active, scheduled, over or withdrawn.
 
         Which page of the alerts.
@@ -142,7 +149,7 @@ class Alerts:
         id: str,
         *,
         version: int | None = None,
-    ) -> alerts_operations_forms.VersionView:
+    ) -> alerts_operations_forms.AlertVersion:
         """Show an alert as it was written, in its newest version or another.
 
         Which alert, in which version.
@@ -158,7 +165,7 @@ class Alerts:
         *,
         cursor: str = "",
         limit: int = 100,
-    ) -> alerts_operations_listed.VersionsResult:
+    ) -> alerts_operations_listed.AlertVersions:
         """List the versions of an alert, oldest first: who wrote each and when.
 
         Of which alert, and which page.
@@ -174,7 +181,7 @@ class Alerts:
         id: str,
         *,
         note: str = "",
-    ) -> alerts_operations_written.WriteResult:
+    ) -> alerts_operations_written.AlertWriteResult:
         """Withdraw an alert, so that nobody sees it any more.
 
         Which alert nobody is to see any more.
@@ -200,7 +207,7 @@ class Alerts:
         dismissable: bool = True,
         shown_again: bool = False,
         expected: int | None = None,
-    ) -> alerts_operations_written.WriteResult:
+    ) -> alerts_operations_written.AlertWriteResult:
         """Write an alert, or a new version of it.
 
         What the alert says, to whom and when. Without `tags`, `segments` and `when` it is for everybody; of several
@@ -656,6 +663,88 @@ class Definitions:
         return self._call(calls.DEFINITIONS_SCHEMA, {})
 
 
+class Effects:
+    """What leaves: the queues, what was given up on, and what may have happened."""
+
+    def __init__(self, call: Caller) -> None:
+        self._call = call
+
+    def parked(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        queue: str = "",
+    ) -> effects_operations.ParkedEffects:
+        """List effects of all kinds that were given up on, and why.
+
+        Which page of the effects that were given up on.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        queue: Only those of this queue; empty: all.
+        """
+        return self._call(calls.EFFECTS_PARKED, {"cursor": cursor, "limit": limit, "queue": queue})
+
+    def queues(
+        self,
+    ) -> effects_operations.QueueList:
+        """List the queues, and how many effects wait in each or are unknown."""
+        return self._call(calls.EFFECTS_QUEUES, {})
+
+    def redrive(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        queue: str = "",
+        ids: Many[str] = (),
+    ) -> effects_operations.RedrivenEffects:
+        """Make effects that were given up on due again.
+
+        Which effects are to be sent after all.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        queue: Only those of this queue; empty: all.
+        ids: Only these; empty: all.
+        """
+        return self._call(calls.EFFECTS_REDRIVE, {"cursor": cursor, "limit": limit, "queue": queue, "ids": ids})
+
+    def resolve(
+        self,
+        id: str,
+        *,
+        outcome: Literal["happened", "send_again", "give_up"],
+        why: str = "",
+    ) -> effects_operations.Resolved:
+        """Say what became of an unknown effect: it happened, it is sent again, or it is given up.
+
+        What became of an unknown effect, as somebody has found out or decides.
+
+        id: The effect's id, the same in all its events.
+        outcome: happened: its event is what its sender would have recorded. send_again: it is due at once, and may
+            happen a second time. give_up: it is parked.
+        why: For whoever reads the event.
+        """
+        return self._call(calls.EFFECTS_RESOLVE, {"id": id, "outcome": outcome, "why": why})
+
+    def unknown(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> effects_operations.UnknownPage:
+        """List effects that were claimed and of which nobody knows whether they happened.
+
+        Which page of the effects of which nobody knows whether they happened.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        """
+        return self._call(calls.EFFECTS_UNKNOWN, {"cursor": cursor, "limit": limit})
+
+
 class Events:
     """What happened: to one person, or everything in order."""
 
@@ -793,6 +882,100 @@ class Features:
             become known since, of the person of today.
         """
         return self._call(calls.FEATURES_TRAINING_SET, {"labels": labels, "names": names, "known": known})
+
+
+class Feedback:
+    """What became of mails: deliveries, opens, clicks, bounces, complaints, replies."""
+
+    def __init__(self, call: Caller) -> None:
+        self._call = call
+
+    def counters(
+        self,
+        *,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        template: str | None = None,
+        journey: str | None = None,
+        broadcast: str | None = None,
+    ) -> feedback_operations_events.FeedbackCounters:
+        """Count what became of the mails of a template, a journey or a broadcast.
+
+        Of which mails.
+
+        start: Only from this instant on.
+        stop: Only before this instant.
+        """
+        return self._call(
+            calls.FEEDBACK_COUNTERS,
+            {"start": start, "stop": stop, "template": template, "journey": journey, "broadcast": broadcast},
+        )
+
+    def events(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        template: str | None = None,
+        journey: str | None = None,
+        broadcast: str | None = None,
+        type: str = "",
+    ) -> feedback_operations_events.FeedbackEventsPage:
+        """List what became of the mails of a template, a journey or a broadcast.
+
+        Of which mails, and which page.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        start: Only from this instant on.
+        stop: Only before this instant.
+        type: Only events of this type, such as mail_opened.
+        """
+        return self._call(
+            calls.FEEDBACK_EVENTS,
+            {
+                "cursor": cursor,
+                "limit": limit,
+                "start": start,
+                "stop": stop,
+                "template": template,
+                "journey": journey,
+                "broadcast": broadcast,
+                "type": type,
+            },
+        )
+
+    def notify(
+        self,
+        *,
+        text: str,
+    ) -> feedback_operations_intake.FeedbackTaken:
+        """Hand in a notification of Amazon SES.
+
+        A notification of Amazon SES.
+
+        text: The JSON of SES, or the message of SNS around it.
+        """
+        return self._call(calls.FEEDBACK_NOTIFY, {"text": text})
+
+    def receive(
+        self,
+        *,
+        raw: str,
+        recipients: Many[str] = (),
+        sender: str | None = None,
+    ) -> feedback_operations_intake.FeedbackTaken:
+        """Hand in a mail that came back: a bounce, a complaint or a reply.
+
+        A mail as it came.
+
+        raw: The whole mail, headers and body, in Base64.
+        recipients: The recipients of the envelope, where they are known.
+        sender: The sender of the envelope; empty for a bounce.
+        """
+        return self._call(calls.FEEDBACK_RECEIVE, {"raw": raw, "recipients": recipients, "sender": sender})
 
 
 class Inbox:
@@ -993,6 +1176,175 @@ class Jobs:
         id: The id of a job.
         """
         return self._call(calls.JOBS_SHOW, {"id": id})
+
+
+class Journeys:
+    """Journeys: what they are made of, who is where in them, what they would send."""
+
+    def __init__(self, call: Caller) -> None:
+        self._call = call
+
+    def enter(
+        self,
+        id: str,
+        name: str,
+        *,
+        variables: Mapping[str, Any] | None = None,
+        request: str = "",
+    ) -> journeys_operations_acting.RequestResult:
+        """Let a person enter a journey.
+
+        Who enters which journey, with which variables.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        name: A journey's name.
+        variables: Variables of the journey: texts, numbers, switches.
+        request: Names this call, so that repeating it changes nothing. Without it every call counts as new.
+        """
+        return self._call(calls.JOURNEYS_ENTER, {"id": id, "name": name, "variables": variables, "request": request})
+
+    def exit(
+        self,
+        id: str,
+        name: str,
+        *,
+        reason: str = "",
+        request: str = "",
+    ) -> journeys_operations_acting.RequestResult:
+        """Let a person leave a journey.
+
+        Who leaves which journey, and why.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        name: A journey's name.
+        reason: Why; kept in the event.
+        request: Names this call, so that repeating it changes nothing. Without it every call counts as new.
+        """
+        return self._call(calls.JOURNEYS_EXIT, {"id": id, "name": name, "reason": reason, "request": request})
+
+    def history(
+        self,
+        id: str,
+        name: str,
+        *,
+        run: str = "",
+    ) -> journeys_operations_people.JourneyHistoryResult:
+        """Show one way of a person through a journey, step by step.
+
+        Whose way through which journey.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        name: A journey's name.
+        run: Which of several; without it the newest.
+        """
+        return self._call(calls.JOURNEYS_HISTORY, {"id": id, "name": name, "run": run})
+
+    def list(
+        self,
+    ) -> journeys_operations_definitions.JourneysListResult:
+        """List the journeys in force."""
+        return self._call(calls.JOURNEYS_LIST, {})
+
+    def of(
+        self,
+        id: str,
+        *,
+        as_of: Moment | None = None,
+    ) -> journeys_operations_people.JourneysOfResult:
+        """Show a person's ways through journeys, now or at an instant.
+
+        Whose journeys, and at which instant.
+
+        as_of: The instant to read at, with who was meant and what was known then; without it now.
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        """
+        return self._call(calls.JOURNEYS_OF, {"as_of": as_of, "id": id})
+
+    def pause(
+        self,
+        name: str,
+        *,
+        person: str | None = None,
+    ) -> journeys_operations_acting.PauseResult:
+        """Pause a journey, or one person in it.
+
+        Which journey, and whether for one person only.
+
+        name: A journey's name.
+        person: Only this person; without it everybody.
+        """
+        return self._call(calls.JOURNEYS_PAUSE, {"name": name, "person": person})
+
+    def people(
+        self,
+        name: str,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        step: str = "",
+    ) -> journeys_operations_people.JourneyPeopleResult:
+        """List the people in a journey, or at one of its steps.
+
+        Of which journey and step, and which page.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        name: A journey's name.
+        step: Only people who wait at this step.
+        """
+        return self._call(calls.JOURNEYS_PEOPLE, {"cursor": cursor, "limit": limit, "name": name, "step": step})
+
+    def resume(
+        self,
+        name: str,
+        *,
+        person: str | None = None,
+    ) -> journeys_operations_acting.PauseResult:
+        """Resume a journey, or one person in it.
+
+        Which journey, and whether for one person only.
+
+        name: A journey's name.
+        person: Only this person; without it everybody.
+        """
+        return self._call(calls.JOURNEYS_RESUME, {"name": name, "person": person})
+
+    def show(
+        self,
+        name: str,
+    ) -> journeys_operations_definitions.JourneyView:
+        """Show a journey, drawn, with the people at each step.
+
+        Which journey.
+
+        name: A journey's name.
+        """
+        return self._call(calls.JOURNEYS_SHOW, {"name": name})
+
+    def what_if(
+        self,
+        *,
+        definitions: str,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        people: Many[str] = (),
+        samples: int = 20,
+    ) -> journeys_operations_what_if.JourneysWhatIfResult:
+        """Try journeys on history: who would have got what, and when, compared with those in force.
+
+        Which journeys are tried, and on which history.
+
+        definitions: The candidate: YAML with a section `journeys`, which stands in the place of the one in force;
+            other sections of it too.
+        start: As if it were switched on at this instant.
+        stop: Up to this instant; without it up to now.
+        people: Only these people.
+        samples: People who are shown with their mails.
+        """
+        return self._call(
+            calls.JOURNEYS_WHAT_IF,
+            {"definitions": definitions, "start": start, "stop": stop, "people": people, "samples": samples},
+        )
 
 
 class Keys:
@@ -2478,11 +2830,14 @@ class Operations:
         self.consent = Consent(self.call)
         self.decisions = Decisions(self.call)
         self.definitions = Definitions(self.call)
+        self.effects = Effects(self.call)
         self.events = Events(self.call)
         self.features = Features(self.call)
+        self.feedback = Feedback(self.call)
         self.inbox = Inbox(self.call)
         self.interests = Interests(self.call)
         self.jobs = Jobs(self.call)
+        self.journeys = Journeys(self.call)
         self.keys = Keys(self.call)
         self.leaderboards = Leaderboards(self.call)
         self.mail = Mail(self.call)

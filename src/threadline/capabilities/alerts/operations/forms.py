@@ -48,7 +48,7 @@ def optional(at: int | None) -> Instant | None:
     return None if at is None else instant(at)
 
 
-class VersionView(msgspec.Struct, kw_only=True):
+class AlertVersion(msgspec.Struct, kw_only=True):
     """A version of an alert, whole."""
 
     id: str
@@ -61,9 +61,9 @@ class VersionView(msgspec.Struct, kw_only=True):
     shown_again_from: Annotated[int, Meta(description="Dismissals of versions before this one do not count.")]
 
 
-def version_view(id: str, version: Version) -> VersionView:
+def version_view(id: str, version: Version) -> AlertVersion:
     """The form in which a version is read."""
-    return VersionView(
+    return AlertVersion(
         id=id, version=version.number, withdrawn=version.withdrawn, alert=content_of(version.alert),
         written_at=instant(version.at), written_by=version.by, note=version.note,
         shown_again_from=version.shown_again_from,

@@ -11,7 +11,7 @@ from msgspec import Meta
 from threadline.capabilities.alerts import repository
 from threadline.capabilities.alerts.definition import Severity, Version
 from threadline.capabilities.alerts.operations import ALERTS_GROUP
-from threadline.capabilities.alerts.operations.forms import AlertId, Number, VersionView, optional, version_view
+from threadline.capabilities.alerts.operations.forms import AlertId, AlertVersion, Number, optional, version_view
 from threadline.capabilities.events.forms import Instant
 from threadline.capabilities.events.parameters import Next, Page, number_of
 from threadline.capabilities.segments.operations.definitions import Segments
@@ -22,7 +22,7 @@ from threadline.kernel.ports import WithStore
 State = Literal["active", "scheduled", "over", "withdrawn"]
 
 
-class ListParams(Page, kw_only=True, forbid_unknown_fields=True):
+class AlertListParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Which page of the alerts."""
 
     state: Annotated[Literal["", State], Meta(description="Only alerts in this state.")] = ""
@@ -41,14 +41,14 @@ class AlertLine(msgspec.Struct, kw_only=True):
     problem: Annotated[str, Meta(description="What its audience names that there is not; empty if there is all.")]
 
 
-class ListResult(msgspec.Struct, kw_only=True):
+class AlertList(msgspec.Struct, kw_only=True):
     """Alerts by id."""
 
     alerts: list[AlertLine]
     next: Next = ""
 
 
-def _list(segments: Segments, context: Context[WithStore], params: ListParams) -> ListResult:
+def _list(segments: Segments, context: Context[WithStore], params: AlertListParams) -> AlertList:
     known = {segment.name for segment in segments}
     found: list[AlertLine] = []
     after, more, size = params.cursor, True, min(params.limit + 1, PAGE_ITEMS_MAX)
@@ -59,7 +59,7 @@ def _list(segments: Segments, context: Context[WithStore], params: ListParams) -
         more = len(page) == size
         after = page[-1][0] if page else ""
     shown = found[: params.limit]
-    return ListResult(alerts=shown, next=shown[-1].id if len(found) > params.limit else "")
+    return AlertList(alerts=shown, next=shown[-1].id if len(found) > params.limit else "")
 
 
 def _line(id: str, version: Version, known: set[str], now: int) -> AlertLine:
@@ -80,38 +80,38 @@ def _state(version: Version, now: int) -> State:
     return "active" if version.alert.is_due(now) else "scheduled"
 
 
-class ShowParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AlertParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which alert, in which version."""
 
     id: AlertId
     version: Annotated[Number | None, Meta(description="The newest if it is left out.")] = None
 
 
-def _show(context: Context[WithStore], params: ShowParams) -> VersionView:
+def _show(context: Context[WithStore], params: AlertParams) -> AlertVersion:
     newest = repository.newest(context, params.id)
     number = params.version or newest.number
     found = newest if number == newest.number else repository.version(context, params.id, number)
     return version_view(params.id, found)
 
 
-class VersionsParams(Page, kw_only=True, forbid_unknown_fields=True):
+class AlertVersionsParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Of which alert, and which page."""
 
     id: AlertId
 
 
-class VersionsResult(msgspec.Struct, kw_only=True):
+class AlertVersions(msgspec.Struct, kw_only=True):
     """Versions, oldest first."""
 
-    versions: list[VersionView]
+    versions: list[AlertVersion]
     next: Next = ""
 
 
-def _versions(context: Context[WithStore], params: VersionsParams) -> VersionsResult:
+def _versions(context: Context[WithStore], params: AlertVersionsParams) -> AlertVersions:
     newest, after = repository.newest(context, params.id), number_of(params.cursor)
     shown = repository.versions(context, params.id, after, params.limit)
     more = bool(shown) and shown[-1].number < newest.number
-    return VersionsResult(
+    return AlertVersions(
         versions=[version_view(params.id, each) for each in shown], next=str(shown[-1].number) if more else ""
     )
 
@@ -122,19 +122,19 @@ def operations(segments: Segments) -> list[Operation]:
         Operation(
             name="alerts_list", group=ALERTS_GROUP,
             summary="List alerts by id: active, scheduled, over or withdrawn.",
-            params=ListParams, result=ListResult, run=partial(_list, segments), method="GET", path="/v1/alerts",
-            example=ListParams(state="active"),
+            params=AlertListParams, result=AlertList, run=partial(_list, segments), method="GET", path="/v1/alerts",
+            example=AlertListParams(state="active"),
         ),
         Operation(
             name="alerts_show", group=ALERTS_GROUP,
             summary="Show an alert as it was written, in its newest version or another.",
-            params=ShowParams, result=VersionView, run=_show, method="GET", path="/v1/alerts/{id}",
-            example=ShowParams(id="maintenance"),
+            params=AlertParams, result=AlertVersion, run=_show, method="GET", path="/v1/alerts/{id}",
+            example=AlertParams(id="maintenance"),
         ),
         Operation(
             name="alerts_versions", group=ALERTS_GROUP,
             summary="List the versions of an alert, oldest first: who wrote each and when.",
-            params=VersionsParams, result=VersionsResult, run=_versions, method="GET",
-            path="/v1/alerts/{id}/versions", example=VersionsParams(id="maintenance"),
+            params=AlertVersionsParams, result=AlertVersions, run=_versions, method="GET",
+            path="/v1/alerts/{id}/versions", example=AlertVersionsParams(id="maintenance"),
         ),
     ]  # fmt: skip

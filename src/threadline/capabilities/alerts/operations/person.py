@@ -132,7 +132,7 @@ class _Nobody:
 # --- dismissing -------------------------------------------------------------------------------
 
 
-class DismissParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AlertDismissParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Who does not want to see which alert any more."""
 
     id: PersonRef
@@ -142,7 +142,7 @@ class DismissParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = False
 
 
-class DismissResult(msgspec.Struct, kw_only=True):
+class AlertDismissResult(msgspec.Struct, kw_only=True):
     """The receipt of the event. Dismissing the same version again changes nothing."""
 
     alert: str
@@ -154,7 +154,7 @@ class Needs(WithReader, WithLog, WithRecorder, WithCatalogue, WithShared, Protoc
     """What dismissing needs of the engine."""
 
 
-def _dismiss(context: Context[Needs], params: DismissParams) -> DismissResult:
+def _dismiss(context: Context[Needs], params: AlertDismissParams) -> AlertDismissResult:
     version = _dismissable(context, params.alert)
     properties = {"alert": params.alert, "version": version.number}
     parts = (ALERT_DISMISSED, params.alert, str(version.number))
@@ -170,7 +170,7 @@ def _dismiss(context: Context[Needs], params: DismissParams) -> DismissResult:
         identifier, key, known = named, derived_key(thread_id(context.workspace, named), *parts), False
     event = wish(context, identifier, ALERT_DISMISSED, properties, key, vouched=True)
     receipt = context.engine.recorder.record([event], known=known)[0]
-    return DismissResult(alert=params.alert, version=version.number, receipt=receipt)
+    return AlertDismissResult(alert=params.alert, version=version.number, receipt=receipt)
 
 
 def _dismissable(context: Context[WithShared], alert: str) -> Version:
@@ -194,9 +194,9 @@ def operations(segments: Segments) -> list[Operation]:
         Operation(
             name="alerts_dismiss", group=ALERTS_GROUP,
             summary="Dismiss an alert for a person.",
-            params=DismissParams, result=DismissResult, run=_dismiss, method="POST",
+            params=AlertDismissParams, result=AlertDismissResult, run=_dismiss, method="POST",
             path="/v1/people/{id}/alerts/{alert}/dismiss", scope="write",
-            example=DismissParams(id="user_id:42", alert="maintenance"),
+            example=AlertDismissParams(id="user_id:42", alert="maintenance"),
             refused=lambda result: result.receipt.status == "rejected",
         ),
     ]  # fmt: skip

@@ -11,7 +11,7 @@ from msgspec import Meta
 from threadline.capabilities.alerts import repository
 from threadline.capabilities.alerts.definition import Alert, Severity, refuse_event_fields, refuse_link
 from threadline.capabilities.alerts.operations import ALERTS_GROUP
-from threadline.capabilities.alerts.operations.forms import AlertId, Note, VersionView, version_view
+from threadline.capabilities.alerts.operations.forms import AlertId, AlertVersion, Note, version_view
 from threadline.capabilities.alerts.repository import Needs
 from threadline.capabilities.events.forms import Time, time_param
 from threadline.capabilities.segments.operations.definitions import Name, Segments, segment_named
@@ -29,7 +29,7 @@ from threadline.kernel.policy import Read
 Tag = Annotated[str, Meta(min_length=1, max_length=IDENTIFIER_LENGTH_MAX)]
 
 
-class WriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AlertWriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What the alert says, to whom and when. Without `tags`, `segments` and `when` it is for everybody; of several of
     them all must hold."""
 
@@ -65,14 +65,14 @@ class WriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = None
 
 
-class WriteResult(msgspec.Struct, kw_only=True):
+class AlertWriteResult(msgspec.Struct, kw_only=True):
     """The version that says it."""
 
     created: Annotated[bool, Meta(description="False: the newest version already says this.")]
-    version: VersionView
+    version: AlertVersion
 
 
-def _write(segments: Segments, context: Context[Needs], params: WriteParams) -> WriteResult:
+def _write(segments: Segments, context: Context[Needs], params: AlertWriteParams) -> AlertWriteResult:
     for name in params.segments:
         try:
             segment_named(segments, name)
@@ -93,19 +93,19 @@ def _write(segments: Segments, context: Context[Needs], params: WriteParams) -> 
     made, created = repository.write(
         context, params.id, alert, shown_again=params.shown_again, expected=params.expected
     )  # fmt: skip
-    return WriteResult(created=created, version=version_view(params.id, made))
+    return AlertWriteResult(created=created, version=version_view(params.id, made))
 
 
-class WithdrawParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AlertWithdrawParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which alert nobody is to see any more."""
 
     id: AlertId
     note: Note = ""
 
 
-def _withdraw(context: Context[Needs], params: WithdrawParams) -> WriteResult:
+def _withdraw(context: Context[Needs], params: AlertWithdrawParams) -> AlertWriteResult:
     made, created = repository.withdraw(context, params.id, params.note)
-    return WriteResult(created=created, version=version_view(params.id, made))
+    return AlertWriteResult(created=created, version=version_view(params.id, made))
 
 
 def operations(segments: Segments) -> list[Operation]:
@@ -114,9 +114,9 @@ def operations(segments: Segments) -> list[Operation]:
         Operation(
             name="alerts_write", group=ALERTS_GROUP,
             summary="Write an alert, or a new version of it.",
-            params=WriteParams, result=WriteResult, run=partial(_write, segments), method="POST",
+            params=AlertWriteParams, result=AlertWriteResult, run=partial(_write, segments), method="POST",
             path="/v1/alerts/{id}", scope="admin",
-            example=WriteParams(
+            example=AlertWriteParams(
                 id="maintenance", title="The shop is closed on Sunday", severity="warning", tags=["vip"],
                 start="2026-03-01T00:00:00Z", stop="2026-03-08T00:00:00Z",
             ),
@@ -124,8 +124,8 @@ def operations(segments: Segments) -> list[Operation]:
         Operation(
             name="alerts_withdraw", group=ALERTS_GROUP,
             summary="Withdraw an alert, so that nobody sees it any more.",
-            params=WithdrawParams, result=WriteResult, run=_withdraw, method="POST",
+            params=AlertWithdrawParams, result=AlertWriteResult, run=_withdraw, method="POST",
             path="/v1/alerts/{id}/withdraw", scope="admin",
-            example=WithdrawParams(id="maintenance", note="the work is done"),
+            example=AlertWithdrawParams(id="maintenance", note="the work is done"),
         ),
     ]  # fmt: skip

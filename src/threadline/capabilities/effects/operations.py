@@ -1,0 +1,289 @@
+"""Effects on their way out: the queues, those that were given up on, and those of which the outcome is unknown."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import Instant, instant
+from threadline.capabilities.events.parameters import Next, Page, checked_cursor, next_of
+from threadline.kernel.errors import NotFound
+from threadline.kernel.operation import Context, Group, Operation
+from threadline.kernel.outbox import DeadLetter, QueueState, UnknownEffect
+from threadline.kernel.ports import WithDelivery, WithReader
+from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Outcome
+from threadline.kernel.time import format_time
+
+EFFECTS_GROUP = Group("effects", "What leaves: the queues, what was given up on, and what may have happened.")
+
+Queued = Annotated[str, Meta(description="Only those of this queue; empty: all.", max_length=64)]
+Id = Annotated[str, Meta(description="The effect's id, the same in all its events.", pattern="^[0-9a-f]{32}$")]
+Resolution = Literal["happened", "send_again", "give_up"]
+_ID = re.compile(r"[0-9a-f]{32}")
+_PARKED = re.compile(r"[a-z0-9._-]{1,64}![0-9a-f]{16}\.[0-9a-f]{32}")
+
+
+class Needs(WithReader, WithDelivery, Protocol):
+    """What is needed here of the engine."""
+
+
+class Line(msgspec.Struct, kw_only=True):
+    """An effect that is not on its way any more."""
+
+    id: str
+    kind: str
+    queue: Annotated[str, Meta(description="Empty for none.")]
+    policy: Annotated[str, Meta(description="The policy that wished for it.")]
+    cause: Annotated[str, Meta(description="The id of the event because of which.")]
+    person: Annotated[str, Meta(description="The id of the person; empty if nobody has the thread.")]
+    attempts: int
+    why: str
+    since: Instant
+    data: Annotated[dict[str, Any], Meta(description="What the policy wished for.")]
+
+
+class UnknownLine(Line, kw_only=True):
+    """An effect that was claimed and of which nobody knows whether it happened."""
+
+    claimed_at: Instant | None
+    noted: Annotated[dict[str, Any], Meta(description="What was to be sent, as its preparation has noted it.")]
+
+
+class ParkedLine(Line, kw_only=True):
+    """An effect that was given up on."""
+
+    last: Annotated[dict[str, Any], Meta(description="What the last attempt came to.")]
+
+
+def _line(context: Context[WithReader], each: UnknownEffect | DeadLetter) -> dict[str, Any]:
+    one = each.one
+    person = context.engine.reader.by_thread(one.thread)
+    return {
+        "id": one.id, "kind": one.effect.kind, "queue": each.queue, "policy": one.policy, "cause": one.cause,
+        "person": "" if person is None else person.id, "attempts": one.attempts, "why": each.why,
+        "since": format_time(each.at), "data": one.effect.data,
+    }  # fmt: skip
+
+
+# --- unknown ----------------------------------------------------------------------------------
+
+
+class UnknownParams(Page, kw_only=True, forbid_unknown_fields=True):
+    """Which page of the effects of which nobody knows whether they happened."""
+
+
+class UnknownPage(msgspec.Struct, kw_only=True):
+    """Effects of which nobody knows whether they happened, by id."""
+
+    effects: list[UnknownLine]
+    next: Next = ""
+
+
+def _unknown(context: Context[Needs], params: UnknownParams) -> UnknownPage:
+    cursor = checked_cursor(params.cursor, _ID)
+    found = context.engine.delivery.unknown(context.workspace, cursor, params.limit)
+    lines = []
+    for each in found:
+        claim = each.one.claim
+        at, noted = (None, {}) if claim is None else (format_time(claim.at), claim.properties)
+        lines.append(UnknownLine(**_line(context, each), claimed_at=at, noted=noted))
+    return UnknownPage(effects=lines, next=next_of(found, params.limit, lambda each: each.cursor))
+
+
+UNKNOWN = Operation(
+    name="effects_unknown",
+    group=EFFECTS_GROUP,
+    summary="List effects that were claimed and of which nobody knows whether they happened.",
+    params=UnknownParams,
+    result=UnknownPage,
+    run=_unknown,
+    method="GET",
+    path="/v1/effects/unknown",
+    scope="admin",
+    example=UnknownParams(limit=20),
+)
+
+
+class ResolveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What became of an unknown effect, as somebody has found out or decides."""
+
+    id: Id
+    outcome: Annotated[
+        Resolution,
+        Meta(
+            description="happened: its event is what its sender would have recorded. send_again: it is due at once, and "
+            "may happen a second time. give_up: it is parked."
+        ),
+    ]
+    why: Annotated[str, Meta(description="For whoever reads the event.", max_length=500)] = ""
+
+
+class Resolved(msgspec.Struct, kw_only=True):
+    """The effect is not unknown any more."""
+
+    id: str
+
+
+def _resolve(context: Context[WithDelivery], params: ResolveParams) -> Resolved:
+    properties = {"why": params.why} if params.why else {}
+    outcomes = {
+        "happened": None,
+        "send_again": Outcome(type=EFFECT_RETRIED, properties=properties, retry_after_seconds=0.0),
+        "give_up": Outcome(
+            type=EFFECT_PARKED, properties=properties, parked=params.why or f"given up by {context.source}"
+        ),
+    }
+    if not context.engine.delivery.resolve(context.workspace, params.id, outcomes[params.outcome], context.source):
+        hint = "`effects_unknown` lists those that are; another may have been faster."
+        raise NotFound(f"no effect {params.id} is unknown in this workspace", hint=hint)
+    return Resolved(id=params.id)
+
+
+RESOLVE = Operation(
+    name="effects_resolve",
+    group=EFFECTS_GROUP,
+    summary="Say what became of an unknown effect: it happened, it is sent again, or it is given up.",
+    params=ResolveParams,
+    result=Resolved,
+    run=_resolve,
+    method="POST",
+    path="/v1/effects/{id}/resolve",
+    scope="admin",
+    example=ResolveParams(id="0123456789abcdef0123456789abcdef", outcome="happened"),
+)
+
+
+# --- parked -----------------------------------------------------------------------------------
+
+
+class ParkedEffectsParams(Page, kw_only=True, forbid_unknown_fields=True):
+    """Which page of the effects that were given up on."""
+
+    queue: Queued = ""
+
+
+class ParkedEffects(msgspec.Struct, kw_only=True):
+    """Effects that were given up on, by queue and time, the oldest first."""
+
+    effects: list[ParkedLine]
+    next: Next = ""
+
+
+def _dead_letters(
+    context: Context[WithDelivery], params: ParkedEffectsParams | RedriveEffectsParams
+) -> list[DeadLetter]:
+    cursor = checked_cursor(params.cursor, _PARKED)
+    return context.engine.delivery.dead_letters(context.workspace, params.queue, cursor, params.limit)
+
+
+def _parked(context: Context[Needs], params: ParkedEffectsParams) -> ParkedEffects:
+    found = _dead_letters(context, params)
+    lines = [ParkedLine(**_line(context, each), last=each.outcome) for each in found]
+    return ParkedEffects(effects=lines, next=next_of(found, params.limit, lambda each: each.cursor))
+
+
+PARKED = Operation(
+    name="effects_parked",
+    group=EFFECTS_GROUP,
+    summary="List effects of all kinds that were given up on, and why.",
+    params=ParkedEffectsParams,
+    result=ParkedEffects,
+    run=_parked,
+    method="GET",
+    path="/v1/effects/parked",
+    scope="admin",
+    example=ParkedEffectsParams(queue="crm", limit=20),
+)
+
+
+class RedriveEffectsParams(Page, kw_only=True, forbid_unknown_fields=True):
+    """Which effects are to be sent after all."""
+
+    queue: Queued = ""
+    ids: Annotated[list[str], Meta(description="Only these; empty: all.", max_length=500)] = msgspec.field(
+        default_factory=list
+    )
+
+
+class RedrivenEffects(msgspec.Struct, kw_only=True):
+    """How many are due again."""
+
+    redriven: int
+    next: Annotated[str, Meta(description="Where to go on, for the rest; empty at the end.")] = ""
+
+
+def _redrive(context: Context[WithDelivery], params: RedriveEffectsParams) -> RedrivenEffects:
+    looked_at = _dead_letters(context, params)
+    found = [each for each in looked_at if not params.ids or each.one.id in params.ids]
+    done = context.engine.delivery.redrive(found, context.source)
+    return RedrivenEffects(redriven=done, next=next_of(looked_at, params.limit, lambda each: each.cursor))
+
+
+REDRIVE = Operation(
+    name="effects_redrive",
+    group=EFFECTS_GROUP,
+    summary="Make effects that were given up on due again.",
+    params=RedriveEffectsParams,
+    result=RedrivenEffects,
+    run=_redrive,
+    method="POST",
+    path="/v1/effects/redrive",
+    scope="admin",
+    example=RedriveEffectsParams(queue="crm"),
+)
+
+
+# --- queues -----------------------------------------------------------------------------------
+
+
+class QueuesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Asks for all of them."""
+
+
+class QueueLine(msgspec.Struct, kw_only=True):
+    """A queue and how it stands. Numbers are of all workspaces; 1,000 is that or more."""
+
+    name: str
+    state: Annotated[str, Meta(description="`open`; `resting` while it is left alone; `testing`; `stopped`.")]
+    claims: Annotated[bool, Meta(description="Whether effects are claimed first, and sent at most once.")]
+    waiting: int
+    oldest: Annotated[Instant | None, Meta(description="When the first of them is due.")]
+    unknown: Annotated[int, Meta(description="Effects of which nobody knows whether they happened.")]
+
+
+class QueueList(msgspec.Struct, kw_only=True):
+    """The declared queues by name."""
+
+    queues: list[QueueLine]
+
+
+def _queue(context: Context[object], each: QueueState) -> QueueLine:
+    circuit = each.circuit
+    resting = circuit.rest_until > context.now
+    state = "stopped" if circuit.stopped_at else "resting" if resting else "testing" if circuit.rests else "open"
+    oldest = None if each.oldest is None else instant(each.oldest)
+    return QueueLine(
+        name=each.queue.name, state=state, claims=each.queue.claims, waiting=each.waiting, oldest=oldest,
+        unknown=each.unknown,
+    )  # fmt: skip
+
+
+def _queues(context: Context[WithDelivery], params: QueuesParams) -> QueueList:
+    return QueueList(queues=[_queue(context, each) for each in context.engine.delivery.queues()])
+
+
+QUEUES = Operation(
+    name="effects_queues",
+    group=EFFECTS_GROUP,
+    summary="List the queues, and how many effects wait in each or are unknown.",
+    params=QueuesParams,
+    result=QueueList,
+    run=_queues,
+    method="GET",
+    path="/v1/effects/queues",
+    scope="admin",
+    example=QueuesParams(),
+)

@@ -1,0 +1,77 @@
+"""Mails that came in: bounces, complaints and replies as feedback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from threadline.capabilities.feedback.recording import RecordingPorts, Taken, keep, take
+from threadline.kernel.ids import short_hash
+from threadline.wire.feedback import Bounce, Feedback, Kind
+from threadline.wire.mime.delivery_status import Recipient
+from threadline.wire.mime.mail import Mail, read_mail
+
+REPLY_LENGTH_MAX = 10_000
+"""Characters of a reply that its event holds."""
+RAW_LENGTH_MAX = 100_000
+"""Characters of a mail that the rejected log keeps."""
+_KINDS: dict[str, Kind] = {"failed": "bounced", "delayed": "delayed", "delivered": "delivered"}
+
+
+class TakenMail(NamedTuple):
+    """What a mail was, and what became of what it says."""
+
+    kind: str
+    taken: list[Taken]
+
+
+def take_mail(
+    ports: RecordingPorts, workspace: str, raw: bytes, recipients: Sequence[str] = (), sender: str | None = None
+) -> TakenMail:
+    """Record what a raw mail says. What can't be matched is kept in the rejected log, apart from automatic replies."""
+    mail = read_mail(raw, recipients, sender)
+    said = list(feedback_of(mail, raw))
+    shown = {
+        "kind": mail.kind, "from": mail.sender, "to": list(mail.to), "subject": mail.subject,
+        "raw": raw[:RAW_LENGTH_MAX].decode("utf-8", "backslashreplace"),
+    }  # fmt: skip
+    if not said and mail.kind not in ("auto_reply", "other"):
+        keep(ports, workspace, _key(mail, raw), "unreadable_mail", f"a {mail.kind} that names no recipient", shown)
+        return TakenMail(mail.kind, [Taken("unmatched")])
+    return TakenMail(mail.kind, [take(ports, workspace, each, shown) for each in said])
+
+
+def feedback_of(mail: Mail, raw: bytes) -> Iterator[Feedback]:
+    """What a mail says, one entry for each recipient."""
+    about = (*mail.to, *mail.about)
+    if mail.kind == "reply":
+        details = {"subject": mail.subject, "text": mail.text[:REPLY_LENGTH_MAX], "sender": mail.sender}
+        yield Feedback("replied", short_hash("mail", "replied", _key(mail, raw)), None, about, details=details)
+    elif mail.kind == "complaint":
+        for address in dict.fromkeys([each.address for each in mail.recipients] or [""]):
+            key = short_hash("mail", "complained", _key(mail, raw), address.lower())
+            yield Feedback("complained", key, None, about, recipient=address, details={"feedback": mail.feedback})
+    elif mail.kind in ("bounce", "delay", "delivered"):
+        for each in mail.recipients:
+            kind = _KINDS[each.action]
+            key = short_hash("mail", kind, _key(mail, raw), each.address.lower())
+            yield Feedback(kind, key, None, about, recipient=each.address, details=_details(each))
+
+
+def bounce_of(recipient: Recipient) -> Bounce:
+    """Whether a failure is because of the address, of what may pass, or of what was sent."""
+    if recipient.permanent:
+        return "permanent"
+    return "content" if recipient.code.startswith(("5.3.", "5.6.", "5.7.")) else "transient"
+
+
+def _details(recipient: Recipient) -> dict[str, str]:
+    details = {"code": recipient.code, "text": recipient.text}
+    if recipient.action == "failed":
+        details["bounce"] = bounce_of(recipient)
+    return {name: value for name, value in details.items() if value}
+
+
+def _key(mail: Mail, raw: bytes) -> str:
+    # Its own id stays when it is delivered twice, while Received headers do not; without one there are only the bytes.
+    return mail.id or short_hash(raw.decode("latin-1"))

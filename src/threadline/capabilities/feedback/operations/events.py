@@ -1,0 +1,144 @@
+"""What became of the mails of a template, a journey or a broadcast: the events, and their counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.events.forms import Instant, instant, time_param
+from threadline.capabilities.events.parameters import Next, TimePage, TimeRange, checked_cursor, page_of
+from threadline.capabilities.feedback.counting import Counts, PartCounts, count
+from threadline.capabilities.feedback.events import COUNTED
+from threadline.capabilities.feedback.operations import FEEDBACK_GROUP
+from threadline.capabilities.feedback.rows import NAME_LENGTH_MAX, SUBJECTS, Found, Subject, rows_of
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.operation import Choice, Context, Operation
+from threadline.kernel.ports import WithReader, WithStore
+
+_CURSOR = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{32}")
+_PAGE_ROWS = 100
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH_MAX)]
+_ONE = Choice(SUBJECTS, required=True)
+
+
+class Needs(WithReader, WithStore, Protocol):
+    """What is needed here of the engine."""
+
+
+class FeedbackEventsParams(TimePage, kw_only=True, forbid_unknown_fields=True):
+    """Of which mails, and which page."""
+
+    template: Name | None = None
+    journey: Name | None = None
+    broadcast: Name | None = None
+    type: Annotated[str, Meta(description="Only events of this type, such as mail_opened.")] = ""
+
+
+class MailEventView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Something that happened to a mail."""
+
+    id: Annotated[str, Meta(description="The id of the event.")]
+    type: str
+    at: Instant
+    person: str
+    message: str
+    address: str = ""
+    template: str = ""
+    step: str = ""
+    arm: str = ""
+    machine: bool = False
+    why: str = ""
+    link: str = ""
+    bounce: str = ""
+
+
+class FeedbackEventsPage(msgspec.Struct, kw_only=True):
+    """Events, the newest first."""
+
+    events: list[MailEventView]
+    next: Next = ""
+
+
+class FeedbackCountersParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
+    """Of which mails."""
+
+    template: Name | None = None
+    journey: Name | None = None
+    broadcast: Name | None = None
+
+
+class FeedbackCounters(msgspec.Struct, kw_only=True):
+    """Counts of everything that became of these mails."""
+
+    counts: Counts
+    parts: Annotated[list[PartCounts], Meta(description="The same for each template, step and arm.")]
+
+
+def _events(context: Context[Needs], params: FeedbackEventsParams) -> FeedbackEventsPage:
+    if params.type and params.type not in COUNTED:
+        raise InvalidValue(f"type: one of {', '.join(sorted(COUNTED))}", param="type")
+    cursor = checked_cursor(params.cursor, _CURSOR)
+    after = f"{cursor}\0" if cursor else ""
+    found = (each for each in _rows(context, params, after, _PAGE_ROWS) if params.type in ("", each.row.type))
+    page, following = page_of(found, params.limit, lambda each: each.cursor)
+    return FeedbackEventsPage(events=[_view(context, each) for each in page], next=following)
+
+
+def _counters(context: Context[Needs], params: FeedbackCountersParams) -> FeedbackCounters:
+    counts, parts = count(each.row for each in _rows(context, params, "", 1_000))
+    return FeedbackCounters(counts=counts, parts=parts)
+
+
+def _rows(
+    context: Context[Needs], params: FeedbackEventsParams | FeedbackCountersParams, after: str, size: int
+) -> Iterator[Found]:
+    subject, name = _subject(params)
+    start, stop = time_param(params.start), time_param(params.stop)
+    return rows_of(context.engine.store, context.workspace, subject, name, start, stop, after, size)
+
+
+def _subject(params: Any) -> tuple[Subject, str]:
+    for subject in SUBJECTS:
+        if (name := getattr(params, subject)) is not None:
+            return subject, name
+    raise InvalidValue(str(_ONE))
+
+
+def _view(context: Context[Needs], found: Found) -> MailEventView:
+    row = found.row
+    person = context.engine.reader.by_thread(row.thread)
+    return MailEventView(
+        id=found.event, type=row.type, at=instant(row.at), person="" if person is None else person.id,
+        message=row.message, address=row.address, template=row.template, step=row.step, arm=row.arm,
+        machine=row.machine, why=row.why, link=row.link, bounce=row.bounce,
+    )  # fmt: skip
+
+
+FEEDBACK_EVENTS = Operation(
+    name="feedback_events",
+    group=FEEDBACK_GROUP,
+    summary="List what became of the mails of a template, a journey or a broadcast.",
+    params=FeedbackEventsParams,
+    result=FeedbackEventsPage,
+    run=_events,
+    method="GET",
+    path="/v1/feedback/events",
+    choices=(_ONE,),
+    example=FeedbackEventsParams(template="welcome", type="mail_opened", start="2026-03-01"),
+)
+FEEDBACK_COUNTERS = Operation(
+    name="feedback_counters",
+    group=FEEDBACK_GROUP,
+    summary="Count what became of the mails of a template, a journey or a broadcast.",
+    params=FeedbackCountersParams,
+    result=FeedbackCounters,
+    run=_counters,
+    method="GET",
+    path="/v1/feedback/counters",
+    choices=(_ONE,),
+    example=FeedbackCountersParams(broadcast="april"),
+)

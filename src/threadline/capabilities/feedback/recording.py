@@ -1,0 +1,145 @@
+"""Feedback as events: of the person who got the mail, once, with what the mail was about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+from threadline.capabilities.consent.addresses import normal_address
+from threadline.capabilities.feedback.events import (
+    ABOUT,
+    MAIL_BOUNCED,
+    MAIL_CLICKED,
+    MAIL_COMPLAINED,
+    MAIL_DELAYED,
+    MAIL_DELIVERED,
+    MAIL_OPENED,
+    MAIL_REPLIED,
+)
+from threadline.capabilities.feedback.finding import FindingPorts, find_mail
+from threadline.capabilities.feedback.machines import machine_agent
+from threadline.kernel.errors import Unavailable
+from threadline.kernel.event import Event, Recorded, is_workspace
+from threadline.kernel.ids import short_hash
+from threadline.kernel.ports import WithReader, WithRecorder, WithRejected
+from threadline.kernel.rejected import RejectedEntry, keepable
+from threadline.kernel.time import MINUTE
+from threadline.wire.feedback import Feedback, Kind
+
+SOURCE = "threadline.feedback"
+"""The source of these events; their keys are those of the feedback."""
+EARLY = 15 * MINUTE
+"""How long after a mail was handed over its outcome may not be recorded yet, because the worker has died meanwhile."""
+_TYPES: dict[Kind, str] = {
+    "delivered": MAIL_DELIVERED,
+    "delayed": MAIL_DELAYED,
+    "opened": MAIL_OPENED,
+    "clicked": MAIL_CLICKED,
+    "bounced": MAIL_BOUNCED,
+    "complained": MAIL_COMPLAINED,
+    "replied": MAIL_REPLIED,
+}
+
+
+class RecordingPorts(FindingPorts, WithReader, WithRecorder, WithRejected, Protocol):
+    """What recording feedback needs."""
+
+
+class Taken(NamedTuple):
+    """What became of feedback."""
+
+    status: Literal["recorded", "duplicate", "nothing", "unmatched"]
+    """``nothing``: it says what is known, or nothing about this recipient; ``unmatched``: the rejected log has it."""
+    event: str = ""
+    message: str = ""
+
+
+class NotYet(Unavailable):
+    """The mail is not recorded yet; the same feedback may be understood in a few minutes."""
+
+    code = "not_yet"
+
+
+def take(ports: RecordingPorts, workspace: str, feedback: Feedback, payload: Any = None) -> Taken:
+    """Record feedback. Raises `NotYet` if it is about a mail so new that it may still become known.
+
+    What is about no mail of ours goes to the rejected log, as ``payload`` if that is given.
+    """
+    workspace = feedback.workspace if is_workspace(feedback.workspace) else workspace
+    sent = find_mail(ports, workspace, feedback.about, feedback.provider_id)
+    if sent is None:
+        now = ports.recorder.clock()
+        if feedback.at is not None and feedback.provider_id and 0 <= now - feedback.at < EARLY:
+            raise NotYet
+        keep(ports, workspace, feedback.key, "unmatched_feedback", "no mail of ours has this id", payload or feedback)
+        return Taken("unmatched")
+    if feedback.kind == "sent":
+        return Taken("nothing", message=_text(sent, "message"))
+    return record(ports, sent, feedback)
+
+
+def record(ports: RecordingPorts, sent: Recorded, feedback: Feedback) -> Taken:
+    """Record feedback about a mail that is found."""
+    message, address = _text(sent, "message"), _text(sent, "address")
+    details = dict(feedback.details)
+    if feedback.recipient and normal_address(feedback.recipient) != normal_address(address):
+        if feedback.kind != "bounced":
+            return Taken("nothing", message=message)  # such as a complaint that lists everybody at a domain
+        # Behind our recipient somebody else does not exist, to whom the mail was forwarded.
+        details |= {"bounce": "transient" if details.get("bounce") == "permanent" else details.get("bounce")}
+    if feedback.kind in ("opened", "clicked") and "machine" not in details:  # by a provider's own links and pixel
+        why = machine_agent(str(details.get("agent", "")), feedback.kind == "opened")
+        details |= {"machine": bool(why), **({"why": why} if why else {})}
+    workspace = sent.event.workspace
+    known = ports.log.of_key(workspace, SOURCE, feedback.key)
+    if known is not None:
+        return Taken("duplicate", known.id, message)
+    now = ports.recorder.clock()
+    about = {name: value for name in ABOUT if (value := sent.event.properties.get(name)) is not None}
+    event = Event(
+        type=_TYPES[feedback.kind],
+        identifiers=(ports.reader.person_of(sent).identifiers[sent.thread],),
+        # A provider's clock may be ahead; what has happened counts at once.
+        occurred_at=min(feedback.at or now, now),
+        key=feedback.key,
+        source=SOURCE,
+        source_type="internal",
+        workspace=workspace,
+        properties={"message": message, **about, **details},
+        received_at=now,
+    )
+    receipt = ports.recorder.record([event], known=True)[0]
+    return Taken("recorded" if receipt.status == "accepted" else "duplicate", receipt.id, message)
+
+
+def keep(ports: RecordingPorts, workspace: str, key: str, code: str, message: str, payload: Any) -> None:
+    """Keep what could not be read or matched in the rejected log."""
+    if isinstance(payload, Feedback):
+        payload = {**payload._asdict(), "details": dict(payload.details)}
+    kept, whole = keepable(payload)
+    ports.rejected.add(
+        [
+            RejectedEntry(
+                id=short_hash(SOURCE, workspace, code, key),
+                workspace=workspace,
+                source=SOURCE,
+                code=code,
+                message=message,
+                received_at=ports.recorder.clock(),
+                payload=kept,
+                form="feedback" if whole else "text",
+                key=key,
+            )
+        ]
+    )
+
+
+def recent_clicks(ports: RecordingPorts, sent: Recorded, since: int) -> Sequence[Recorded]:
+    """The newest clicks of the person who got a mail."""
+    person = ports.reader.person_of(sent)
+    return ports.reader.events(person, start=since, types=frozenset({MAIL_CLICKED}), limit=50, reverse=True)
+
+
+def _text(recorded: Recorded, name: str) -> str:
+    value = recorded.event.properties.get(name)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,156 @@
+"""A journey as a picture: a Mermaid flowchart, and a tree for terminals, each with how many people wait where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from threadline.capabilities.conditions import Conditions, Path, Test
+from threadline.capabilities.conditions.tree import All, AnyOf, Node, Not
+from threadline.capabilities.journeys.definition import Journey
+from threadline.capabilities.journeys.local_time import WEEKDAYS
+from threadline.capabilities.journeys.program import END, compiled, named_steps
+from threadline.capabilities.journeys.steps import JOURNEYS, On, Send, Step, Wait
+from threadline.kernel.canonical import canonical_json
+from threadline.kernel.time import HOUR, MINUTE, format_duration
+
+Counts = Mapping[str, int]
+"""Step -> people who wait there."""
+
+_LABEL_MAX = 80
+
+
+def mermaid(journey: Journey, counts: Counts) -> str:
+    """A flowchart as Mermaid draws it."""
+    program = compiled(journey)
+    names = {id: f"s{number}" for number, id in enumerate(program.nodes)} | {END: "done"}
+    lines = ["flowchart TD", f'  start(["{_escaped(entered_by(journey))}"]) --> {names[program.first]}']
+    for node in program.nodes.values():
+        people = _people(counts.get(node.id, 0))
+        label = _escaped(" · ".join(filter(None, (node.id, step_text(node.step), people))))
+        opening, closing = ("{{", "}}") if len(node.ways) > 1 else ("[", "]")
+        lines.append(f'  {names[node.id]}{opening}"{label}"{closing}')
+        arrows = [(condition_text(conditions), way) for conditions, way in node.branches]
+        if node.step.choice:
+            arrows.append(("else", node.otherwise))
+        elif len(node.ways) > 1:
+            arrows += [("yes", node.then), ("no", node.otherwise)]
+        else:
+            arrows = [("", node.ways[0])]
+        lines += [
+            f"  {names[node.id]} -->" + (f'|"{_escaped(text)}"|' if text else "") + f" {names[way]}"
+            for text, way in arrows
+        ]
+    return "\n".join([*lines, '  done(["done"])'])
+
+
+def tree(journey: Journey, counts: Counts) -> str:
+    """The steps as a tree of lines."""
+    head = f"{journey.name}, version {journey.version}: {entered_by(journey)}"
+    lines = [head, *_branches(_lines(journey.steps, "", counts))]
+    lines += [f"on {on_text(mail)}: {send_text(mail.send)}" for mail in journey.events]
+    lines += [f"leaves on {on_text(on)}" for on in journey.exit_on]
+    if journey.timeout:
+        lines.append(f"leaves after {format_duration(journey.timeout)}")
+    return "\n".join(lines)
+
+
+_Lines = Sequence[tuple[str, "_Lines"]]
+
+
+def _lines(steps: tuple[Step, ...], prefix: str, counts: Counts) -> _Lines:
+    found: list[tuple[str, _Lines]] = []
+    for id, step, inner in named_steps(steps, prefix):
+        people = _people(counts.get(id, 0))
+        text = f"{id}  {step_text(step)}" + (f"  ({people})" if people else "")
+        conditions = [condition_text(branch.conditions) for branch in step.choice]
+        yes, no = ("came", "did not come") if step.wait is not None else ("then", "else")
+        labels = [*(f"if {each}" for each in conditions), "", yes, no]
+        below: list[tuple[str, _Lines]] = []
+        for label, (begins, sequence) in zip(labels, inner, strict=True):
+            if sequence:
+                lines = _lines(sequence, begins, counts)
+                below += [(label, lines)] if label else lines
+        found.append((text, below))
+    return found
+
+
+def _branches(lines: _Lines) -> Iterator[str]:
+    for number, (text, below) in enumerate(lines, 1):
+        last = number == len(lines)
+        yield f"{'└' if last else '├'} {text}"
+        yield from (f"{' ' if last else '│'} {line}" for line in _branches(below))
+
+
+def entered_by(journey: Journey) -> str:
+    """What lets people enter, in words."""
+    return " or ".join(map(on_text, journey.trigger)) or "entered by request"
+
+
+def step_text(step: Step) -> str:
+    """A step in words, what is inside it left out."""
+    if step.send is not None:
+        return send_text(step.send)
+    if step.wait is not None:
+        return _wait_text(step.wait)
+    if step.condition is not None:
+        return f"if {condition_text(step.condition)}"
+    if step.choice:
+        return "choice"
+    return f"exit: {step.exit}" if step.exit else "steps"
+
+
+def send_text(send: Send) -> str:
+    """A mail in words."""
+    return "send " + " or ".join(arm.name or arm.template for arm in send.arms)
+
+
+def on_text(on: On) -> str:
+    """The events in words."""
+    named = f"enters {on.segment}" if on.segment else f"leaves {on.segment_left}" if on.segment_left else ""
+    return named or " or ".join(on.event)
+
+
+def _wait_text(wait: Wait) -> str:
+    if wait.is_for_event:
+        return f"wait for {on_text(wait)}" + (f", at most {format_duration(wait.timeout)}" if wait.timeout else "")
+    parts = [format_duration(wait.size)] if wait.size else []
+    if wait.until is not None:
+        hour, minute = wait.until // HOUR, wait.until % HOUR // MINUTE
+        days = ", ".join(WEEKDAYS[day] for day in wait.weekdays)
+        parts.append(f"until {hour:02}:{minute:02}" + (f" on {days}" if days else ""))
+    return "wait " + ", then ".join(parts)
+
+
+def condition_text(conditions: Conditions) -> str:
+    """A tree of conditions in words, cut where it is long."""
+    text = _node_text(conditions.tree)
+    return text if len(text) <= _LABEL_MAX else text[: _LABEL_MAX - 1] + "…"
+
+
+def _node_text(node: Node) -> str:
+    if isinstance(node, Test):
+        return _test_text(node.path, node.operator, node.operand)
+    if isinstance(node, Not):
+        return f"not ({_node_text(node.part)})"
+    word = " and " if isinstance(node, All) else " or "
+    assert isinstance(node, All | AnyOf)
+    return word.join(f"({_node_text(part)})" if not isinstance(part, Test) else _node_text(part) for part in node.parts)
+
+
+def _test_text(path: Path, operator: str, operand: object) -> str:
+    if path[:2] == (JOURNEYS, "sent") and (operator, operand) == ("exists", True):
+        return f"sent {path[2]}"
+    if operator == "exists":
+        return f"{'.'.join(path)} {'exists' if operand else 'is missing'}"
+    return f"{'.'.join(path)} {operator.replace('_', ' ')} {canonical_json(operand).decode()}"
+
+
+def _people(count: int) -> str:
+    return f"{count:,} {'person' if count == 1 else 'people'}" if count else ""
+
+
+def _escaped(text: str) -> str:
+    # Mermaid reads quotes and its own signs even inside a label.
+    for sign in '#&"<>{}|':
+        text = text.replace(sign, f"#{ord(sign)};" if sign != "#" else "＃")
+    return text

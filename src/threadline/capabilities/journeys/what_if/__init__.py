@@ -1,0 +1,1 @@
+"""What journeys would have done: history replayed under a candidate and under the journeys in force."""

@@ -1,0 +1,132 @@
+"""Ports of what goes on in the background: effects on their way out, jobs, and simulations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from threadline.kernel.event import Recorded
+from threadline.kernel.job import Job
+from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState, UnknownEffect
+from threadline.kernel.sender import Outcome
+from threadline.kernel.simulation import Ending, Pages, RecordedDecision, SimulationJob, Tally, VariantSpec
+from threadline.kernel.store import Check, Delete, Put
+
+
+class Delivery(Protocol):
+    """Effects that wait, that were given up on, and the queues they wait in."""
+
+    def effect(self, workspace: str, policy: str, cause: str, key: str, at: int) -> EffectStatus:
+        """The effect that a policy emitted for an event, and its outcomes."""
+        ...
+
+    def caused_by(self, events: Sequence[Recorded], without: str) -> list[CausedEffect]:
+        """The effects that policies emitted because of these events, those of one policy apart.
+
+        Outcomes are looked for among the same events.
+        """
+        ...
+
+    def dead_letters(self, workspace: str, queue: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
+        """A page of the effects that were given up on."""
+        ...
+
+    def redrive(self, found: Sequence[DeadLetter], by: str) -> int:
+        """Make dead letters due again; returns how many are."""
+        ...
+
+    def unknown(self, workspace: str, after: str = "", limit: int = 100) -> list[UnknownEffect]:
+        """A page of the effects that were claimed and of which nobody knows whether they happened."""
+        ...
+
+    def resolve(self, workspace: str, effect: str, outcome: Outcome | None, by: str) -> bool:
+        """Settle an unknown effect, by its id, as if its sender had returned this outcome; whether it was unknown.
+
+        None: it happened, and what its preparation has noted for that is recorded. With ``retry_after_seconds`` it is
+        sent again, in 0 seconds or more; with ``parked`` it becomes a dead letter.
+        """
+        ...
+
+    def queues(self) -> list[QueueState]:
+        """The declared queues, with the state of each and what waits in it."""
+        ...
+
+    def stop(self, queue: str, why: str) -> bool:
+        """Stop sending in a queue; returns whether that changes anything. Raises `NotFound`."""
+        ...
+
+    def start(self, queue: str) -> bool:
+        """Resume sending in a queue; returns whether that changes anything. Raises `NotFound`."""
+        ...
+
+
+class Jobs(Protocol):
+    """Durable work across people; see `threadline.kernel.job`."""
+
+    def create(
+        self, workspace: str, kind: str, id: str, params: dict[str, Any], *, by: str, due_at: int = 0,
+        writes: Sequence[Put | Delete | Check] = (),
+    ) -> Job:  # fmt: skip
+        """A job that begins at an instant (0: now), committed with further writes; one that exists alike is returned.
+
+        Raises `Conflict` for an id under which another job exists, or if a condition of ``writes`` does not hold.
+        """
+        ...
+
+    def find(self, workspace: str, id: str) -> Job | None:
+        """A job of a workspace; None if there is none."""
+        ...
+
+    def get(self, workspace: str, id: str) -> Job:
+        """A job of a workspace; raises `NotFound`."""
+        ...
+
+    def page(self, workspace: str, before: str = "", limit: int = 100) -> tuple[list[Job], str]:
+        """Jobs of a workspace, the newest first, and the cursor to go on behind; empty at the end."""
+        ...
+
+    def pause(self, workspace: str, id: str) -> Job:
+        """Stop a job after the page that it is at, until it is resumed. Raises `Conflict` for one that has ended."""
+        ...
+
+    def resume(self, workspace: str, id: str) -> Job:
+        """Go on with a job that was paused or has failed. Raises `Conflict` for one that was cancelled."""
+        ...
+
+    def cancel(self, workspace: str, id: str) -> Job:
+        """Stop a job for good after the page that it is at. Raises `Conflict` for one that is done."""
+        ...
+
+
+class Simulations(Protocol):
+    """What-ifs: replaying history in two variants, and the jobs that do."""
+
+    activation_changed_max: float | None
+    """The largest share of decisions that may change when a version of a rule is activated, 0 to 1, by a saved what-if;
+    None: no what-if is required."""
+
+    def replay(
+        self, workspace: str, old: VariantSpec, new: VariantSpec, start: int, stop: int, tally: Tally, *,
+        people: Sequence[str] | None = None, endings: tuple[Ending, Ending] | None = None,
+        recorded_decision: RecordedDecision | None = None,
+    ) -> Pages:  # fmt: skip
+        """Replay everybody's history, or that of people by id, in two variants. It only reads."""
+        ...
+
+    def run(
+        self, id: str, workspace: str, subject: Any, pages: Pages, finish: Callable[[], None], *, wait: bool
+    ) -> SimulationJob:
+        """Run a what-if under an id and ``finish`` in the end, in this thread with ``wait``; or the one that runs."""
+        ...
+
+    def find(self, workspace: str, id: str) -> SimulationJob:
+        """One of this workspace. Raises `NotFound`."""
+        ...
+
+    def of(self, workspace: str) -> Sequence[SimulationJob]:
+        """All of a workspace, the newest first."""
+        ...
+
+    def resume(self, workspace: str, id: str) -> SimulationJob:
+        """Go on with one that was cancelled. Raises `Conflict` for one that has ended otherwise."""
+        ...

@@ -1,0 +1,129 @@
+"""``threadline journeys show`` and ``threadline journeys what-if``: a journey drawn, and tried on history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TextIO
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from threadline.capabilities.journeys.operations import definitions
+from threadline.capabilities.journeys.operations.definitions import JourneyParams, JourneyView
+from threadline.capabilities.journeys.operations.what_if import (
+    WHAT_IF,
+    JourneysWhatIfParams,
+    JourneysWhatIfResult,
+    WouldSendView,
+)
+from threadline.surfaces.cli.printing import counted, json_of, visible
+from threadline.surfaces.cli.session import Session, json_option, store_option, url_option, workspace_option
+
+_SHOW = next(operation for operation in definitions.operations(()) if operation.name == "journeys_show")
+
+
+@click.command("show")
+@click.argument("name", metavar="NAME")
+@click.option("--mermaid", is_flag=True, help="Print a flowchart for Mermaid instead of a tree.")
+@json_option
+@store_option
+@workspace_option
+@url_option
+@click.pass_obj
+def show(session: Session, /, name: str, mermaid: bool, as_json: bool) -> None:
+    """Show a journey, drawn, with the people at each step."""
+    found: JourneyView = session.run(_SHOW, JourneyParams(name=name))
+    if as_json:
+        click.echo(json_of(found))
+    else:
+        click.echo(found.mermaid if mermaid else found.drawing)
+        if not mermaid:
+            paused = f", paused since {found.paused_since[:19]}Z" if found.paused_since else ""
+            click.echo(f"\n{counted(found.people, 'person')} in it{paused}")
+
+
+@click.command("what-if")
+@click.argument("candidate", type=click.File("r"), metavar="FILE")
+@click.option("--from", "start", metavar="TIME", help="As if it were switched on at this instant.")
+@click.option("--to", "stop", metavar="TIME", help="Up to this instant; without it up to now.")
+@click.option("--people", metavar="PERSON", multiple=True, help="Only this person. May be repeated.")
+@click.option("--samples", type=click.IntRange(0, 1_000), default=10, show_default=True, help="People who are shown.")
+@json_option
+@store_option
+@workspace_option
+@url_option
+@click.pass_obj
+def what_if(session: Session, /, candidate: TextIO, people: tuple[str, ...], as_json: bool, **given: Any) -> None:
+    """Try the journeys of a file on history: who would have got what, and when.
+
+    FILE has a section `journeys`, which stands in the place of the one in force. Nothing is sent and nothing is stored.
+    """
+    params = JourneysWhatIfParams(definitions=candidate.read(), people=list(people), **given)
+    if session.client() is not None:
+        found: JourneysWhatIfResult = session.run(WHAT_IF, params)
+    else:
+        with session.engine(readonly=True) as engine:  # it only reads, beside a running server too
+            found = WHAT_IF.run(session.context(engine), params)
+    if as_json:
+        click.echo(json_of(found))
+    else:
+        _print(session.console, found)
+
+
+def _print(console: Console, found: JourneysWhatIfResult) -> None:
+    start = "the first event" if found.start.startswith("0001") else f"{found.start[:19]}Z"
+    console.print(
+        f"from {start} to {found.stop[:19]}Z: {counted(found.people, 'person')}, of whom {found.people_old:,} would "
+        f"have got mail by the journeys in force and {found.people_new:,} by the candidate; other mails, or at other times: "
+        f"{counted(found.people_changed, 'person')}",
+        highlight=False, markup=False,
+    )  # fmt: skip
+    for table in _tables(found):
+        console.print()
+        console.print(table)
+    for person, problem in found.failures.items():
+        console.print(Text.assemble(("failed", "red"), "  ", visible(f"{person}: {problem}")))
+
+
+def _tables(found: JourneysWhatIfResult) -> Iterator[Table]:
+    yield _table(
+        ("journey", "entered", "held out", "left", "mails gone", "new mails", "at other times"),
+        [
+            (
+                each.journey, _change(each.entered_old, each.entered_new),
+                _change(each.holdout_old, each.holdout_new),
+                ", ".join(f"{reason} {count:,}" for reason, count in each.left_new.items()),
+                f"{each.only_old:,}", f"{each.only_new:,}", f"{each.moved:,}",
+            )
+            for each in found.journeys
+        ],
+    )  # fmt: skip
+    yield _table(
+        ("journey", "step", "template", "arm", "mails"),
+        [(each.journey, each.step, each.template, each.arm, _change(each.old, each.new)) for each in found.steps],
+    )
+    samples = [
+        (each.identifiers[0] if each.identifiers else each.person, _mails(each.old), _mails(each.new))
+        for each in found.samples
+    ]
+    if samples:
+        yield _table(("person", "in force", "candidate"), samples)
+
+
+def _change(old: int, new: int) -> str:
+    return f"{old:,}" if old == new else f"{old:,} → {new:,}"
+
+
+def _mails(mails: list[WouldSendView]) -> str:
+    return "\n".join(f"{mail.at[:16]} {mail.template}" for mail in mails)
+
+
+def _table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("\n".join(map(visible, cell.split("\n")))) for cell in row))
+    return table

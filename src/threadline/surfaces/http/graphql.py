@@ -1,0 +1,161 @@
+"""The address of GraphQL, by the specification "GraphQL over HTTP"."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from threadline.engine.engine import Engine
+from threadline.kernel.errors import InvalidValue, MalformedBody
+from threadline.kernel.limits import GRAPHQL_BYTES_MAX
+from threadline.settings import Settings
+from threadline.surfaces.http.access import Access
+from threadline.surfaces.http.appaction_body import SOURCE
+from threadline.surfaces.http.body import read_body
+from threadline.surfaces.http.operations import read_object, read_query
+from threadline.surfaces.http.problem import NotInstalled, UnsupportedFormat
+from threadline.surfaces.http.revalidation import revalidated
+from threadline.surfaces.http.routing import Route
+from threadline.surfaces.http.web_user import WebUsers
+
+if TYPE_CHECKING:
+    from threadline.surfaces.graphql.execution import Answer, Documents
+    from threadline.surfaces.graphql.loading import Asker
+
+PATH = "/graphql"
+JSON = "application/json"
+GRAPHQL_JSON = "application/graphql-response+json"
+_FIELDS = frozenset({"query", "variables", "operationName", "extensions"})
+
+
+class GraphQL:
+    """Answers documents beside the event loop. The schema is made when it is first asked for."""
+
+    def __init__(
+        self, engine: Engine, settings: Settings, access: Access, users: WebUsers, threads: Executor
+    ) -> None:  # fmt: skip
+        self._engine = engine
+        self._settings = settings
+        self._access = access
+        self._users = users
+        self._threads = threads
+        self._documents: Documents | None = None
+        self._making = Lock()
+
+    def routes(self) -> Iterator[Route]:
+        """Both are for pages of any origin, because users bring their own token."""
+        yield Route("GET", PATH, self.get, open_to_browsers=True)
+        yield Route("POST", PATH, self.post, open_to_browsers=True)
+
+    async def get(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Answer a document in the query: what may be kept."""
+        asker = await self._asker(request)
+        if len(request.scope["query_string"]) > GRAPHQL_BYTES_MAX:
+            raise InvalidValue(f"the query has more than {GRAPHQL_BYTES_MAX} bytes; send it by POST")
+        asked: dict[str, Any] = read_query(request.scope["query_string"], frozenset())
+        for name in ("variables", "extensions"):
+            if asked.get(name):
+                asked[name] = read_object(asked[name].encode())
+        return await self._answer(request, asked, asker)
+
+    async def post(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Answer a document in the body."""
+        asker = await self._asker(request)
+        kind, _, rest = request.headers.get("content-type", "").partition(";")
+        charset = rest.lower().replace(" ", "").replace('"', "").removeprefix("charset=")
+        if kind.strip().lower() != JSON or charset not in ("", "utf-8"):
+            raise UnsupportedFormat("send JSON: Content-Type: application/json")
+        body = await read_body(request, GRAPHQL_BYTES_MAX)
+        if not body:
+            raise MalformedBody('the body is empty; send {"query": "…"}')
+        return await self._answer(request, read_object(body), asker)
+
+    async def _asker(self, request: Request) -> Callable[[], Asker]:
+        """Who asks; made into what GraphQL knows where that is loaded."""
+        if self._users.may_name(request):
+            user = await self._users.user(request)
+            workspace = self._settings.workspace
+            return lambda: _asker(workspace, SOURCE, lambda scope: scope == "read", user.id)
+        credential = await self._access.token(request, "read")
+        return lambda: _asker(credential.workspace, credential.name, credential.allows, "")
+
+    async def _answer(self, request: Request, asked: Mapping[str, Any], asker: Callable[[], Asker]) -> Response:
+        _refuse(asked)
+
+        def work() -> Answer:
+            documents = self._made()
+            from threadline.surfaces.graphql.execution import Request as Asked
+
+            extensions = asked.get("extensions") or {}
+            persisted = extensions.get("persistedQuery")
+            sha256 = persisted.get("sha256Hash") if isinstance(persisted, dict) else None
+            question = Asked(
+                asked.get("query") or "", asked.get("variables") or {}, asked.get("operationName") or None,
+                sha256 if isinstance(sha256, str) else "",
+            )  # fmt: skip
+            if not question.query and not question.sha256:
+                raise InvalidValue("`query` is missing", param="query")
+            return documents.answer(question, asker())
+
+        with self._engine.reading():
+            answer = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        media_type = _media_type(request.headers.get("accept", ""))
+        # A client that knows the media type of GraphQL can tell our answer from that of a proxy by it, others cannot.
+        status = 400 if not answer.ran and media_type == GRAPHQL_JSON else 200
+        told: dict[str, Any] = {"errors": answer.errors} if answer.errors else {}
+        if answer.ran:
+            told["data"] = answer.data
+        body = msgspec.json.encode(told)
+        media_type = f"{media_type}; charset=utf-8"
+        if request.method != "POST" and not answer.errors:
+            return revalidated(request, body, status, {}, media_type)
+        return Response(body, status, {"cache-control": "no-store"}, media_type)
+
+    def _made(self) -> Documents:
+        with self._making:
+            if self._documents is None:
+                try:
+                    from threadline.surfaces.graphql.execution import Documents
+                except ImportError as error:
+                    raise NotInstalled(
+                        f"GraphQL needs a library that is not there: {error.name}",
+                        hint="pip install 'threadline[graphql]'",
+                    ) from None
+                self._documents = Documents(self._engine, introspection=self._settings.graphql_introspection)
+            return self._documents
+
+
+def _asker(workspace: str, source: str, allows: Callable[[str], bool], user: str) -> Asker:
+    from threadline.surfaces.graphql.loading import Asker
+
+    return Asker(workspace, source, allows, user)
+
+
+def _refuse(asked: Mapping[str, Any]) -> None:
+    """Raise `InvalidValue` for what is not a request of GraphQL."""
+    for name in asked:
+        if name not in _FIELDS:
+            raise InvalidValue(f"{name[:64]!r} is not a part of a request; there are {', '.join(sorted(_FIELDS))}")
+    for name, kind, wanted in (
+        ("query", str, "text"), ("operationName", str, "text"), ("variables", dict, "an object"),
+        ("extensions", dict, "an object"),
+    ):  # fmt: skip
+        if asked.get(name) is not None and not isinstance(asked[name], kind):
+            raise InvalidValue(f"{name}: must be {wanted}", param=name)
+
+
+def _media_type(accept: str) -> str:
+    for each in accept.split(","):
+        kind = each.partition(";")[0].strip().lower()
+        if kind in (GRAPHQL_JSON, "application/*"):
+            return GRAPHQL_JSON
+        if kind in (JSON, "*/*"):
+            return JSON
+    return JSON

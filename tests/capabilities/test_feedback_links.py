@@ -1,0 +1,254 @@
+"""Clicks and opens: recorded with who made them, leading only to the signed link; machines are told apart, not lost."""
+
+from __future__ import annotations
+
+import html as markup
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.capabilities.feedback_stage import BROWSER, Stage
+from threadline.capabilities.feedback.links import click_url, message_in, pixel_url, token_address, track
+from threadline.capabilities.feedback.machines import Click, machine, machine_agent, scanned
+from threadline.capabilities.feedback.routes import location
+from threadline.capabilities.feedback.tracking import tracked_html, tracked_text
+
+CRAWLERS = json.loads((Path(__file__).parent.parent / "data/crawlers/crawler-user-agents.json").read_text())
+PEOPLE = [
+    BROWSER,
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36",
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148",
+    "Mozilla/5.0 (compatible; MSIE 9.0; Windows NT 6.1; Trident/5.0; Microsoft Outlook 16.0)",
+]
+PROXIES = [
+    "Mozilla/5.0 (Windows NT 5.1; rv:11.0) Gecko Firefox/11.0 (via ggpht.com GoogleImageProxy)",
+    "YahooMailProxy; https://help.yahoo.com/kb/yahoo-mail-proxy-SLN28749.html",
+]
+
+
+def follow(stage: Stage, url: str, agent: str = BROWSER, method: str = "GET", **headers: str):
+    """Ask for a link or a picture of a mail."""
+    kind, token = re.fullmatch(r"http://shop\.example/m/([co])/(.+)", url).groups()
+    route = {"c": "mail_click", "o": "mail_open"}[kind]
+    return stage.request(route, {"token": token}, {"user-agent": agent, **headers}, method=method)
+
+
+def test_click_leads_to_the_signed_link_and_is_recorded():
+    stage = Stage()
+    message = stage.mail(journey="onboarding")
+    answer = follow(stage, click_url(stage.engine, "default", message, "https://shop.example/ä?a=1&b=%20#x"))
+    assert (answer.status, answer.headers["location"]) == (302, "https://shop.example/%C3%A4?a=1&b=%20#x")
+    assert "no-store" in answer.headers["cache-control"]
+    (event,) = stage.events("ada", "mail_clicked")
+    assert event.properties == {
+        "message": message, "template": "welcome", "journey": "onboarding", "address": "ada@example.com",
+        "link": "https://shop.example/ä?a=1&b=%20#x", "machine": False, "agent": BROWSER,
+    }  # fmt: skip
+
+
+def test_pixel_is_a_picture_that_nobody_may_store():
+    stage = Stage()
+    answer = follow(stage, pixel_url(stage.engine, "default", stage.mail()))
+    assert answer.media_type == "image/gif"
+    assert answer.body[:10] == b"GIF89a\x01\x00\x01\x00"
+    assert "no-store" in answer.headers["cache-control"]
+    assert stage.events("ada", "mail_opened")[0].properties["machine"] is False
+
+
+@given(st.text(max_size=80))
+def test_changed_token_leads_nowhere_and_records_nothing(text):
+    stage = STAGE
+    token = re.sub(r".*/m/c/", "", click_url(stage.engine, "default", "0" * 32, "https://evil.example"))
+    for each in (text, token[:-2] + text, text + token, token.upper(), f"{token}?url=https://evil.example"):
+        if each == token:
+            continue
+        answer = stage.request("mail_click", {"token": each})
+        assert answer.status == 404
+        assert "location" not in (answer.headers or {})
+    assert stage.request("mail_open", {"token": f"{text}.gif"}).media_type == "image/gif"
+
+
+STAGE = Stage()
+
+
+def test_token_of_the_pixel_is_none_of_a_link():
+    stage = Stage()
+    token = pixel_url(stage.engine, "default", stage.mail()).rpartition("/")[2].removesuffix(".gif")
+    assert stage.request("mail_click", {"token": token}).status == 404
+
+
+@given(st.text(min_size=1, max_size=200))
+def test_link_is_a_header_of_one_line(link):
+    found = location(link)
+    assert found.isascii()
+    assert found.isprintable()
+    assert " " not in found
+
+
+@pytest.mark.parametrize("agent", [each for crawler in CRAWLERS for each in crawler.get("instances", ())][::7])
+def test_crawlers_of_the_list_are_machines(agent):
+    proxy = "GoogleImageProxy" in agent
+    assert machine_agent(agent, opened=False) == "crawler"
+    assert machine_agent(agent, opened=True) == ("" if proxy else "crawler")
+
+
+def test_every_crawler_of_the_list_is_a_machine():
+    agents = [each for crawler in CRAWLERS for each in crawler.get("instances", ())]
+    assert len(agents) > 1_000
+    assert [each for each in agents if not machine_agent(each, opened=False)] == []
+
+
+@pytest.mark.parametrize("opened", [True, False])
+@pytest.mark.parametrize("agent", PEOPLE)
+def test_browsers_and_mail_programs_are_people(agent, opened):
+    assert machine("GET", {"user-agent": agent}, opened=opened) == ""
+
+
+@pytest.mark.parametrize("agent", PROXIES)
+def test_open_by_an_image_proxy_is_that_of_a_person(agent):
+    stage = Stage()
+    follow(stage, pixel_url(stage.engine, "default", stage.mail()), agent)
+    assert stage.events("ada", "mail_opened")[0].properties["machine"] is False
+
+
+@pytest.mark.parametrize(
+    ("why", "asked"),
+    [("head", {"method": "HEAD"}), ("prefetch", {"purpose": "prefetch"}),
+     ("prefetch", {"sec-purpose": "prefetch;prerender"}),
+     ("prefetch", {"x-moz": "prefetch"}), ("prefetch", {"x-purpose": "preview"}), ("no_agent", {"agent": ""}),
+     ("apple_privacy", {"agent": "Mozilla/5.0"}), ("crawler", {"agent": "Googlebot/2.1 (+http://www.google.com/bot.html)"}),
+     ("crawler", {"agent": "BarracudaCentral"}), ("soon", {"age": 0.5})],
+)  # fmt: skip
+def test_open_of_a_machine_is_recorded_with_the_reason(why, asked):
+    stage = Stage()
+    message = stage.mail()
+    stage.now -= int((60 - asked.pop("age", 60)) * 1_000_000)
+    follow(stage, pixel_url(stage.engine, "default", message), **asked)
+    properties = stage.events("ada", "mail_opened")[0].properties
+    assert (properties["machine"], properties["why"]) == (True, why)
+    counts = stage.run("feedback_counters", template="welcome").counts.opened
+    assert (counts.unique, counts.total, counts.machine_unique, counts.machine_total) == (0, 0, 1, 1)
+
+
+def test_link_that_people_do_not_see_gives_a_scanner_away_before_and_after():
+    stage = Stage()
+    message, other = stage.mail(), stage.mail("bob@example.com", "bob")
+    html, _ = track(
+        stage.engine, "default", message, "<a href='https://a.example'>a</a><a href='https://b.example'>b</a>", ""
+    )
+    links = re.findall(r"http://shop\.example/m/c/[\w-]+", html)
+    assert len(links) == 3
+    for url in links:
+        stage.pass_(20)
+        follow(stage, url)
+    stage.pass_(20)
+    follow(stage, links[0])
+    follow(stage, click_url(stage.engine, "default", other, "https://a.example"))
+    assert [each.properties.get("why") for each in stage.events("ada", "mail_clicked")] == [
+        None,
+        None,
+        "honeypot",
+        "honeypot",
+    ]
+    counts = stage.run("feedback_counters", template="welcome").counts.clicked
+    assert (counts.unique, counts.total, counts.machine_unique, counts.machine_total) == (1, 1, 1, 4)
+
+
+def test_scanner_that_follows_every_link_within_seconds_is_not_counted_from_its_first_click_on():
+    stage = Stage()
+    message = stage.mail()
+    for number in range(5):
+        follow(stage, click_url(stage.engine, "default", message, f"https://shop.example/{number}"))
+        stage.pass_(1)
+    stage.pass_(3_600)
+    follow(stage, click_url(stage.engine, "default", message, "https://shop.example/2"))
+    counts = stage.run("feedback_counters", template="welcome").counts.clicked
+    assert (counts.unique, counts.total, counts.machine_total) == (1, 1, 5)
+
+
+CLICKS = st.lists(st.tuples(st.integers(0, 120), st.sampled_from(["", "a", "b", "c", "d"])), max_size=12)
+
+
+@given(CLICKS)
+def test_clicks_of_a_scanner_are_those_near_a_trap_or_in_a_burst(drawn):
+    clicks = [Click(at * 1_000_000, link) for at, link in drawn]
+    expected = set()
+    for each in clicks:
+        near_trap = any(not other.link and abs(other.at - each.at) <= 60_000_000 for other in clicks)
+        windows = [
+            {other.link for other in clicks if first.at <= other.at <= first.at + 10_000_000}
+            for first in clicks
+            if first.at <= each.at <= first.at + 10_000_000
+        ]
+        if near_trap or any(len(links) >= 3 for links in windows):
+            expected.add(each)
+    assert set(scanned(clicks)) == expected
+
+
+class _Links(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.found += [value for name, value in attrs if tag in ("a", "area") and name == "href" and value]
+
+
+URLS = st.sampled_from([
+    "https://a.example/?x=1&y=2", "http://b.example/ü", "HTTPS://C.example", "mailto:a@b.example", "#top", "tel:+49",
+    "http://shop.example/u/token", "javascript:alert(1)", "/relative", 'https://d.example/?q="x"', "https://e.example/'y'",
+])  # fmt: skip
+
+
+@given(
+    st.lists(st.tuples(URLS, st.sampled_from("\"'"), st.sampled_from(["a", "A", "area", "abbr", "link"])), max_size=6),
+    st.text("<>a=\"' href", max_size=30),
+)
+def test_every_link_to_the_web_is_replaced_and_every_other_byte_stays(drawn, noise):
+    html = "<p>" + markup.escape(noise)
+    for url, quote, tag in drawn:
+        html += f"<{tag} class=x href={quote}{markup.escape(url)}{quote} title='a > b'>x &amp; y</{tag}>"
+    tracked = tracked_html(html, lambda url: "" if "shop.example/u" in url else f"T{len(url)}&{url}")
+    before, after = _Links(), _Links()
+    before.feed(html)
+    after.feed(tracked)
+    web = re.compile("(?i)https?://(?!shop.example/u)")
+    assert after.found == [f"T{len(url)}&{url}" if web.match(url) else url for url in before.found]
+    assert tracked_html(html, lambda url: "") == html
+
+
+def test_text_keeps_what_stands_around_a_link():
+    text = "See https://a.example/b_(c). Or (http://d.example/e), <https://f.example>! No link: shop.example"
+    assert tracked_text(text, lambda url: f"[{url}]") == (
+        "See [https://a.example/b_(c)]. Or ([http://d.example/e]), <[https://f.example]>! No link: shop.example"
+    )
+
+
+def test_own_pages_and_untracked_tags_keep_their_links():
+    stage = Stage()
+    html = '<a href="http://shop.example/u/x">u</a><a href="https://a.example" clicktracking="off">a</a>'
+    tracked, text = track(stage.engine, "default", "0" * 32, html, "http://shop.example/u/x")
+    assert tracked.startswith(html)
+    assert text == "http://shop.example/u/x"
+
+
+@given(st.integers(0, 2**128 - 1), st.sampled_from(["reply", "bounce+x", "a.b"]))
+def test_address_with_a_token_names_its_mail_however_it_is_written(number, local):
+    message = f"{number:032x}"
+    address = token_address(message, "shop.example", local)
+    assert len(address.partition("@")[0]) <= 64
+    assert message_in(address) == message_in(address.upper()) == message_in(f"<{message}@shop.example>") == message
+
+
+def test_click_counts_when_it_is_the_first_that_is_heard_of_a_mail():
+    stage = Stage()
+    message = stage.mail(lost=True)
+    assert stage.engine.delivery.unknown("default") != []
+    follow(stage, click_url(stage.engine, "default", message, "https://shop.example"))
+    assert stage.engine.delivery.unknown("default") == []
+    assert len(stage.events("ada", "mail_sent")) == len(stage.events("ada", "mail_clicked")) == 1

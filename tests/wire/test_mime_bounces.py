@@ -1,0 +1,129 @@
+"""Raw mails of real servers read as what they are; whatever the bytes, reading ends soon and raises nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from threadline.wire.mime import parts
+from threadline.wire.mime.mail import read_mail
+
+DATA = Path(__file__).parent.parent / "data"
+BOUNCES = DATA / "bounces"
+EXPECTED = json.loads((BOUNCES / "expected.json").read_text())
+RAW = {path.name: path.read_bytes() for path in sorted((BOUNCES / "eml").iterdir())}
+
+
+@pytest.mark.parametrize("expected", EXPECTED, ids=lambda each: each["file"])
+def test_bounce_of_a_real_server_names_who_failed_and_who_is_still_tried(expected):
+    mail = read_mail(RAW[expected["file"]])
+    assert {each.address for each in mail.recipients if each.action == "failed"} == set(expected["permanent"])
+    assert {each.address for each in mail.recipients if each.action == "delayed"} == set(expected["temporary"])
+    kind = "bounce" if expected["permanent"] else "delay" if expected["temporary"] else None
+    assert mail.kind == kind if kind else mail.kind in ("reply", "auto_reply")
+
+
+def test_bounce_that_names_nobody_suppresses_nobody():
+    others = set(RAW) - {each["file"] for each in EXPECTED}
+    assert others
+    for name in others:
+        assert not any(each.permanent for each in read_mail(RAW[name]).recipients)
+
+
+def test_delay_or_full_mailbox_or_policy_is_not_permanent():
+    for name, mail in ((name, read_mail(raw)) for name, raw in RAW.items()):
+        for each in mail.recipients:
+            assert not (each.permanent and each.action != "failed"), name
+            assert not (each.permanent and ("quota" in each.text.lower() or each.code.startswith("4."))), name
+    full = ["yahoo_02.txt", "qmail_02.txt", "qmail_06.txt", "hotpop_01.txt", "simple_07.txt", "simple_45.txt"]
+    gone = ["qmail_04.txt", "postfix_01.txt", "dsn_12.txt", "yahoo_10.txt", "simple_30.txt", "exim_01.txt"]
+    assert [name for name in full if any(each.permanent for each in read_mail(RAW[name]).recipients)] == []
+    assert [name for name in gone if not any(each.permanent for each in read_mail(RAW[name]).recipients)] == []
+
+
+@pytest.mark.parametrize("name", sorted(RAW))
+def test_bounce_that_a_person_forwards_or_quotes_is_none(name):
+    head = (
+        b"From: Ada Byron <ada@example.com>\r\nTo: reply@shop.example\r\nMessage-ID: <1@example.com>\r\nSubject: %s\r\n"
+    )
+    quoted = b"\r\n".join(b"> " + line for line in RAW[name].splitlines())
+    plain = (
+        head % b"Re: Undeliverable: your offer" + b"In-Reply-To: <x@shop.example>\r\n\r\nWhat is this?\r\n\r\n" + quoted
+    )
+    attached = (
+        head % b"Fwd: failure notice"
+        + b'MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary="=_f"\r\n\r\n--=_f\r\n\r\nSee:\r\n--=_f\r\n'
+        + b"Content-Type: message/rfc822\r\n\r\n"
+        + RAW[name]
+        + b"\r\n--=_f--\r\n"
+    )
+    assert read_mail(plain).kind == read_mail(attached).kind == "reply"
+    assert read_mail(plain).recipients == read_mail(attached).recipients == ()
+
+
+def test_replies_and_crawlers_are_no_bounces():
+    for path in sorted((DATA / "replies").glob("*.txt")):
+        assert read_mail(b"From: ada@example.com\r\nSubject: Re: Hello\r\n\r\n" + path.read_bytes()).kind == "reply"
+
+
+HEADERS = st.sampled_from([
+    b"From: MAILER-DAEMON@x.example", b"From: Ada <ada@x.example>", b"Content-Type: multipart/report; boundary=b",
+    b"Content-Type: multipart/mixed; boundary=b", b"Content-Type: text/html; charset=\xff",
+    b"Content-Type: message/rfc822",
+    b"Content-Type: message/delivery-status", b"Content-Type: message/feedback-report", b"Return-Path: <>",
+    b"Content-Transfer-Encoding: base64", b"Subject: =?nope?b?!!!?= =?utf-8?q?=ff?=", b"To: ((((((", b"To: \"\\\"",
+    b"Auto-Submitted: auto-replied", b"References: <a@b> <", b"X-Failed-Recipients: a@b.example, \xff@",
+])  # fmt: skip
+LINES = st.sampled_from([
+    b"--b", b"--b--", b"", b"could not be delivered to the following recipient:", b"<a@b.example>:", b"Action: failed",
+    b"Final-Recipient: rfc822; a@b.example", b"Status: 5.1.1", b"Feedback-Type: abuse", b"On 1, ada wrote:", b"> x",
+    b"From: x", b"Received: y", b"\xff\xfe\x00", b"<style>", b"=?", b"@" * 50, b"-----Original Message-----", b"-- ",
+])  # fmt: skip
+
+
+@given(st.lists(HEADERS, max_size=8), st.lists(LINES | HEADERS, max_size=40))
+def test_any_mail_is_read_as_something(headers, lines):
+    mail = read_mail(b"\r\n".join([*headers, b"", *lines]))
+    assert mail.kind in ("bounce", "delay", "delivered", "complaint", "reply", "auto_reply", "other")
+    assert not any(each.permanent for each in mail.recipients) or mail.kind == "bounce"
+    "\0".join((mail.subject, mail.text, mail.sender, *mail.about, *mail.to)).encode()
+
+
+@given(st.binary(max_size=2_000))
+def test_any_bytes_are_read_as_something(raw):
+    assert read_mail(raw).recipients == () or b"@" in raw
+
+
+MANY = 100_000
+HOSTILE = {
+    "nested": b"".join(b"Content-Type: multipart/mixed; boundary=b%d\r\n\r\n--b%d\r\n" % (n, n) for n in range(3_000)),
+    "wide": b"Content-Type: multipart/mixed; boundary=x\r\n\r\n" + b"--x\r\n\r\nhi\r\n" * MANY,
+    "encoded words": b"Subject: " + b"=?utf-8?q?a?= " * MANY + b"\r\n\r\n",
+    "headers": b"X: y\r\n" * MANY,
+    "addresses": b"To: " + b"<a@b.c>," * MANY + b"\r\n\r\n",
+    "comments": b"To: " + b"(" * MANY + b"\r\n\r\n",
+    "parameters": b"Content-Type: text/plain;" + b' a*0*="x";' * MANY + b"\r\n\r\n",
+    "codec": b"Content-Type: text/plain; charset=zlib_codec\r\n\r\n" + b"x" * MANY,
+    "no boundary": b"Content-Type: multipart/report\r\n\r\n--x\r\n",
+    "at signs": b"From: MAILER-DAEMON@x.y\r\n\r\ncould not be delivered\n" + b"@" * MANY,
+    "quote headers": b"From: a@b.c\r\nSubject: x\r\n\r\n" + b"On 1, x y z a b c d e f 2 \n" * MANY,
+    "styles": b"From: a@b.c\r\nContent-Type: text/html\r\n\r\n" + b"<style>" * MANY,
+    "tags": b"From: a@b.c\r\nContent-Type: text/html\r\n\r\n" + b"<" * MANY,
+    "reports": b"Content-Type: multipart/report; boundary=x\r\n\r\n--x\r\nContent-Type: message/delivery-status\r\n\r\n"
+    + b"Action: failed\r\nFinal-Recipient: rfc822;a@b.c\r\n\r\n" * MANY,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_mail_takes_no_more_than_its_bounds(name, monkeypatch):
+    read: list[int] = []
+    kept = parts.read_part
+    monkeypatch.setattr(parts, "read_part", lambda raw, depth=0: read.append(depth) or kept(raw, depth))
+    mail = read_mail(HOSTILE[name])
+    assert len(mail.recipients) <= 100
+    assert len(read) <= parts.PARTS_MAX**2
+    assert max(read, default=0) <= parts.DEPTH_MAX
