@@ -53,10 +53,12 @@ class Post:
 
     def __init__(self) -> None:
         self.taken: list[str] = []
+        self.subjects: set[str] = set()
 
     def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
         """Keep the address."""
         self.taken.append(effect.data["to"])
+        self.subjects.add(effect.data["record"]["subject"])
         return Outcome(type="mail_sent", properties=effect.data["record"])
 
 
@@ -339,7 +341,7 @@ def test_a_paused_broadcast_goes_on_and_a_cancelled_one_never_does() -> None:
 def test_two_people_with_one_address_get_one_mail() -> None:
     world = World(4)
     world.record(world.event("identify", 2, "same", email="P1@example.com"))
-    world.start()
+    world.start(subject="Until  Sunday")
     world.work()
     while world.mailer.run_once():
         pass
@@ -348,6 +350,7 @@ def test_two_people_with_one_address_get_one_mail() -> None:
         "p1@example.com",
         "p3@example.com",
     ]
+    assert world.post.subjects == {"Until Sunday"}
     statuses = [each.statuses for each in world.call("recipients", id="sale").recipients]
     assert Counter(map(tuple, statuses)) == {("addressed", "sent"): 3, ("addressed", "skipped"): 1}
 
