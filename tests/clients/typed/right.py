@@ -123,7 +123,7 @@ def journeys(shop: Threadline | Client) -> None:
     shop.journeys.people("welcome", step="first")
     shop.journeys.resume("welcome")
     shop.journeys.show("welcome")
-    shop.journeys.what_if("journeys: {}")
+    shop.journeys.what_if(definitions="journeys: {}")
 
 
 def jobs(shop: Threadline | Client) -> None:
@@ -173,6 +173,7 @@ def messages(shop: Threadline | Client) -> None:
 
 def people(shop: Threadline | Client) -> None:
     shop.people.list()
+    shop.people.list(when=RULE["conditions"])
     shop.people.merge("ada", other="bob")
     shop.people.merge_preview("ada", other="bob")
     shop.people.split("ada", identifiers=["email:ada@example.com"])

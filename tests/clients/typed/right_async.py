@@ -120,7 +120,7 @@ async def journeys(shop: AsyncClient) -> None:
     await shop.journeys.people("welcome", step="first")
     await shop.journeys.resume("welcome")
     await shop.journeys.show("welcome")
-    await shop.journeys.what_if("journeys: {}")
+    await shop.journeys.what_if(definitions="journeys: {}")
 
 
 async def jobs(shop: AsyncClient) -> None:
@@ -170,6 +170,7 @@ async def messages(shop: AsyncClient) -> None:
 
 async def people(shop: AsyncClient) -> None:
     await shop.people.list()
+    await shop.people.list(when=RULE["conditions"])
     await shop.people.merge("ada", other="bob")
     await shop.people.merge_preview("ada", other="bob")
     await shop.people.split("ada", identifiers=["email:ada@example.com"])
