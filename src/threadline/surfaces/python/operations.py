@@ -284,7 +284,7 @@ class Broadcasts:
         The whole broadcast. Nothing is sent before it is started.
 
         template: A declared template.
-        subject: Instead of the template's subject.
+        subject: Instead of the template's subject, as it is.
         sender: Else that of the template.
         topic: What people unsubscribe from; else the template's.
         at: When, as a local time such as 2026-12-01T09:00; empty: as soon as it is started.
@@ -1789,7 +1789,7 @@ class People:
         tag: str = "",
         group: str = "",
         segment: str = "",
-        when: str = "",
+        when: str | Mapping[str, Any] = "",
     ) -> people_operations_people.PeoplePage:
         """List people: all, or by identifier, tag, group, segment or a condition.
 
