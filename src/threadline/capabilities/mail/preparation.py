@@ -86,10 +86,10 @@ def _prepared(letter: Letter, occurrence: str) -> Prepared:
     return Prepared(
         data={
             "message": letter.message, "from": letter.envelope, "to": letter.recipient.mailbox,
-            "smtputf8": letter.recipient.smtputf8 or not letter.envelope.isascii(), "sender": order.sender.id,
+            "smtputf8": not (letter.message.isascii() and letter.envelope.isascii()), "sender": order.sender.id,
             "domain": order.sender.id_domain, "workspace": order.workspace, "record": record,
         },
-        claims=(f"mail/{short_hash(occurrence, order.address.casefold())}",),
+        claims=(f"mail/{short_hash(occurrence, letter.recipient.mailbox.casefold())}",),
         taken=_outcome(order.id, record, "duplicate"),
         done=Outcome(type=MAIL_SENT, properties=record),
     )  # fmt: skip
