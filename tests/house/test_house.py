@@ -88,6 +88,8 @@ LIBRARIES = {
     "click": {"surfaces"},
     "rich": {"surfaces"},
     "uvloop": {"surfaces"},
+    "graphql": {"surfaces"},
+    "strawberry": {"surfaces"},
     # Amazon's services: a store, and who sends mail.
     "botocore": {"stores", "senders"},
     "mypy_boto3_sesv2": {"senders"},

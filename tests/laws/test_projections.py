@@ -25,7 +25,7 @@ FIELDS = ("tag", "total", "currency", "campaign_id", "action", "channel", "categ
           "topic", "scopes", "application_id", "url", "type", "key", "value", "products", "answers", "form",
           "expires_at", "derived_from", "recalled", "confidence", "product_id", "points", "rule", "cooldown",
           "streak", "kind", "of", "board", "turn", "journey", "run", "n", "step", "entered_at", "until", "template",
-          "variables", "mails", "reason", "bounce")  # fmt: skip
+          "variables", "mails", "reason", "bounce", "address", "machine", "message", "broadcast")  # fmt: skip
 NAUGHTY = Path(__file__).parents[1] / "data" / "naughty_strings" / "strings.json"
 
 every_projection = pytest.mark.parametrize("projection", CATALOGUE.projections, ids=lambda each: each.name)

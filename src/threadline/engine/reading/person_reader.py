@@ -37,7 +37,7 @@ class PersonReader:
     ) -> None:
         self.store = store
         self.catalogue = catalogue
-        self._lookup = Lookup(store, catalogue, recent)
+        self.lookup = Lookup(store, catalogue, recent)
 
     def person(self, workspace: str, ref: str, *, known_at: int | None = None) -> Person:
         """The person meant by ``ref``: a user id, ``kind:value``, or a person's id (of a merged one: the survivor).
@@ -52,7 +52,7 @@ class PersonReader:
     def identity_history(self, workspace: str, ref: str) -> IdentityHistory:
         """Who the person meant by ``ref`` was at one instant and another; raises `NotFound`."""
         person, thread = self._meant(workspace, ref)
-        return IdentityHistory(self.store, self.catalogue, self._lookup, person, thread, named=thread != ref)
+        return IdentityHistory(self.store, self.catalogue, self.lookup, person, thread, named=thread != ref)
 
     def _meant(self, workspace: str, ref: str) -> tuple[Person, str]:
         """A person, and which of their threads was named."""
@@ -70,11 +70,11 @@ class PersonReader:
 
     def by_thread(self, thread: str) -> Person | None:
         """The person a thread belongs to; None if there is none."""
-        return self._lookup.by_thread(thread)
+        return self.lookup.by_thread(thread)
 
     def by_threads(self, threads: Sequence[str]) -> dict[str, Person]:
         """By thread, the people that some threads belong to, read together."""
-        return self._lookup.by_threads(threads)
+        return self.lookup.by_threads(threads)
 
     def person_of(self, recorded: Recorded) -> Person:
         """The person in whose thread an event is."""
@@ -85,11 +85,11 @@ class PersonReader:
 
     def by_id(self, id: str) -> Person | None:
         """The person of an id, through merges, with every state caught up with the definitions in force."""
-        return self._lookup.by_id(id)
+        return self.lookup.by_id(id)
 
     def by_ids(self, ids: Sequence[str]) -> dict[str, ports.Person]:
         """By id, the people of some ids, through merges, read together, caught up with the definitions in force."""
-        found = self._lookup.by_ids(ids)
+        found = self.lookup.by_ids(ids)
         return {id: (self.by_id(person.id) or person) if person.stale else person for id, person in found.items()}
 
     def history(self, person: Person, known_at: int | None = None) -> StoredHistory:
@@ -221,21 +221,10 @@ class PersonReader:
         Whoever has gone, or is of another workspace, is left out; a merged person is the survivor.
         """
         rank = self.catalogue.rules.rank
-        found = self._lookup.by_ids(ids)
+        found = self.lookup.by_ids(ids)
         return {
             id: [str(each) for each in sorted(person.identifiers.values(), key=rank)]
             for id, person in found.items()
-            if person.workspace == workspace
-        }
-
-    def people_of(self, workspace: str, ids: Sequence[str]) -> dict[str, Person]:
-        """By id, the people of a workspace: one reading of the store for all of them.
-
-        Whoever has gone, or is of another workspace, is left out; a merged person is the survivor.
-        """
-        return {
-            id: self.by_id(person.id) or person if person.stale else person
-            for id, person in self._lookup.by_ids(ids).items()
             if person.workspace == workspace
         }
 
