@@ -314,7 +314,9 @@ def test_a_rule_sends_a_mail() -> None:
 
 
 def test_a_rule_that_sends_an_unknown_template_is_a_mistake() -> None:
-    with pytest.raises(InvalidDefinition, match="rule 'big' sends 'welcom', which is no declared mail template; did you"):
+    with pytest.raises(
+        InvalidDefinition, match="rule 'big' sends 'welcom', which is no declared mail template; did you"
+    ):
         MailStage(SHOP + RULES.replace("template: welcome", "template: welcom"))
 
 

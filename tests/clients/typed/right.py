@@ -123,7 +123,7 @@ def journeys(shop: Threadline | Client) -> None:
     shop.journeys.people("welcome", step="first")
     shop.journeys.resume("welcome")
     shop.journeys.show("welcome")
-    shop.journeys.what_if("journeys: {}")
+    shop.journeys.what_if(definitions="journeys: {}")
 
 
 def jobs(shop: Threadline | Client) -> None:

@@ -120,7 +120,7 @@ async def journeys(shop: AsyncClient) -> None:
     await shop.journeys.people("welcome", step="first")
     await shop.journeys.resume("welcome")
     await shop.journeys.show("welcome")
-    await shop.journeys.what_if("journeys: {}")
+    await shop.journeys.what_if(definitions="journeys: {}")
 
 
 async def jobs(shop: AsyncClient) -> None:
