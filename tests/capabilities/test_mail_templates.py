@@ -22,7 +22,7 @@ def mistakes(yaml: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "template, message",
+    ("template", "message"),
     [
         ("subject: Hi\n      text: 'x {{ person.trait.name }}'",
          "shop.yaml:6: template 'welcome': 'person' has no 'trait'; did you mean 'traits'?"),
@@ -31,9 +31,11 @@ def mistakes(yaml: str, folder: Path) -> str:
         ("subject: '{{ unsubscribe }}'\n      text: x",
          "shop.yaml:5: template 'welcome': nothing is known under 'unsubscribe'; did you mean 'unsubscribe_url'?"),
         ("subject: Hi\n      text: '{{ person.id'", "shop.yaml:6: template 'welcome': unexpected end of input"),
-        ("subject: Hi\n      html: mails/none.html", "shop.yaml:6: template 'welcome': file 'mails/none.html' cannot be read"),
+        ("subject: Hi\n      html: mails/none.html",
+         "shop.yaml:6: template 'welcome': file 'mails/none.html' cannot be read"),
         ("subject: Hi\n      html: ../outside.html", "it lies outside the folder of the definitions"),
-        ("subject: Hi\n      html: bad.html", "bad.html:2: template 'welcome': nothing is known under 'prson'; did you mean 'person'?"),
+        ("subject: Hi\n      html: bad.html",
+         "bad.html:2: template 'welcome': nothing is known under 'prson'; did you mean 'person'?"),
         ("subject: Hi\n      html: inner.html", "layout.html:3: template 'welcome': nothing is known under 'titel'"),
         ("subject: Hi\n      html: dynamic.html", "dynamic.html:1: `include` needs the name of a file in quotes"),
         ("subject: Hi\n      mjml: <mjml><mj-body><mj-txt>x</mj-txt></mj-body></mjml>",
@@ -63,7 +65,7 @@ def test_a_mistake_names_file_line_and_the_way_out(template: str, message: str, 
 
 
 @pytest.mark.parametrize(
-    "section, message",
+    ("section", "message"),
     [
         ("senders: {shop: {from: not an address}}", "is not an address"),
         ("senders: {shop: {from: a@b.example, name: \"x\\r\\nBcc: c@d.example\"}}", "a name without line breaks"),
@@ -100,7 +102,10 @@ def test_layouts_includes_and_parts_of_all_kinds(tmp_path: Path) -> None:
       variables: {{code: {{}}}}
     pretty:
       subject: Pretty
-      mjml: "<mjml><mj-body><mj-section><mj-column>{{% for n in names %}}<mj-text>{{{{ n }}}}</mj-text>{{% endfor %}}</mj-column></mj-section></mj-body></mjml>"
+      mjml: |
+        <mjml><mj-body><mj-section><mj-column>
+        {{% for n in names %}}<mj-text>{{{{ n }}}}</mj-text>{{% endfor %}}
+        </mj-column></mj-section></mj-body></mjml>
       variables: {{names: {{default: [a]}}}}
 """
     stage = MailStage(yaml, tmp_path)
@@ -110,10 +115,12 @@ def test_layouts_includes_and_parts_of_all_kinds(tmp_path: Path) -> None:
     hello, pretty = stage.box.messages
     assert str(hello["Subject"]) == "<1> & <Ada & Co>"
     html, text = hello.get_body(("html",)), hello.get_body(("plain",))
-    assert html is not None and text is not None
+    assert html is not None
+    assert text is not None
     assert "<b>&lt;1&gt;</b>" in html.get_content()
     assert "Bye &lt;Ada &amp; Co&gt;</a>" in html.get_content()
-    assert 'style="color: red;"' in html.get_content() and "@media" in html.get_content()
+    assert 'style="color: red;"' in html.get_content()
+    assert "@media" in html.get_content()
     assert text.get_content().strip() == "<1> for <Ada & Co>"
     assert [line for line in pretty.get_body(("plain",)).get_content().splitlines() if line] == ["<x>", "y"]  # type: ignore[union-attr]
     assert "fonts.googleapis" not in str(pretty)
@@ -143,7 +150,8 @@ def test_a_version_shows_an_old_mail_as_it_looked(tmp_path: Path) -> None:
 
 
 def test_a_loop_without_end_is_no_mail() -> None:
-    yaml = f"{SENDERS}    hello: {{subject: Hi, text: '{{% for a in range(9999) %}}{{% for b in range(9999) %}}x{{% endfor %}}{{% endfor %}}'}}\n"
+    loops = "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}"
+    yaml = f"{SENDERS}    hello: {{subject: Hi, text: '{loops}'}}\n"
     stage = MailStage(yaml)
     stage.person()
     stage.send("hello")

@@ -25,7 +25,7 @@ class Order(NamedTuple):
     """As it was given; empty for a person without one."""
     variables: Mapping[str, Any]
     subject: str
-    """In place of the template's, as it is; empty for the template's."""
+    """In place of the template's, and filled in like it; empty for the template's."""
     topic: str
     transactional: bool
     is_confirmation: bool

@@ -67,14 +67,14 @@ class Compiled:
         steps = [path.split(".") for path in self.reads]
         return frozenset(each[1] if len(each) > 1 else "" for each in steps if each[0] == root)
 
-    def render(self, context: Mapping[str, Any]) -> Rendered:
-        """The mail for this context. Raises `TemplateFailed` where a part needs what is not there."""
+    def render(self, context: Mapping[str, Any], subject: str = "") -> Rendered:
+        """The mail for this context, with another subject than its own if there is one. Raises `TemplateFailed` where a part needs what is not there."""
         from minijinja import safe
 
         # Escaped, their slashes would be entities, which is right in HTML and puzzles whoever reads the source.
         links = {name: safe(context[name]) for name in LINKS if name in context}
         context, parts = {**context, **links}, self.sources.parts
-        subject = _BREAKS.sub(" ", self._filled("subject", context)).strip()
+        subject = _BREAKS.sub(" ", self._filled("subject", context, subject)).strip()
         if not 0 < len(subject) <= SUBJECT_LENGTH_MAX:
             raise TemplateFailed(f"the subject has {len(subject):,} characters, and not 1 to {SUBJECT_LENGTH_MAX}")
         html = ""
@@ -133,12 +133,12 @@ class Compiled:
             raise InvalidDefinition(f"{place}: template {self.template.name!r}: {what}") from None
         return {path for path in found if path.partition(".")[0] not in _FUNCTIONS}
 
-    def _filled(self, part: str, context: Mapping[str, Any]) -> str:
+    def _filled(self, part: str, context: Mapping[str, Any], source: str = "") -> str:
         from minijinja import TemplateError
 
-        name = self.sources.parts[part]
+        name, environment = self.sources.parts[part], self._environments[part in ("html", "mjml")]
         try:
-            return self._environments[part in ("html", "mjml")].render_template(name, **context)
+            return environment.render_str(source, **context) if source else environment.render_template(name, **context)
         except TemplateError as error:
             place = self.sources.place(error.name or name, error.line or 1)
             raise TemplateFailed(f"{place}: {error.detail or error.kind}") from None
