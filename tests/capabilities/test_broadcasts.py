@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
+from tests.mortal import Fate, Killed
 from threadline.capabilities.broadcasts.definition import Arm, Broadcast
 from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, HOLDOUT
 from threadline.capabilities.broadcasts.policy import PAUSED
@@ -25,7 +25,7 @@ from threadline.kernel.errors import Conflict, InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.policy import Effect
 from threadline.kernel.sender import Outcome
-from threadline.kernel.store import Batch, Refusal, scan_pages
+from threadline.kernel.store import scan_pages
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time
 from threadline.stores.memory import MemoryStore
 from threadline.surfaces.operation_calls import call
@@ -46,23 +46,6 @@ _DECLARED = Definitions([("threadline.yaml", DEFINITIONS)])
 _CATALOGUE = Catalogue(discover(definitions=_DECLARED), rules(), _DECLARED)
 
 
-class Killed(BaseException):
-    """No handler of errors sees the end of a process."""
-
-
-class Mortal(MemoryStore):
-    """Its process is killed right after one of its commits."""
-
-    commits, killed_at = 0, -1
-
-    def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
-        self.commits += 1
-        refusals = super().commit(batches)
-        if self.commits == self.killed_at:
-            raise Killed
-        return refusals
-
-
 class Post:
     """Takes every mail."""
 
@@ -70,10 +53,12 @@ class Post:
 
     def __init__(self) -> None:
         self.taken: list[str] = []
+        self.subjects: set[str] = set()
 
     def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
         """Keep the address."""
         self.taken.append(effect.data["to"])
+        self.subjects.add(effect.data["record"]["subject"])
         return Outcome(type="mail_sent", properties=effect.data["record"])
 
 
@@ -83,7 +68,8 @@ class World:
     def __init__(self, people: int = PEOPLE) -> None:
         self.now = NOW
         self.post = Post()
-        self.store = Mortal()
+        self.store = MemoryStore()
+        self.fate = Fate(self.store)
         self.catalogue = _CATALOGUE
         self.reopen()
         self.record(*(event for n in range(people) for event in self.person(n)))
@@ -106,8 +92,8 @@ class World:
     def reopen(self) -> None:
         self.engine = Engine(self.store, self.catalogue, lambda: self.now)
         self.engine.public_address.use_local("http://shop.example")
-        self.worker = Dispatcher(self.engine, {}, f"worker {self.store.commits}")
-        self.mailer = Dispatcher(self.engine, {"mail": self.post}, f"mailer {self.store.commits}", page=10)
+        self.worker = Dispatcher(self.engine, {}, f"worker {self.fate.commits}")
+        self.mailer = Dispatcher(self.engine, {"mail": self.post}, f"mailer {self.fate.commits}", page=10)
 
     def call(self, name: str, /, **given: Any) -> Any:
         operation = next(each for each in self.catalogue.operations if each.name == f"broadcasts_{name}")
@@ -197,7 +183,7 @@ def test_killed_after_any_commit_everybody_is_addressed_once() -> None:
     def lived(killed_at: int) -> tuple[World, bool]:
         world = World()
         world.start(**given)
-        world.store.killed_at = world.store.commits + killed_at
+        world.fate.killed_at = world.fate.commits + killed_at
         killed = False
         for hours in (0, 2):
             world.now += hours * HOUR
@@ -355,7 +341,7 @@ def test_a_paused_broadcast_goes_on_and_a_cancelled_one_never_does() -> None:
 def test_two_people_with_one_address_get_one_mail() -> None:
     world = World(4)
     world.record(world.event("identify", 2, "same", email="P1@example.com"))
-    world.start()
+    world.start(subject="Until  Sunday")
     world.work()
     while world.mailer.run_once():
         pass
@@ -364,6 +350,7 @@ def test_two_people_with_one_address_get_one_mail() -> None:
         "p1@example.com",
         "p3@example.com",
     ]
+    assert world.post.subjects == {"Until Sunday"}
     statuses = [each.statuses for each in world.call("recipients", id="sale").recipients]
     assert Counter(map(tuple, statuses)) == {("addressed", "sent"): 3, ("addressed", "skipped"): 1}
 

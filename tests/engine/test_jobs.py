@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tests.mortal import Fate, Killed
 from threadline.capabilities.people.definition import rules
 from threadline.engine.delivery import job_worker
 from threadline.engine.delivery.dispatcher import Dispatcher
@@ -18,7 +19,7 @@ from threadline.kernel.event import Event, Identifier
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JOB_FAILURES_MAX, JobKind, Step
 from threadline.kernel.ports import Ports
-from threadline.kernel.store import Batch, Key, Put, Refusal, scan_pages
+from threadline.kernel.store import Key, Put, scan_pages
 from threadline.kernel.time import DAY, MINUTE, SECOND
 from threadline.stores.memory import MemoryStore
 
@@ -26,31 +27,6 @@ NOW = 1_800_000_000 * SECOND
 PEOPLE = 11
 PAGE = 3
 GREETED = "greeted"
-
-
-class Killed(BaseException):
-    """No handler of errors sees the end of a process."""
-
-
-class Mortal(MemoryStore):
-    """Its process is killed at one of its commits: right before it, or right after."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.commits = 0
-        self.killed_at = -1
-        self.after = False
-        self.unavailable = False
-
-    def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
-        if self.unavailable:
-            raise Unavailable("the store is away")
-        self.commits += 1
-        if self.commits != self.killed_at:
-            return super().commit(batches)
-        if self.after:
-            super().commit(batches)
-        raise Killed
 
 
 class Clock:
@@ -81,7 +57,8 @@ class World:
 
     def __init__(self, step: Callable[[Ports, Job, int], Step] = greet) -> None:
         self.clock = Clock()
-        self.store = Mortal()
+        self.store = MemoryStore()
+        self.fate = Fate(self.store)
         values = [*discover("threadline.capabilities.people.projection", definitions=None), JobKind("greet", step)]
         self.catalogue = Catalogue(values, rules())
         self.reopen()
@@ -93,7 +70,7 @@ class World:
 
     def reopen(self) -> None:
         self.engine = Engine(self.store, self.catalogue, self.clock)
-        self.worker = Dispatcher(self.engine, {}, f"worker {self.store.commits}")
+        self.worker = Dispatcher(self.engine, {}, f"worker {self.fate.commits}")
 
     def create(self, **given: Any) -> Job:
         return self.engine.jobs.create("default", "greet", "all", {}, by="test", **given)
@@ -138,9 +115,9 @@ def test_killed_at_any_commit_the_result_is_that_of_a_job_that_was_not() -> None
         first = killed = 0
         while True:
             world = World()
-            first = world.store.commits
+            first = world.fate.commits
             world.create()
-            world.store.killed_at, world.store.after = first + 2 + killed, after
+            world.fate.killed_at, world.fate.after = first + 2 + killed, after
             try:
                 world.work()
                 break  # it has fewer commits than that
@@ -246,12 +223,12 @@ def test_a_store_that_is_away_fails_no_job() -> None:
     world = World()
     world.create()
     world.worker.run_once()
-    world.store.unavailable = True
+    world.fate.unavailable = True
     for _ in range(2 * JOB_FAILURES_MAX):
         with pytest.raises(Unavailable):
             world.worker.run_once()
         world.clock.now += MINUTE
-    world.store.unavailable = False
+    world.fate.unavailable = False
     assert (world.job.state, world.job.failures) == ("running", 0)
     world.work()
     assert world.job.counts == {"done": PEOPLE}

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 
 import httpx
 import pytest
@@ -15,6 +22,10 @@ from threadline.surfaces.cli.program import run
 
 TOKEN = {"Authorization": "Bearer tk-alone"}
 PEOPLE = 700
+ROOT = Path(__file__).parents[2]
+KILLS = int(os.environ.get("THREADLINE_TEST_BROADCAST_KILLS", "4"))
+AT_ONCE = 4
+"""Mails that are sent at the same time, if nothing else is declared."""
 
 
 @pytest.fixture
@@ -60,3 +71,51 @@ def test_the_command_line_shows_how_far_a_job_is(store: Path, capsys: pytest.Cap
     watch.remove("--once")
     assert run(composition(), watch) == 1
     assert json.loads(capsys.readouterr().out)["state"] == "cancelled"
+
+
+@pytest.mark.slow
+def test_workers_that_are_killed_send_no_mail_twice_and_lose_none(tmp_path: Path, seed: int) -> None:
+    """Every recipient has one mail, or it is told that nobody knows whether they have."""
+    random, store, mails = Random(seed), tmp_path / "threadline.db", tmp_path / "mails"
+    (tmp_path / "threadline.yaml").write_text(
+        "settings: {public_url: 'https://shop.example'}\n"
+        "mail: {senders: {shop: {from: shop@shop.example}}, templates: {sale: {subject: Sale, text: Hello}}}\n"
+    )
+    people = [f"u{n}@example.com" for n in range(PEOPLE)]
+    with threadline.open(store) as shop:
+        for address in people:
+            shop.identify(address, {"email": address})
+        shop.broadcasts.create("sale", template="sale", arms=[{"name": "a"}, {"name": "b"}])
+        shop.broadcasts.start("sale")
+    for number in range(KILLS):
+        with _worker(store, mails):
+            time.sleep(random.uniform(0, 0.5 + number / 10))
+    with _worker(store, mails):
+        while not all({"sent", "unknown"} & set(each) for each in _statuses(store)):
+            time.sleep(0.5)
+    taken, statuses = mails.read_text().split(), _statuses(store)
+    assert len(taken) == len(set(taken))
+    assert len(statuses) == PEOPLE
+    unknown = sum("sent" not in each for each in statuses)
+    assert PEOPLE - unknown <= len(taken) <= PEOPLE
+    assert unknown <= KILLS * AT_ONCE
+
+
+@contextmanager
+def _worker(store: Path, mails: Path) -> Iterator[None]:
+    command = [sys.executable, "-m", "tests.surfaces.broadcast_worker", str(store), str(mails)]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _statuses(store: Path) -> list[list[str]]:
+    """What events say of each recipient, read beside the process that writes."""
+    with threadline.open(store, readonly=True) as shop:
+        return [each.statuses for each in shop.broadcasts.recipients("sale", limit=1_000).recipients]

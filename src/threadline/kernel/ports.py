@@ -75,10 +75,6 @@ class PersonReader(Protocol):
         """The person a thread belongs to; None if there is none."""
         ...
 
-    def by_ids(self, ids: Sequence[str]) -> dict[str, Person]:
-        """By id, the people of some ids, through merges, read together; who has gone is left out."""
-        ...
-
     def person_of(self, recorded: Recorded) -> Person:
         """The person in whose thread an event is."""
         ...
@@ -97,6 +93,10 @@ class PersonReader(Protocol):
 
     def identifiers_of(self, workspace: str, ids: Sequence[str]) -> dict[str, list[str]]:
         """By id, how people are named as ``kind:value``, strongest first, read together; who has gone is left out."""
+        ...
+
+    def people_of(self, workspace: str, ids: Sequence[str]) -> dict[str, Person]:
+        """By id, the people of a workspace, read together: who has gone is left out; a merged one is the survivor."""
         ...
 
     def upcoming(self, workspace: str, policy: str, before: int, after: str = "") -> Iterator[tuple[str, Person]]:

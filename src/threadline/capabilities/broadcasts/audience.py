@@ -67,18 +67,17 @@ class Resolver:
             ids = tagged(engine.store, workspace, self._tags[0], after, limit)
         else:
             people, following = engine.reader.people(workspace, after, limit)
-            return Found(self._belonging(people, workspace, engine.reader, at), len(people), following)
+            return Found(self._belonging(people, engine.reader, at), len(people), following)
         following = ids[-1] if len(ids) == limit else ""
         if self._tags or self._conditions is not None:
-            people = list(engine.reader.by_ids(ids).values())
-            return Found(self._belonging(people, workspace, engine.reader, at), len(ids), following)
+            # Workspace and tag together name the rows of a tag: some may be of another workspace, and are left out.
+            people = list(engine.reader.people_of(workspace, ids).values())
+            return Found(self._belonging(people, engine.reader, at), len(ids), following)
         return Found(ids, len(ids), following)
 
-    def _belonging(self, people: Iterable[Person], workspace: str, reader: PersonReader, at: int) -> list[str]:
-        # Workspace and tag together name the rows of a tag, so that some may be of another workspace.
-        own = (person for person in people if person.workspace == workspace)
+    def _belonging(self, people: Iterable[Person], reader: PersonReader, at: int) -> list[str]:
         asked = bool(self._tags) or self._conditions is not None
-        return sorted(person.id for person in own if not asked or self._belongs(reader.as_of(person, at)))
+        return sorted(person.id for person in people if not asked or self._belongs(reader.as_of(person, at)))
 
     def _belongs(self, view: PersonView) -> bool:
         if self._tags and not set(self._tags) <= set(view.view(PROFILE)["tags"]):

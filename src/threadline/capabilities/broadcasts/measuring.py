@@ -27,7 +27,7 @@ def measured(
     """By arm, how many of a page of recipients there are and for how many a metric counts: opens, clicks, or the first
     event of a type within some time of being addressed."""
     if metric == "conversions":
-        with_it = frozenset(_converted(engine, id, recipients, event, within))
+        with_it = frozenset(_converted(engine, workspace, id, recipients, event, within))
     else:
         rows = repository.rows_of(engine.store, STATUS, workspace, id, [each.person for each in recipients])
         split = (row.key.sort.partition("/") for row in rows)
@@ -46,9 +46,11 @@ def winner_of(broadcast: Broadcast, counts: Mapping[str, int]) -> str:
     return max(broadcast.arms, key=rate).name
 
 
-def _converted(engine: Ports, id: str, recipients: Sequence[Recipient], event: str, within: int) -> Iterator[str]:
+def _converted(
+    engine: Ports, workspace: str, id: str, recipients: Sequence[Recipient], event: str, within: int
+) -> Iterator[str]:
     now = engine.recorder.now()
-    for person_id, person in engine.reader.by_ids([each.person for each in recipients]).items():
+    for person_id, person in engine.reader.people_of(workspace, [each.person for each in recipients]).items():
         addressed = engine.reader.as_of(person, now).view(BROADCASTS.name).get(id)
         if addressed is not None:
             start = parse_time(addressed["addressed_at"])

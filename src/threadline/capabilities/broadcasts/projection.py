@@ -19,7 +19,7 @@ from threadline.capabilities.feedback.events import (
 from threadline.capabilities.mail.events import MAIL_SKIPPED
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import Faster, Index, Projection, Row
-from threadline.kernel.sender import EFFECT_WITHDRAWN
+from threadline.kernel.sender import EFFECT_PARKED, EFFECT_UNKNOWN, EFFECT_WITHDRAWN
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 
 STATUS = "broadcast_status"
@@ -38,6 +38,8 @@ STATUSES = {
     MAIL_COMPLAINED: "complained",
     MAIL_REPLIED: "replied",
     EFFECT_WITHDRAWN: "withdrawn",
+    EFFECT_PARKED: "parked",
+    EFFECT_UNKNOWN: "unknown",
 }
 """Type of event -> what it says of a recipient."""
 
@@ -82,7 +84,7 @@ BROADCASTS = Projection(
     empty=list,
     fold=_fold,
     view=_view,
-    index=Index(event_rows=_event_rows, tables=(STATUS,)),
+    index=Index(event_rows=_event_rows),
     faster=Faster(merge=_merge),
 )
 """It commutes: of whatever has addressed a person it keeps the newest."""

@@ -94,7 +94,7 @@ class _Work:
         return page, f"{phase}:{page[-1].person}" if len(page) == self._limit else ""
 
     def _addressed(self, recipients: Sequence[Recipient], at: int) -> Step:
-        people = self._engine.reader.by_ids([each.person for each in recipients])
+        people = self._engine.reader.people_of(self._job.workspace, [each.person for each in recipients])
         present = [(people[each.person], each.arm) for each in recipients if each.person in people]
         counts = Counter(f"addressed.{arm}" for _, arm in present)
         counts["done"] = len(recipients)

@@ -69,6 +69,7 @@ def write(
         raise InvalidValue(f"{order.address[:80]!r} is not an address")
     values = {**order.variables, **links, "topic": order.topic, "message_id": order.id}
     rendered = order.compiled.render(context_of(order.compiled, view, facts, order.sender, values))
+    rendered = rendered._replace(subject=order.subject or rendered.subject)
     if is_tracked:
         html, text = track(ports, order.workspace, order.id, rendered.html, rendered.text)
         # A mail of text alone stays one: without HTML there is no picture to load.

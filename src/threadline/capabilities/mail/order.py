@@ -24,6 +24,8 @@ class Order(NamedTuple):
     address: str
     """As it was given; empty for a person without one."""
     variables: Mapping[str, Any]
+    subject: str
+    """In place of the template's, as it is; empty for the template's."""
     topic: str
     transactional: bool
     is_confirmation: bool
@@ -42,6 +44,7 @@ def order_of(templates: Templates, compiled: Compiled, view: PersonView, id: str
         sender=templates.mail.sender_of(template, str(data.get("sender") or "")),
         address=str(data.get("address") or "") or address_in(view),
         variables=data.get("variables") or {},
+        subject=" ".join(str(data.get("subject") or "").split()),
         topic=str(data.get("topic") or template.topic),
         transactional=bool(data.get("transactional", template.transactional)),
         is_confirmation=data.get("confirm") is True,

@@ -87,11 +87,6 @@ class PersonReader:
         """The person of an id, through merges, with every state caught up with the definitions in force."""
         return self.lookup.by_id(id)
 
-    def by_ids(self, ids: Sequence[str]) -> dict[str, ports.Person]:
-        """By id, the people of some ids, through merges, read together, caught up with the definitions in force."""
-        found = self.lookup.by_ids(ids)
-        return {id: (self.by_id(person.id) or person) if person.stale else person for id, person in found.items()}
-
     def history(self, person: Person, known_at: int | None = None) -> StoredHistory:
         """The person's events in the store; with ``known_at`` those that were known by then."""
         return StoredHistory(self.store, person.heads, known_at=known_at)
@@ -225,6 +220,17 @@ class PersonReader:
         return {
             id: [str(each) for each in sorted(person.identifiers.values(), key=rank)]
             for id, person in found.items()
+            if person.workspace == workspace
+        }
+
+    def people_of(self, workspace: str, ids: Sequence[str]) -> dict[str, ports.Person]:
+        """By id, the people of a workspace: one reading of the store for all of them.
+
+        Whoever has gone, or is of another workspace, is left out; a merged person is the survivor.
+        """
+        return {
+            id: self.by_id(person.id) or person if person.stale else person
+            for id, person in self.lookup.by_ids(ids).items()
             if person.workspace == workspace
         }
 

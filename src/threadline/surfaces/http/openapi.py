@@ -65,7 +65,10 @@ def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()
         paths[path] = copy.deepcopy(methods)
     for methods in paths.values():
         for body in methods.values():
-            body["responses"].update(_problems((*body.pop("x-without", ()), *body.pop("x-never", ("501",)))))
+            never = (*body.pop("x-without", ()), *body.pop("x-never", ("501",)))
+            for status, problem in _problems(never).items():
+                own = body["responses"].setdefault(status, problem)
+                own["content"] = problem["content"] | own["content"]
     found = {
         "openapi": "3.1.0",
         "info": {

@@ -89,8 +89,8 @@ class RecipientView(msgspec.Struct, kw_only=True):
     arm: Annotated[str, Meta(description="`holdout`: gets nothing; empty: gets the winner later.")]
     statuses: Annotated[
         list[str],
-        Meta(description="What events say: addressed, sent, skipped, withdrawn, delivered, opened, clicked, bounced, "
-             "complained, replied. Opens and clicks of machines are left out."),
+        Meta(description="What events say: addressed, sent, skipped, withdrawn, parked, unknown, delivered, opened, "
+             "clicked, bounced, complained, replied. Opens and clicks of machines are left out."),
     ]  # fmt: skip
 
 
