@@ -86,7 +86,8 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(
         definitions.write_text(TWO + "destinations: {crm: {url: 'https://x.example', secrets: ['env:NOT_SET']}}\n")
         refused = client.post("/v1/definitions/reload")
         assert (refused.status_code, refused.json()["code"]) == (400, "invalid_setting")
-        assert f"{definitions}:3: destination 'crm' signs with env:NOT_SET, which is not set" in refused.json()["detail"]
+        detail = refused.json()["detail"]
+        assert f"{definitions}:3: destination 'crm' signs with env:NOT_SET, which is not set" in detail
         assert client.get("/v1/segments").json()["segments"] == []
         assert [visit(client) for _ in range(6)] == [200] * 5 + [429]
 
