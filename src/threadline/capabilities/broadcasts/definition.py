@@ -108,6 +108,8 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if self.in_zone_of_recipient and not self.at:
             yield "in_zone_of_recipient", "needs `at`, the local time"
         if self.winner is not None:
+            if self.in_zone_of_recipient:
+                yield "winner", "compares arms that are sent at one instant; leave `in_zone_of_recipient` out"
             if len(self.arms) < 2:
                 yield "winner", "needs at least two arms to choose from"
             if (self.winner.metric == "conversions") != bool(self.winner.event):
