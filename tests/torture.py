@@ -44,6 +44,9 @@ class Step(NamedTuple):
 def steps() -> Iterator[Step]:
     """What one seed is tried on."""
     yield Step("memory", ("-m", "drawn", "tests/kernel", "tests/wire", *SUITES), {"THREADLINE_TEST_PROFILE": "fast"})
+    yield Step(
+        "mail while workers are killed", ("tests/senders/test_mail_killed.py",), {"THREADLINE_TEST_MAIL_KILLS": "90"}
+    )
     scripts = {"THREADLINE_TEST_PROFILE": "few", "THREADLINE_TEST_CONFORMANCE_SCRIPTS": str(SCRIPTS)}
     yield Step("scripts on all stores", ("tests/conformance/test_scripts.py",), scripts)
     yield Step("claims", ("tests/stores/test_claiming_kills.py",), {"THREADLINE_TEST_CLAIM_KILLS": "60"})

@@ -12,6 +12,7 @@ from threadline.kernel.errors import InvalidDefinition
 MISTAKES = {
     "calendar": "calendar: {week_start: 9}",
     "campaigns": "campaigns: {ignored_after: soon}",
+    "consent": "consent: {topics: {letter: {default: maybe}}}",
     "currencies": "currencies: {base: EUR, rates: {USD: -1}}",
     "destinations": "destinations: {crm: {url: ftp://crm.example.com}}",
     "event_schemas": "event_schemas: {paid: {type: objekt}}",

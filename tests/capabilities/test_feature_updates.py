@@ -142,7 +142,10 @@ def test_the_projection_obeys_the_laws(script: list[tuple[int, Any]], random: Ra
         ("feature_updates: {at: '24:00'}", '`at` must be a time of the day in UTC, such as "06:00"'),
         ("feature_updates: {features: [recency_day]}", "did you mean 'recency_days'"),
         ("feature_updates: {destination: crn}\ndestinations: {crm: {url: https://x.example}}", "did you mean 'crm'"),
-        ("feature_updates: {destination: crm}", "'crm' is no declared destination; none is declared"),
+        (
+            "feature_updates:\n  at: '06:00'\n  destination: crm",
+            "threadline.yaml:3: `feature_updates`: `destination`: 'crm' is no declared destination; none is declared",
+        ),
         ("feature_updates: {active_within: soon}", "`active_within` must be a duration"),
     ],
 )

@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.feedback_stage import BROWSER, Stage
-from threadline.capabilities.feedback.links import click_url, message_in, pixel_url, token_address, track
+from threadline.capabilities.feedback.links import click_url, message_in, pixel_url, track
 from threadline.capabilities.feedback.machines import Click, machine, machine_agent, scanned
 from threadline.capabilities.feedback.routes import location
 from threadline.capabilities.feedback.tracking import tracked_html, tracked_text
+from threadline.capabilities.mail.address import tagged
 
 CRAWLERS = json.loads((Path(__file__).parent.parent / "data/crawlers/crawler-user-agents.json").read_text())
 PEOPLE = [
@@ -240,7 +241,7 @@ def test_own_pages_and_untracked_tags_keep_their_links():
 @given(st.integers(0, 2**128 - 1), st.sampled_from(["reply", "bounce+x", "a.b"]))
 def test_address_with_a_token_names_its_mail_however_it_is_written(number, local):
     message = f"{number:032x}"
-    address = token_address(message, "shop.example", local)
+    address = tagged(f"{local}@shop.example", message)
     assert len(address.partition("@")[0]) <= 64
     assert message_in(address) == message_in(address.upper()) == message_in(f"<{message}@shop.example>") == message
 

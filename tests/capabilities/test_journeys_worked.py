@@ -237,3 +237,95 @@ def test_a_bounce_from_outside_ends_nothing_and_one_of_ours_ends_marketing() -> 
         )  # fmt: skip
         assert event([bounced])[0].status == "accepted"
         assert (stage.path()[-1] == "bounced") is left
+
+
+# --- mails that wait --------------------------------------------------------------------------
+
+
+def test_a_mail_that_waits_is_withdrawn_when_its_journey_is_left() -> None:
+    stage = Stage(WELCOME)
+    stage.tell("signed_up", user_id="ada")
+    stage.tell("closed_account", user_id="ada")
+    stage.until(STARTS_AT + DAY)
+    assert stage.mails == []
+    assert stage.engine.reader.views(stage.engine.reader.person("default", "user_id:ada"), stage.now)["journeys"][
+        "sent"
+    ] == {}  # fmt: skip
+
+
+def test_a_mail_that_waits_is_sent_after_the_pause() -> None:
+    stage = Stage(WELCOME)
+    stage.tell("signed_up", user_id="ada")
+    stage.tell("signed_up", user_id="bob")
+    stage.ask("journeys_pause", name="welcome", person="ada")
+    stage.until(STARTS_AT + HOUR)
+    assert (stage.got(), [template for _, template in stage.got("bob")]) == ([], ["hello"])
+    stage.ask("journeys_resume", name="welcome", person="ada")
+    stage.until(STARTS_AT + 3 * HOUR)
+    assert [template for _, template in stage.got()] == ["hello"]
+
+
+def test_a_journey_that_is_not_declared_any_more_is_left_at_the_next_step() -> None:
+    stage = Stage(WELCOME)
+    stage.tell("signed_up", user_id="ada")
+    later = stage.redefined("journeys: {other: {steps: [{send: hello}]}}")
+    later.until(STARTS_AT + 9 * DAY)
+    assert later.path() == ["1", "removed"]
+
+
+def test_a_holdout_goes_through_without_a_mail() -> None:
+    stage = Stage(WELCOME.replace("  welcome:\n", "  welcome:\n    holdout: 0.5\n"))
+    for number in range(40):
+        stage.tell("signed_up", user_id=f"u{number}")
+    stage.until(STARTS_AT + HOUR)
+    holdouts = [n for n in range(40) if stage.told(f"u{n}")[0].get("holdout")]
+    assert 8 < len(holdouts) < 32
+    assert {n for n in range(40) if stage.got(f"u{n}")} == set(range(40)) - set(holdouts)
+
+
+def test_a_person_gets_one_variant_and_variants_get_their_weight() -> None:
+    stage = Stage("""
+journeys:
+  tried:
+    trigger: {event: signed_up}
+    reentry: always
+    steps: [{send: {variants: [{template: short}, {template: long, weight: 3}]}}]
+""")
+    for who in [f"u{number}" for number in range(60)] * 2:
+        stage.tell("signed_up", user_id=who)
+    stage.until(STARTS_AT + HOUR)
+    got = [[template for _, template in stage.got(f"u{number}")] for number in range(60)]
+    assert all(len(each) == 2 and each[0] == each[1] for each in got)
+    assert 4 <= sum(each[0] == "short" for each in got) <= 26
+
+
+def test_a_rule_lets_people_enter_and_leave() -> None:
+    stage = Stage(
+        WELCOME
+        + """
+rules:
+  in: {conditions: {field: event.type, equals: vip_named}, actions: [{EnterJourney: {journey: welcome}}]}
+  out: {conditions: {field: event.type, equals: vip_gone}, actions: [{exit_journey: {journey: welcome, reason: gone}}]}
+rule_sets: {vips: {events: [vip_named, vip_gone], rules: [in, out]}}
+"""
+    )
+    stage.tell("vip_named", user_id="ada")
+    assert stage.path() == ["1"]
+    stage.tell("vip_gone", user_id="ada")
+    assert stage.path() == ["1", "gone"]
+
+
+def test_somebody_who_enters_a_segment_enters_its_journey() -> None:
+    stage = Stage("""
+segments: {vips: {when: {field: tags, contains: vip}}}
+journeys:
+  cherish:
+    trigger: {segment: vips}
+    exit_on: {segment_left: vips}
+    steps: [{wait: 1d}, {send: hello}]
+""")
+    stage.tell("tag_added", user_id="ada", properties={"tag": "vip"})
+    stage.tell("segment_entered", user_id="bob", properties={"segment": "vips"})
+    stage.tell("tag_removed", user_id="ada", properties={"tag": "vip"})
+    assert stage.path() == ["exit_on"]
+    assert stage.told("bob") == []

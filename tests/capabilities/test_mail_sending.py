@@ -9,7 +9,7 @@ import pytest
 from tests.capabilities.mail_stage import SHOP, STARTS_AT, MailStage
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.mail.effect import mail_effect
-from threadline.kernel.errors import Conflict, InvalidValue, NotFound
+from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Policy, PolicyView
 from threadline.kernel.sender import Outcome
@@ -288,3 +288,46 @@ def test_what_was_sent_is_told_as_of_an_instant() -> None:
     then = stage.ask("mail_sent", id="ada", template="welcome", as_of=format_time(between + 10))
     assert (now.sent, now.count, then.count, then.last == now.first) == (True, 2, 1, True)
     assert stage.ask("mail_sent", id="ada", template="receipt").sent is False
+
+
+RULES = """
+rules:
+  big:
+    version: 1
+    conditions: {field: event.properties.total, greater_than: 50}
+    actions:
+      - send_notification: {template: welcome, variables: {code: "${event.properties.code}"}}
+rule_sets:
+  orders: {events: [purchase_completed], rules: [big]}
+"""
+
+
+def test_a_rule_sends_a_mail() -> None:
+    stage = MailStage(SHOP + RULES)
+    stage.person()
+    stage.record("purchase_completed", total=80, code="A7")
+    stage.work()
+    [message] = stage.box.messages
+    assert "Code A7" in str(message.get_body(("plain",)))
+    [(type, properties)] = stage.outcomes()
+    assert (type, properties["rule"], properties["template"]) == ("mail_sent", "big", "welcome")
+
+
+def test_a_rule_that_sends_an_unknown_template_is_a_mistake() -> None:
+    with pytest.raises(
+        InvalidDefinition, match="rule 'big' sends 'welcom', which is no declared mail template; did you"
+    ):
+        MailStage(SHOP + RULES.replace("template: welcome", "template: welcom"))
+
+
+def test_two_mails_that_are_due_together_know_of_each_other() -> None:
+    stage = MailStage(SHOP + "  caps: [{mails: 1, per: 1d}]\n")
+    for who in ("ada", "bob", "eve"):
+        stage.person(who)
+        for request in ("1", "2"):
+            stage.ask("mail_send", id=who, template="welcome", request=request)
+    stage.work()
+    assert sorted(each["to"] for each in stage.box.sent) == ["ada@example.com", "bob@example.com", "eve@example.com"]
+    stage.now += DAY
+    stage.work()
+    assert len(stage.box.sent) == 6

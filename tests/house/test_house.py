@@ -71,7 +71,7 @@ UNUSED_LIMITS: dict[str, str] = {}
 """Limit -> why nothing checks it yet."""
 
 DRIVERS = {
-    "apsw": "stores", "boto3": "senders", "cryptography": "wire", "css_inline": "capabilities", "dkim": "capabilities",
+    "apsw": "stores", "cryptography": "wire", "css_inline": "capabilities", "dkim": "capabilities",
     "httptools": "surfaces", "httpx": "surfaces", "joserfc": "surfaces", "jsonschema_rs": "capabilities",
     "minijinja": "capabilities", "mrml": "capabilities", "psycopg": "stores", "pyarrow": "surfaces",
     "re2": "capabilities", "redis": "stores", "urllib3": "stores", "uvicorn": "surfaces", "zen": "capabilities",
@@ -88,9 +88,11 @@ LIBRARIES = {
     "click": {"surfaces"},
     "rich": {"surfaces"},
     "uvloop": {"surfaces"},
-    # Amazon's services: a store, and who sends mail.
-    "botocore": {"stores", "senders"},
+    # Amazon's services: a store, who sends mail, and the queue that takes in what comes of it.
+    "boto3": {"senders", "surfaces"},
+    "botocore": {"senders", "stores"},
     "mypy_boto3_sesv2": {"senders"},
+    "mypy_boto3_sqs": {"surfaces"},
     # The test kit is used where these are installed, and by nothing that runs in production.
     "hypothesis": {"testing"},
     "pytest": {"testing"},

@@ -50,6 +50,19 @@ rules:
     actions:
       - tag: {tag: "${event.properties.tag}"}
       - emit_event: {type: noticed, properties: {value: "${event.properties.value}"}}
+journeys:
+  drawn:
+    trigger: {event: [purchase_completed, app_action], map: {total: event.properties.total}}
+    reentry: always
+    exit_on: {event: tag_added}
+    events: [{event: conversation_started, send: aside}]
+    quiet_hours: {from: "20:00", to: "09:30"}
+    timeout: 9d
+    steps:
+      - send: first
+      - wait: {event: purchase_completed, timeout: 2d}
+      - wait: {until: "09:00"}
+      - {if: {sent: first}, then: [{send: second}]}
 rule_sets:
   all:
     events: [purchase_completed, tag_added, app_action, segment_entered, points_earned]

@@ -24,7 +24,8 @@ from threadline.testing.projection_laws import LAWS, Law
 FIELDS = ("tag", "total", "currency", "campaign_id", "action", "channel", "category", "score", "left", "message_count",
           "topic", "scopes", "application_id", "url", "type", "key", "value", "products", "answers", "form",
           "expires_at", "derived_from", "recalled", "confidence", "product_id", "points", "rule", "cooldown",
-          "streak", "kind", "of", "board", "turn")  # fmt: skip
+          "streak", "kind", "of", "board", "turn", "journey", "run", "n", "step", "entered_at", "until", "template",
+          "variables", "mails", "reason", "bounce", "address", "machine", "message", "broadcast")  # fmt: skip
 NAUGHTY = Path(__file__).parents[1] / "data" / "naughty_strings" / "strings.json"
 
 every_projection = pytest.mark.parametrize("projection", CATALOGUE.projections, ids=lambda each: each.name)

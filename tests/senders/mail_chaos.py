@@ -56,7 +56,7 @@ PATIENCE_SECONDS = 60.0
 """Without an accepted message for so long, the run has failed."""
 
 
-class Told(NamedTuple):
+class History(NamedTuple):
     """What the events of a recipient say."""
 
     sent: int
@@ -197,12 +197,12 @@ def kill_often(world: World, kills: int, workers: int, draw: random.Random) -> i
     return killed + len(running)
 
 
-def told(engine: Engine, to: str) -> Told:
+def history_of(engine: Engine, to: str) -> History:
     types = Counter(
         each.event.type for each in engine.reader.all_events(engine.reader.person("default", f"user_id:{to}"))
     )
     assert types[EFFECT_REDRIVEN] == 0
-    return Told(types["mail_sent"], types["mail_bounced"] + types[EFFECT_PARKED], types[EFFECT_UNKNOWN])
+    return History(types["mail_sent"], types["mail_bounced"] + types[EFFECT_PARKED], types[EFFECT_UNKNOWN])
 
 
 def wrong(world: World) -> tuple[list[str], int]:
@@ -214,13 +214,13 @@ def wrong(world: World) -> tuple[list[str], int]:
     faults += [f"{to} was never a recipient" for to in messages.keys() - set(world.recipients)]
     unknown = 0
     for to in world.recipients:
-        found = told(engine, to)
+        found = history_of(engine, to)
         unknown += found.unknown
         refused = to.partition("-")[0] in REFUSED
         if messages[to] != int(not refused):
             faults.append(f"{to} got {messages[to]} messages")
         if (found.sent, found.refused) != (int(not refused), int(refused)):
-            faults.append(f"{to} is told as {found}")
+            faults.append(f"{to} has the history {found}")
     faults += [f"{queue.waiting} effects wait" for queue in engine.delivery.queues() if queue.waiting]
     faults += ["an effect is unknown"] if engine.delivery.unknown("default") else []
     engine.close()

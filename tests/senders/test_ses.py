@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,12 +40,13 @@ class Answering:
 
     def __init__(self, status: int, error: str, text: str) -> None:
         self.requests = 0
+        self.body = b""
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 outer.requests += 1
-                self.rfile.read(int(self.headers["Content-Length"]))
+                outer.body = self.rfile.read(int(self.headers["Content-Length"]))
                 if status == 0:
                     self.connection.close()
                     return
@@ -114,6 +117,18 @@ def test_a_call_without_a_clear_answer_is_unknown_and_is_made_once(status: int) 
     with answering(status, "InternalFailure") as endpoint, pytest.raises(OutcomeUnknown):
         sender_of(endpoint.url).send(mail("ana@b.example"), "0" * 32, "thread")
     assert endpoint.requests == 1
+
+
+def test_a_call_has_the_message_as_it_is_with_tags_and_configuration_set() -> None:
+    with answering(400, "BadRequestException") as endpoint:
+        sender_of(endpoint.url, configuration_set="shop").send(mail("ana@b.example", "a" * 32), "a" * 32, "thread")
+    called = json.loads(endpoint.body)
+    assert base64.b64decode(called["Content"]["Raw"]["Data"]) == mail("ana@b.example", "a" * 32).data["message"]
+    assert called["Destination"] == {"ToAddresses": ["ana@b.example"]}
+    assert called["ConfigurationSetName"] == "shop"
+    assert {each["Name"]: each["Value"] for each in called["EmailTags"]} == {
+        "message": "a" * 32, "workspace": "default", "template": "hello",
+    }  # fmt: skip
 
 
 def test_nobody_answering_at_all_is_no_call() -> None:

@@ -16,6 +16,7 @@ from tests.senders.mails import certificate, mail
 from tests.servers.mail_sink import BEHAVIOURS, Accepted, MailSink, mail_sink
 from threadline.kernel.errors import InvalidSetting, OutcomeUnknown
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Outcome
+from threadline.senders import smtp
 from threadline.senders.mail import make_sender
 from threadline.senders.smtp import SmtpSender
 from threadline.senders.smtp_connection import _stuffed
@@ -50,6 +51,10 @@ def sent(sender: SmtpSender, to: str, **more: Any) -> Outcome | str:
 
 def to_address(sink: MailSink, to: str) -> list[Accepted]:
     return [each for each in sink.accepted() if each.to == to]
+
+
+def connections_of(sink: MailSink, to: str) -> list[int]:
+    return [each.connection for each in to_address(sink, to)]
 
 
 FIRST: dict[str, tuple[str, str]] = {
@@ -111,10 +116,10 @@ def test_bounces_say_whether_they_are_permanent(sink: MailSink) -> None:
         assert outcome.properties["template"] == "hello"
     sender.close()
     assert found == {
-        "gone": ("permanent", "550 5.1.1"),
+        "gone": ("permanent", "5.1.1"),
         "nobody": ("permanent", "550"),
-        "late_gone": ("permanent", "550 5.1.1"),
-        "full": ("transient", "552 5.2.2"),
+        "late_gone": ("permanent", "5.1.1"),
+        "full": ("transient", "5.2.2"),
         "vague": ("transient", "550"),
     }
 
@@ -153,6 +158,28 @@ def test_mails_of_one_thread_share_a_connection_and_a_closed_one_is_replaced(sin
     assert numbers["fine-c1@b.example"] == numbers["fine-c2@b.example"]
     assert numbers["fine-c2@b.example"] != numbers["closing-c3@b.example"]
     assert numbers["closing-c3@b.example"] == numbers["fine-c4@b.example"]
+
+
+def test_a_mail_that_cannot_be_sent_costs_no_connection(sink: MailSink) -> None:
+    sender = plain(sink)
+    sent(sender, "fine-u1@b.example")
+    sent(sender, "fine-u2@b.example", **{"from": "a b@c.example"})
+    sent(sender, "fine-u3@b.example")
+    sender.close()
+    assert (
+        len({each.connection for each in sink.accepted() if each.to in ("fine-u1@b.example", "fine-u3@b.example")}) == 1
+    )
+
+
+def test_an_old_connection_is_not_used_again(sink: MailSink, monkeypatch: pytest.MonkeyPatch) -> None:
+    sender = plain(sink)
+    sent(sender, "fine-o1@b.example")
+    monkeypatch.setattr(smtp, "IDLE_SECONDS_MAX", -1.0)
+    sent(sender, "fine-o2@b.example")
+    sender.close()
+    assert (
+        len({each.connection for each in sink.accepted() if each.to in ("fine-o1@b.example", "fine-o2@b.example")}) == 2
+    )
 
 
 @pytest.mark.parametrize("features", ["PIPELINING,8BITMIME,SMTPUTF8", "8BITMIME"])
@@ -243,6 +270,7 @@ def test_smtps_speaks_tls_from_the_first_byte(tmp_path: Path) -> None:
         ("SIZE 20", {}, "the server takes 20"),
         ("8BITMIME", {"from": "a@b.example>\r\nRCPT TO:<c@d.example"}, "cannot stand in an envelope"),
         ("8BITMIME", {"from": "a b@c.example"}, "cannot stand in an envelope"),
+        ("8BITMIME,SMTPUTF8", {"from": "a\ud800@c.example"}, "cannot stand in an envelope"),
     ],
 )
 def test_what_the_server_cannot_carry_is_parked_with_the_reason(

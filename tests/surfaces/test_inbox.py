@@ -180,7 +180,7 @@ def test_the_page_shows_a_mail_at_two_widths_and_runs_no_script_of_it(
     tab.click("#list button")
     tab.wait_for_selector("iframe")
     widths = [frame.evaluate("innerWidth") for frame in tab.frames[1:]]
-    assert sorted(widths) == [388, 678]
+    assert sorted(widths) == [373, 658]
     inside = tab.frames[1]
     assert inside.locator("h1").inner_text() == "Your order is on its way"
     assert inside.locator("p").first.evaluate("element => getComputedStyle(element).color") == "rgb(1, 2, 3)"

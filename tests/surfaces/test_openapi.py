@@ -185,6 +185,7 @@ def test_examples_of_operations_are_taken(engine: Engine) -> None:
                 .replace("{key}", "colour")
                 .replace("{name}", "weekly")
                 .replace("{alert}", "sale")
+                .replace("{address}", "ada@example.com")
             )
             answer = client.request(method, path, json=content["example"], headers={"Authorization": f"Bearer {token}"})
             assert answer.status_code in (200, 201, 404, 409), (path, answer.text)

@@ -25,7 +25,7 @@ from threadline.surfaces.http.application import Application
 
 EXAMPLES = 12 if os.environ.get("THREADLINE_TEST_PROFILE") == "ci" else 8
 
-_engine = open_engine("memory:", Settings(), Clock())
+_engine = open_engine("memory:", Settings(public_url="http://testserver"), Clock())
 _, _token = _engine.credentials.create("default", "token", "fuzz", ["admin"])
 _engine.recorder.record(
     [Event(type="click", identifiers=(Identifier("user_id", "42"),), occurred_at=NOW, key="order-1001", source="shop")]
@@ -50,6 +50,7 @@ _CONFIG = {"checks": {"positive_data_acceptance": {"expected-statuses": ["2xx", 
 # What the document allows and the server still refuses with 400: rules that are beyond JSON Schema, or that are no
 # part of it on purpose. Each by the parameter that the answer names, with why.
 BEYOND_SCHEMA = {
+    "address": "what a mail address may be is beyond a pattern, and a person may have none",
     "as_of": "an instant that lies ahead",
     "at": "an instant that lies ahead, or a version that was not in force",
     "confidence": "what a person says of themselves is certain: it depends on `source`",
@@ -70,8 +71,10 @@ BEYOND_SCHEMA = {
     "source": "a source that exists",
     "start": "before `stop`, and not too long before",
     "stop": "an instant that lies ahead",
+    "subscribe": "the names of topics are those of the definitions",
     "tag": "parameters of a query cannot exclude each other in OpenAPI",
     "topic": "neither blank nor with control characters, as Unicode defines them",
+    "unsubscribe": "the names of topics are those of the definitions",
     "version": "a version or a content, of a rule that is named",
     "when": "a condition as JSON in a text: it has a schema of its own, in /v1/definitions/schema",
     "within": "an upper bound",

@@ -194,7 +194,8 @@ GRAPHQL_FIELDS_MAX = 400
 GRAPHQL_DEPTH_MAX = 12
 GRAPHQL_COST_MAX = 1_000
 """Operations that a document may run; a hundred entries of a page count as one more."""
-GRAPHQL_DOCUMENTS_KEPT = 200
+GRAPHQL_DOCUMENTS_MAX = 200
+"""Documents that are remembered as valid, the last ones."""
 
 # --- reading --------------------------------------------------------------------------------
 EVENTS_PAGE_MAX = 1_000

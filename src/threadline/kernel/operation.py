@@ -16,6 +16,8 @@ from threadline.kernel.typed import prepared
 Surface = Literal["http", "cli", "python"]
 COLUMNS = msgspec.Meta(extra={"columns": True})
 """Marks an object in the entries of a list whose members are columns of their own in CSV and Parquet."""
+JSON_TEXT = msgspec.Meta(extra={"json": True})
+"""Marks a text that is JSON, as it has to be in a query: elsewhere callers may give the object itself."""
 Scope = Literal["write", "read", "admin"]
 
 
@@ -164,6 +166,8 @@ class Operation:
     relies_on: tuple[str, ...] = ()
     """What it reads that is written for everybody beforehand: ``people``, for their states, or names of a `Refresh`. An
     answer says so while that is older than the definitions in force."""
+    relied_on: Callable[[Any], tuple[str, ...]] | None = None
+    """What of ``relies_on`` a call with these parameters reads; None: all of it."""
     revalidated: bool = False
     """Whether callers may keep an answer and ask later if it is still the same (ETag); the same question then has the
     same answer, byte for byte, until what it depends on changes."""

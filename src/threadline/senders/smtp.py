@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from threadline.kernel.effect import Effect
 from threadline.kernel.errors import OutcomeUnknown
@@ -39,6 +39,12 @@ _AGAIN_IN = re.compile(r"(?i)(?:in|after|for) (\d{1,5}) ?(s|sec|seconds?|m|min|m
 _QUEUED_AS = re.compile(r"(?i)(?:queued as|id=|queueid=|message accepted for delivery:?) ?<?([\w.+@:/-]+)")
 
 
+class _Idle(NamedTuple):
+    connection: Connection
+    since: float
+    """By the monotonic clock."""
+
+
 class SmtpSender:
     """Sends effects of the kind ``mail`` to one server. Thread-safe: a connection serves one message at a time."""
 
@@ -48,7 +54,7 @@ class SmtpSender:
         self._server = server
         self._timeout = timeout_seconds
         self._lock = threading.Lock()
-        self._idle: list[Connection] = []
+        self._idle: list[_Idle] = []
         """The connection used last is used next, so that those that are too many become old."""
 
     def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
@@ -75,8 +81,8 @@ class SmtpSender:
         """Close the idle connections."""
         with self._lock:
             idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+        for each in idle:
+            each.connection.close()
 
     def _handed_over(self, mail: Mail) -> Reply:
         deadline = time.monotonic() + self._timeout
@@ -103,22 +109,18 @@ class SmtpSender:
         return reply
 
     def _taken(self) -> Connection | None:
+        """The connection that was used last; None if that is too long ago, and all the others as well."""
         oldest = time.monotonic() - IDLE_SECONDS_MAX
         with self._lock:
-            connection = self._idle.pop() if self._idle else None
-            if connection is not None and connection.idle_since < oldest:
-                old, self._idle = [connection, *self._idle], []  # those below it are older
-                connection = None
-            else:
-                old = []
-        for each in old:
-            each.close()
-        return connection
+            if self._idle and self._idle[-1].since >= oldest:
+                return self._idle.pop().connection
+        self.close()
+        return None
 
     def _put_back(self, connection: Connection) -> None:
         if connection.is_open:
             with self._lock:
-                self._idle.append(connection)
+                self._idle.append(_Idle(connection, time.monotonic()))
 
 
 def outcome_of(step: Step, reply: Reply, record: Mapping[str, Any]) -> Outcome:
@@ -138,7 +140,8 @@ def outcome_of(step: Step, reply: Reply, record: Mapping[str, Any]) -> Outcome:
             destination="failing" if failing else "healthy",
         )
     if step != "mail" and (bounce := bounce_of(reply.code, reply.status, reply.text)):
-        bounced = {**record, "bounce": bounce, "code": code, "text": reply.text, "provider": PROVIDER}
+        status = reply.status or str(reply.code)
+        bounced = {**record, "bounce": bounce, "code": status, "text": reply.text, "provider": PROVIDER}
         return Outcome(type=MAIL_BOUNCED, properties=bounced)
     about_all = step == "mail" and reply.code != 552
     return Outcome(

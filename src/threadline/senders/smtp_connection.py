@@ -15,7 +15,7 @@ REPLY_BYTES_MAX = 16_384
 TEXT_LENGTH_MAX = 300
 DOT = b".\r\n"
 _BARE = re.compile(rb"\r\n|\r|\n")
-_UNSAFE = re.compile(r"[\x00-\x20\x7f<>]")
+_UNSAFE = re.compile(r"[\x00-\x20\x7f<>\ud800-\udfff]")
 
 Step = Literal["connect", "hello", "tls", "login", "mail", "recipient", "data", "message"]
 Security = Literal["starttls", "tls", "off"]
@@ -87,8 +87,6 @@ class Connection(smtplib.SMTP):
         super().__init__(local_hostname=server.hello)
         self._received = b""
         self.deadline = deadline
-        self.idle_since = 0.0
-        """When the last transaction ended, by the monotonic clock; 0.0: it had none."""
         try:
             self._open(server)
         except BaseException:
@@ -153,7 +151,6 @@ class Connection(smtplib.SMTP):
             reply = _reply(*self.getreply())
         except (OSError, smtplib.SMTPException) as error:
             raise Unanswered(f"{type(error).__name__}: {error}"[:TEXT_LENGTH_MAX]) from None
-        self.idle_since = time.monotonic()
         if reply.code == 421:
             self.close()
         if 400 <= reply.code < 600:
@@ -207,7 +204,6 @@ class Connection(smtplib.SMTP):
 
     def _reset(self, reply: Reply) -> None:
         """End the transaction that was refused; the connection is closed where it cannot go on."""
-        self.idle_since = time.monotonic()
         try:
             goes_on = reply.code != 421 and self.docmd("RSET")[0] == 250
         except (OSError, smtplib.SMTPException):

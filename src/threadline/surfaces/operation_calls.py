@@ -11,7 +11,7 @@ import msgspec
 
 from threadline.engine.context import Context
 from threadline.kernel.errors import InvalidValue
-from threadline.kernel.operation import Operation, Surface
+from threadline.kernel.operation import JSON_TEXT, Operation, Surface
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.typed import converted, readable
 
@@ -48,6 +48,12 @@ def convert(operation: Operation, values: Mapping[str, Any], *, strict: bool) ->
             hint = suggestion(str(name), known)
             message = f"{str(name)[:64]!r} is not a parameter of {operation.name!r}; {hint}"
             raise InvalidValue(message, param=str(name)[:64])
+    values = {
+        name: msgspec.json.encode(value).decode()
+        if isinstance(value, dict) and name in _json_texts_of(operation.params)
+        else value
+        for name, value in values.items()
+    }
     try:
         params: Any = converted(values, operation.params, strict=strict)
     except msgspec.ValidationError as error:
@@ -99,6 +105,14 @@ def _checks_of(params: type) -> dict[str, Callable[[str], object]]:
     return found
 
 
+@lru_cache(maxsize=1_000)
+def _json_texts_of(params: type) -> frozenset[str]:
+    """The parameters whose text is JSON."""
+    hints = get_type_hints(params, include_extras=True)
+    fields = msgspec.structs.fields(params)
+    return frozenset(each.encode_name for each in fields if JSON_TEXT in _metas(hints[each.name]))
+
+
 def _metas(hint: Any) -> Iterator[msgspec.Meta]:
     yield from (each for each in getattr(hint, "__metadata__", ()) if isinstance(each, msgspec.Meta))
     if get_origin(hint) is Annotated:
@@ -125,8 +139,9 @@ STALE_HEADER = "threadline-stale"
 """The header of HTTP that has the note."""
 
 
-def stale_note(operation: Operation, context: Context) -> str:
+def stale_note(operation: Operation, context: Context, params: Any) -> str:
     """What an answer relies on that is older than the definitions in force, and what to do; empty: nothing is."""
-    stale = context.engine.maintenance.stale() if operation.relies_on else ()
-    older = [name for name in stale if name in operation.relies_on]
+    read = operation.relies_on if operation.relied_on is None else operation.relied_on(params)
+    stale = context.engine.maintenance.stale() if read else ()
+    older = [name for name in stale if name in read]
     return f"{', '.join(older)}; run `threadline apply` or call `definitions_apply`" if older else ""

@@ -13,7 +13,7 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.ids import short_hash
 from threadline.kernel.time import parse_time
 from threadline.wire.feedback import Bounce, Feedback, Kind, Received, UnreadableFeedback
-from threadline.wire.mime.mail import COMPLAINT_TYPES_WITHOUT_BLAME
+from threadline.wire.mime.mail import COMPLAINT_TYPES_WITHOUT_BLAME, OWN_HEADER
 
 MESSAGE_TAG, WORKSPACE_TAG = "threadline-message", "threadline-workspace"
 """Tags of a mail: the id of its effect, and its workspace."""
@@ -60,17 +60,17 @@ def read_ses(text: str | bytes) -> list[Feedback | Received]:
     return list(_feedback(type, kind, _object(document, member), _object(document, "mail")))
 
 
-def _feedback(type: str, kind: Kind, said: Document, mail: Document) -> Iterator[Feedback]:
+def _feedback(type: str, kind: Kind, content: Document, mail: Document) -> Iterator[Feedback]:
     provider_id = _text(mail.get("messageId"))[:200]
     if not provider_id:
         raise UnreadableFeedback("mail.messageId: missing")
     tags = mail.get("tags")
     about = (_tag(tags, MESSAGE_TAG), *_message_ids(mail))
-    at = _time(said.get("timestamp")) or _time(mail.get("timestamp"))
-    if kind == "complained" and _text(said.get("complaintFeedbackType")) in COMPLAINT_TYPES_WITHOUT_BLAME:
+    at = _time(content.get("timestamp")) or _time(mail.get("timestamp"))
+    if kind == "complained" and _text(content.get("complaintFeedbackType")) in COMPLAINT_TYPES_WITHOUT_BLAME:
         return
-    for recipient, entry in _recipients(kind, said, mail):
-        own = _text(said.get("feedbackId")) or f"{provider_id} {said.get('timestamp')} {said.get('link')}"
+    for recipient, entry in _recipients(kind, content, mail):
+        own = _text(content.get("feedbackId")) or f"{provider_id} {content.get('timestamp')} {content.get('link')}"
         yield Feedback(
             kind=kind,
             key=short_hash("ses", type, own, recipient.lower()),
@@ -79,13 +79,13 @@ def _feedback(type: str, kind: Kind, said: Document, mail: Document) -> Iterator
             provider_id=provider_id,
             recipient=recipient,
             workspace=_tag(tags, WORKSPACE_TAG),
-            details={name: value for name, value in _details(type, said, entry).items() if value},
+            details={name: value for name, value in _details(type, content, entry).items() if value},
         )
 
 
-def _recipients(kind: Kind, said: Document, mail: Document) -> list[tuple[str, Document]]:
+def _recipients(kind: Kind, content: Document, mail: Document) -> list[tuple[str, Document]]:
     member = {"bounced": "bouncedRecipients", "complained": "complainedRecipients", "delayed": "delayedRecipients"}
-    listed = said.get(member.get(kind, "recipients"))
+    listed = content.get(member.get(kind, "recipients"))
     if not isinstance(listed, list) or not listed:
         listed = mail.get("destination")
     found: list[tuple[str, Document]] = []
@@ -97,34 +97,34 @@ def _recipients(kind: Kind, said: Document, mail: Document) -> list[tuple[str, D
     return found or [("", {})]
 
 
-def _details(type: str, said: Document, entry: Document) -> dict[str, Any]:
+def _details(type: str, content: Document, entry: Document) -> dict[str, Any]:
     status, diagnostic = _text(entry.get("status")), _text(entry.get("diagnosticCode"))[:TEXT_LENGTH_MAX]
     if type == "Bounce":
-        subtype = _text(said.get("bounceSubType"))
-        return {"bounce": _bounce(said, entry, subtype), "code": status, "text": diagnostic or subtype}
+        subtype = _text(content.get("bounceSubType"))
+        return {"bounce": _bounce(content, entry, subtype), "code": status, "text": diagnostic or subtype}
     if type == "Reject":
-        return {"bounce": "content", "text": _text(said.get("reason"))}
+        return {"bounce": "content", "text": _text(content.get("reason"))}
     if type == "Rendering Failure":
-        return {"bounce": "content", "text": _text(said.get("errorMessage"))[:TEXT_LENGTH_MAX]}
+        return {"bounce": "content", "text": _text(content.get("errorMessage"))[:TEXT_LENGTH_MAX]}
     if type == "Complaint":
-        feedback = _text(said.get("complaintFeedbackType")) or _text(said.get("complaintSubType"))
-        return {"feedback": feedback[:100], "agent": _text(said.get("userAgent"))[:TEXT_LENGTH_MAX]}
+        feedback = _text(content.get("complaintFeedbackType")) or _text(content.get("complaintSubType"))
+        return {"feedback": feedback[:100], "agent": _text(content.get("userAgent"))[:TEXT_LENGTH_MAX]}
     if type == "DeliveryDelay":
-        return {"code": status, "text": diagnostic or _text(said.get("delayType"))}
+        return {"code": status, "text": diagnostic or _text(content.get("delayType"))}
     if type == "Delivery":
-        return {"text": _text(said.get("smtpResponse"))[:TEXT_LENGTH_MAX]}
+        return {"text": _text(content.get("smtpResponse"))[:TEXT_LENGTH_MAX]}
     return {
-        "link": _text(said.get("link"))[:2_000],
-        "agent": _text(said.get("userAgent"))[:TEXT_LENGTH_MAX],
+        "link": _text(content.get("link"))[:2_000],
+        "agent": _text(content.get("userAgent"))[:TEXT_LENGTH_MAX],
     }
 
 
-def _bounce(said: Document, entry: Document, subtype: str) -> Bounce:
+def _bounce(content: Document, entry: Document, subtype: str) -> Bounce:
     """Only what SES calls permanent is, and of the recipients only those whom it has given up on."""
     if subtype in ("ContentRejected", "AttachmentRejected", "MessageTooLarge"):
         return "content"
     delayed = _text(entry.get("action")).lower() == "delayed" or _text(entry.get("status")).startswith("4.")
-    return "permanent" if said.get("bounceType") == "Permanent" and not delayed else "transient"
+    return "permanent" if content.get("bounceType") == "Permanent" and not delayed else "transient"
 
 
 def _received(document: Document) -> Received:
@@ -146,11 +146,11 @@ def _received(document: Document) -> Received:
 def _message_ids(mail: Document) -> Iterator[str]:
     headers = mail.get("headers")
     for each in headers[:100] if isinstance(headers, list) else ():
-        if isinstance(each, dict) and _text(each.get("name")).lower() == "message-id":
+        if isinstance(each, dict) and _text(each.get("name")).lower() in ("message-id", OWN_HEADER):
             yield _text(each.get("value"))[:500]
-    common = mail.get("commonHeaders")
-    if isinstance(common, dict):
-        yield _text(common.get("messageId"))[:500]
+    shown = mail.get("commonHeaders")
+    if isinstance(shown, dict):
+        yield _text(shown.get("messageId"))[:500]
 
 
 def _object(document: Document, member: str) -> Document:

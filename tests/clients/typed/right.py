@@ -100,6 +100,13 @@ def inbox(shop: Threadline | Client) -> None:
     shop.inbox.show("ada")
 
 
+def feedback(shop: Threadline | Client) -> None:
+    shop.feedback.counters(broadcast="april", start=SINCE)
+    shop.feedback.events(template="welcome", type="mail_opened", limit=10)
+    shop.feedback.notify(text="{}")
+    shop.feedback.receive(raw="RnJvbTogYQ==", recipients=["reply@example.com"])
+
+
 def interests(shop: Threadline | Client) -> None:
     shop.interests.attribution("ada")
     shop.interests.of("ada")
@@ -116,7 +123,7 @@ def journeys(shop: Threadline | Client) -> None:
     shop.journeys.people("welcome", step="first")
     shop.journeys.resume("welcome")
     shop.journeys.show("welcome")
-    shop.journeys.what_if("journeys: {}")
+    shop.journeys.what_if(definitions="journeys: {}")
 
 
 def jobs(shop: Threadline | Client) -> None:
@@ -140,6 +147,15 @@ def leaderboards(shop: Threadline | Client) -> None:
     shop.leaderboards.top("vip")
 
 
+def mail(shop: Threadline | Client) -> None:
+    shop.mail.history("ada", as_of=SINCE)
+    shop.mail.preview("welcome", person="ada", variables={"code": "A1"})
+    shop.mail.send("ada", template="welcome", variables={"code": "A1"}, request="welcome-ada")
+    shop.mail.sent("ada", "welcome")
+    shop.mail.template("welcome")
+    shop.mail.templates()
+
+
 def memory(shop: Threadline | Client) -> None:
     shop.memory.definitions()
     shop.memory.fact("ada", "preference", "colour")
@@ -157,6 +173,7 @@ def messages(shop: Threadline | Client) -> None:
 
 def people(shop: Threadline | Client) -> None:
     shop.people.list()
+    shop.people.list(when=RULE["conditions"])
     shop.people.merge("ada", other="bob")
     shop.people.merge_preview("ada", other="bob")
     shop.people.split("ada", identifiers=["email:ada@example.com"])

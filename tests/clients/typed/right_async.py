@@ -97,6 +97,13 @@ async def inbox(shop: AsyncClient) -> None:
     await shop.inbox.show("ada")
 
 
+async def feedback(shop: AsyncClient) -> None:
+    await shop.feedback.counters(broadcast="april", start=SINCE)
+    await shop.feedback.events(template="welcome", type="mail_opened", limit=10)
+    await shop.feedback.notify(text="{}")
+    await shop.feedback.receive(raw="RnJvbTogYQ==", recipients=["reply@example.com"])
+
+
 async def interests(shop: AsyncClient) -> None:
     await shop.interests.attribution("ada")
     await shop.interests.of("ada")
@@ -113,7 +120,7 @@ async def journeys(shop: AsyncClient) -> None:
     await shop.journeys.people("welcome", step="first")
     await shop.journeys.resume("welcome")
     await shop.journeys.show("welcome")
-    await shop.journeys.what_if("journeys: {}")
+    await shop.journeys.what_if(definitions="journeys: {}")
 
 
 async def jobs(shop: AsyncClient) -> None:
@@ -137,6 +144,15 @@ async def leaderboards(shop: AsyncClient) -> None:
     await shop.leaderboards.top("vip")
 
 
+async def mail(shop: AsyncClient) -> None:
+    await shop.mail.history("ada", as_of=SINCE)
+    await shop.mail.preview("welcome", person="ada", variables={"code": "A1"})
+    await shop.mail.send("ada", template="welcome", variables={"code": "A1"}, request="welcome-ada")
+    await shop.mail.sent("ada", "welcome")
+    await shop.mail.template("welcome")
+    await shop.mail.templates()
+
+
 async def memory(shop: AsyncClient) -> None:
     await shop.memory.definitions()
     await shop.memory.fact("ada", "preference", "colour")
@@ -154,6 +170,7 @@ async def messages(shop: AsyncClient) -> None:
 
 async def people(shop: AsyncClient) -> None:
     await shop.people.list()
+    await shop.people.list(when=RULE["conditions"])
     await shop.people.merge("ada", other="bob")
     await shop.people.merge_preview("ada", other="bob")
     await shop.people.split("ada", identifiers=["email:ada@example.com"])

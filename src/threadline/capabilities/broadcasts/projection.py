@@ -84,7 +84,7 @@ BROADCASTS = Projection(
     empty=list,
     fold=_fold,
     view=_view,
-    index=Index(event_rows=_event_rows, tables=(STATUS,)),
+    index=Index(event_rows=_event_rows),
     faster=Faster(merge=_merge),
 )
 """It commutes: of whatever has addressed a person it keeps the newest."""

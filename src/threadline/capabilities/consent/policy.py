@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from threadline.capabilities.consent.definition import Consent
 from threadline.capabilities.consent.events import SUBSCRIBED, word_of
-from threadline.capabilities.consent.standing import said_of_person, status_of
+from threadline.capabilities.consent.standing import statements_of_person, status_of
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Effect, Policy, PolicyView, Read, Wish
 from threadline.kernel.time import DAY
@@ -26,7 +26,7 @@ def confirmation_policy(consent: Consent) -> Policy:
         shown = known.view("consent")
         standing = shown["topics"][topic.name]["status"]
         if word.address:
-            standing = status_of(topic, said_of_person(shown, topic.name, word.address))
+            standing = status_of(topic, statements_of_person(shown, topic.name, word.address))
         if standing != "unconfirmed":
             return ()
         data = {

@@ -8,7 +8,7 @@ from typing import Any
 from threadline.capabilities.consent.definition import Consent
 from threadline.capabilities.consent.events import SUPPRESSION, WORDS, suppressed_of, word_of
 from threadline.capabilities.consent.rows import (
-    Said,
+    Statements,
     suppression_rows,
     word_rows,
 )
@@ -43,10 +43,10 @@ def consent_projection(consent: Consent) -> Projection:
         if word.kind == "unsubscribed":
             words[0] = _newer(words[0], mark)
             return state
-        said = words[1].setdefault(word.address, [None, None])
+        marks = words[1].setdefault(word.address, [None, None])
         if word.kind == "confirmed":
-            said[0] = _newer(said[0], mark)
-        said[1] = _newer(said[1], mark)
+            marks[0] = _newer(marks[0], mark)
+        marks[1] = _newer(marks[1], mark)
         keep_smallest(words[1], ADDRESSES_MAX)
         return state
 
@@ -81,15 +81,15 @@ def _viewed(consent: Consent) -> Callable[[State, int, list[Recorded]], dict[str
         every = _time(state[""][0]) if "" in state else ""
         topics = {}
         for name, topic in consent.topics.items():
-            unsubscribed, said = state.get(name, (None, {}))
+            unsubscribed, marks = state.get(name, (None, {}))
             addresses = {
                 address: {"confirmed_at": _time(confirmed), "subscribed_at": _time(subscribed)}
-                for address, (confirmed, subscribed) in sorted(said.items())
+                for address, (confirmed, subscribed) in sorted(marks.items())
             }
             unsubscribed_at = max(_time(unsubscribed), every)
-            best = Said(unsubscribed_at)
+            best = Statements(unsubscribed_at)
             for each in addresses.values():
-                best = best.newest(Said("", each["confirmed_at"], each["subscribed_at"]))
+                best = best.newest(Statements("", each["confirmed_at"], each["subscribed_at"]))
             standing = status_of(topic, best)
             topics[name] = {
                 "status": standing,
@@ -112,15 +112,15 @@ def _time(mark: Mark | None) -> str:
 
 
 def _suppress(state: dict[str, Mark], recorded: Recorded) -> dict[str, Mark] | None:
-    said = suppressed_of(recorded.event)
-    if said is None:
+    verdict = suppressed_of(recorded.event)
+    if verdict is None:
         return None
     # As in the rows: of one instant, suppressing counts.
-    mark = [recorded.event.occurred_at, not said.lifted, recorded.id, said.reason]
-    known = state.get(said.address)
+    mark = [recorded.event.occurred_at, not verdict.lifted, recorded.id, verdict.reason]
+    known = state.get(verdict.address)
     if known is not None and known >= mark:
         return None
-    state[said.address] = mark
+    state[verdict.address] = mark
     return keep_smallest(state, ADDRESSES_MAX)
 
 

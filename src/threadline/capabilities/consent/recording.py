@@ -11,8 +11,8 @@ from threadline.capabilities.consent.addresses import normal_address
 from threadline.capabilities.consent.definition import Consent
 from threadline.capabilities.consent.events import SUBSCRIBED, UNSUBSCRIBED
 from threadline.capabilities.consent.links import Recipient
-from threadline.capabilities.consent.rows import Said, said_about
-from threadline.capabilities.consent.standing import Status, said_of_person, status_of
+from threadline.capabilities.consent.rows import Statements, statements_about
+from threadline.capabilities.consent.standing import Status, statements_of_person, status_of
 from threadline.capabilities.events.requests import derived_key
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Event, Identifier
@@ -47,37 +47,42 @@ def person_of(engine: WithReader, workspace: str, id: str) -> Person | None:
         return None
 
 
-def said_to(engine: Needs, recipient: Recipient, topics: Iterable[str]) -> dict[str, Said]:
+def statements_for(engine: Needs, recipient: Recipient, topics: Iterable[str]) -> dict[str, Statements]:
     """What was said about these topics, of the address by anybody and by the person."""
     address = normal_address(recipient.address)
-    said = said_about(engine.store, recipient.workspace, address, list(topics))
+    statements = statements_about(engine.store, recipient.workspace, address, list(topics))
     person = person_of(engine, recipient.workspace, recipient.person)
     if person is not None:
         shown = engine.reader.views(person, engine.recorder.now(), names=["consent"])["consent"]
-        said = {topic: each.newest(said_of_person(shown, topic, address)) for topic, each in said.items()}
-    return said
+        statements = {
+            topic: each.newest(statements_of_person(shown, topic, address)) for topic, each in statements.items()
+        }
+    return statements
 
 
 def statuses(engine: Needs, consent: Consent, recipient: Recipient) -> dict[str, Status]:
     """How the recipient stands to each declared topic."""
-    said = said_to(engine, recipient, consent.topics)
-    return {name: status_of(topic, said[name]) for name, topic in consent.topics.items()}
+    statements = statements_for(engine, recipient, consent.topics)
+    return {name: status_of(topic, statements[name]) for name, topic in consent.topics.items()}
 
 
 def unsubscribe(engine: Needs, consent: Consent, recipient: Recipient, **more: Any) -> None:
     """Record that the recipient wants no more of the topic, or of any; nothing if that was the last word already."""
     topics = [recipient.topic] if recipient.topic else ["", *consent.topics]
-    said = said_to(engine, recipient, topics)
-    unsubscribed, subscribed = said[recipient.topic].unsubscribed, max(each.subscribed for each in said.values())
+    statements = statements_for(engine, recipient, topics)
+    unsubscribed, subscribed = (
+        statements[recipient.topic].unsubscribed,
+        max(each.subscribed for each in statements.values()),
+    )
     if not unsubscribed or unsubscribed < subscribed:
         _record(engine, recipient, UNSUBSCRIBED, more, max(unsubscribed, subscribed))
 
 
 def subscribe(engine: Needs, recipient: Recipient, **more: Any) -> None:
     """Record that the recipient wants the topic, by a link that came to the address and so confirms it."""
-    said = said_to(engine, recipient, [recipient.topic])[recipient.topic]
-    if said.confirmed <= said.unsubscribed:
-        _record(engine, recipient, SUBSCRIBED, {**more, "confirmed": True}, max(said))
+    statements = statements_for(engine, recipient, [recipient.topic])[recipient.topic]
+    if statements.confirmed <= statements.unsubscribed:
+        _record(engine, recipient, SUBSCRIBED, {**more, "confirmed": True}, max(statements))
 
 
 def _record(engine: Needs, recipient: Recipient, type: str, more: dict[str, Any], last: str) -> None:

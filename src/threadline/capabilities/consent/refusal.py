@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from threadline.capabilities.consent.addresses import normal_address
-from threadline.capabilities.consent.rows import said_about, suppression_of
-from threadline.capabilities.consent.standing import GETS_MAIL, Status, said_of_person, status
+from threadline.capabilities.consent.rows import statements_about, suppression_of
+from threadline.capabilities.consent.standing import GETS_MAIL, Status, statements_of_person, status
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import WithStore
 
@@ -23,8 +23,10 @@ def refusal(ports: WithStore, workspace: str, address: str, topic: str, transact
     if transactional:
         return ""
     shown = view.view("consent")
-    said = said_about(ports.store, workspace, normal, (topic,))[topic].newest(said_of_person(shown, topic, normal))
+    statements = statements_about(ports.store, workspace, normal, (topic,))[topic].newest(
+        statements_of_person(shown, topic, normal)
+    )
     declared = shown["topics"].get(topic)
     default: Status = "opted_in" if declared is None else declared["default"]
-    found = status(said, default, double=declared is not None and declared["double_opt_in"])
+    found = status(statements, default, double=declared is not None and declared["double_opt_in"])
     return "" if found in GETS_MAIL else found

@@ -1,4 +1,4 @@
-"""Index rows of words and suppressions by address: they reach across people and outlive merges, splits and imports."""
+"""Index rows by address, of words and suppressions: they reach across people, whoever is merged or imported."""
 
 from __future__ import annotations
 
@@ -60,13 +60,18 @@ def _partition(workspace: str, hash: str) -> str:
 def suppression_rows(recorded: Recorded) -> Iterable[Row]:
     """The row of an event: the first one under an address is the newest. Of one instant, suppressing comes first."""
     event = recorded.event
-    if (said := suppressed_of(event)) is not None:
-        hash = address_hash(event.workspace, said.address)
+    if (verdict := suppressed_of(event)) is not None:
+        hash = address_hash(event.workspace, verdict.address)
         value = Suppression(
-            address=said.address, reason=said.reason, at=_shown(event.occurred_at), by=said.by, note=said.note,
-            event=recorded.id, lifted=said.lifted,
-        )  # fmt: skip
-        sort = f"{hash} {_newest_first(recorded)}{int(said.lifted)}{recorded.id}"
+            address=verdict.address,
+            reason=verdict.reason,
+            at=_shown(event.occurred_at),
+            by=verdict.by,
+            note=verdict.note,
+            event=recorded.id,
+            lifted=verdict.lifted,
+        )
+        sort = f"{hash} {_newest_first(recorded)}{int(verdict.lifted)}{recorded.id}"
         yield Row(SUPPRESSION_TABLE, _partition(event.workspace, hash), sort, msgspec.json.encode(value))
 
 
@@ -101,7 +106,7 @@ def suppressions(store: Store, workspace: str, after: str = "") -> Iterator[tupl
 # --- words --------------------------------------------------------------------------------------
 
 
-class Said(NamedTuple):
+class Statements(NamedTuple):
     """When something was last said about a topic, as text that sorts; empty: never."""
 
     unsubscribed: str = ""
@@ -109,9 +114,9 @@ class Said(NamedTuple):
     subscribed: str = ""
     """Confirmed or not."""
 
-    def newest(self, other: Said) -> Said:
+    def newest(self, other: Statements) -> Statements:
         """The later of each."""
-        return Said(*map(max, self, other))
+        return Statements(*map(max, self, other))
 
 
 def word_rows(recorded: Recorded) -> Iterable[Row]:
@@ -124,7 +129,7 @@ def word_rows(recorded: Recorded) -> Iterable[Row]:
         yield Row(WORD_TABLE, _partition(event.workspace, hash), sort, str(event.occurred_at).encode())
 
 
-def said_about(store: Store, workspace: str, address: str, topics: Iterable[str]) -> dict[str, Said]:
+def statements_about(store: Store, workspace: str, address: str, topics: Iterable[str]) -> dict[str, Statements]:
     """What was said of an address about these topics, whoever has it: one query, unless somebody said very much."""
     hash = address_hash(workspace, address)
     partition = _partition(workspace, hash)
@@ -141,9 +146,9 @@ def said_about(store: Store, workspace: str, address: str, topics: Iterable[str]
         _, topic, kind, _ = item.key.sort.split(" ")
         newest.setdefault((topic, kind), _shown(int(item.value)))
     every = newest.get((_ALL, "u"), "")
-    return {topic: _said(newest, topic, every) for topic in topics}
+    return {topic: _statements(newest, topic, every) for topic in topics}
 
 
-def _said(newest: Mapping[tuple[str, str], str], topic: str, every: str) -> Said:
+def _statements(newest: Mapping[tuple[str, str], str], topic: str, every: str) -> Statements:
     confirmed, subscribed, unsubscribed = (newest.get((topic, kind), "") for kind in _KINDS.values())
-    return Said(max(unsubscribed, every), confirmed, max(confirmed, subscribed))
+    return Statements(max(unsubscribed, every), confirmed, max(confirmed, subscribed))

@@ -39,6 +39,7 @@ class FeatureUpdates(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()
     destination: Annotated[str, Meta(description="A declared destination, for a webhook as well.")] = ""
     place: Given = ""
+    destination_place: Given = ""
 
 
 SECTION = Single("feature_updates", struct(FeatureUpdates))
@@ -54,5 +55,5 @@ def read_feature_updates(definitions: Definitions) -> FeatureUpdates | None:
     if found.destination and found.destination not in known:
         nearest = suggestion(found.destination, known) if known else "none is declared"
         text = f"{found.destination!r} is no declared destination; {nearest}"
-        definitions.problems.append(f"`feature_updates`: {text}")
+        definitions.problems.append(f"{found.destination_place}: `feature_updates`: `destination`: {text}")
     return found

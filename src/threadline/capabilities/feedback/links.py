@@ -1,4 +1,4 @@
-"""The signed links of a mail: clicks, the pixel, and the addresses to which replies and bounces come."""
+"""The signed links of a mail, for clicks and the pixel; and the mail that an address or a Message-ID names."""
 
 from __future__ import annotations
 
@@ -50,13 +50,8 @@ def pixel_url(ports: LinkPorts, workspace: str, message: str) -> str:
     return ports.public_address.url(f"/m/o/{ports.signer.sign(OPEN, workspace, message)}.gif")
 
 
-def token_address(message: str, domain: str, local: str = "reply") -> str:
-    """An address that names a mail: for Reply-To, and as the envelope's sender, to which bounces come."""
-    return f"{local}+{message}@{domain}"
-
-
 def message_in(text: str) -> str:
-    """The mail that an address of `token_address` or a Message-ID names; empty if it names none."""
+    """The mail that an address or a Message-ID names: ``reply+MESSAGE@…``, ``MESSAGE@…``; empty if it names none."""
     if (token := _TOKEN_IN_ADDRESS.search(text)) is not None:
         return token[1].lower()
     local = text.strip("<> ").partition("@")[0]

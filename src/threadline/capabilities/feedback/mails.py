@@ -30,15 +30,15 @@ def take_mail(
 ) -> TakenMail:
     """Record what a raw mail says. What can't be matched is kept in the rejected log, apart from automatic replies."""
     mail = read_mail(raw, recipients, sender)
-    said = list(feedback_of(mail, raw))
+    found = list(feedback_of(mail, raw))
     shown = {
         "kind": mail.kind, "from": mail.sender, "to": list(mail.to), "subject": mail.subject,
         "raw": raw[:RAW_LENGTH_MAX].decode("utf-8", "backslashreplace"),
     }  # fmt: skip
-    if not said and mail.kind not in ("auto_reply", "other"):
+    if not found and mail.kind not in ("auto_reply", "other"):
         keep(ports, workspace, _key(mail, raw), "unreadable_mail", f"a {mail.kind} that names no recipient", shown)
         return TakenMail(mail.kind, [Taken("unmatched")])
-    return TakenMail(mail.kind, [take(ports, workspace, each, shown) for each in said])
+    return TakenMail(mail.kind, [take(ports, workspace, each, shown) for each in found])
 
 
 def feedback_of(mail: Mail, raw: bytes) -> Iterator[Feedback]:

@@ -64,13 +64,13 @@ def take_queued(ports: RecordingPorts, workspace: str, text: str) -> list[Taken]
 def take_notification(ports: RecordingPorts, workspace: str, text: str) -> list[Taken]:
     """Record what SES says. What cannot be read is kept in the rejected log. Raises `NotYet`."""
     try:
-        said = read_ses(text)
+        feedback = read_ses(text)
     except InvalidValue as error:
         key = short_hash(text)
         keep(ports, workspace, key, "unreadable_feedback", str(error), {"text": text[:_TEXT_LENGTH_MAX]})
         return [Taken("unmatched")]
     taken: list[Taken] = []
-    for each in said:
+    for each in feedback:
         if isinstance(each, Received):
             taken += take_mail(ports, workspace, each.raw, each.recipients, each.sender).taken
         else:

@@ -116,7 +116,7 @@ def keep(ports: RecordingPorts, workspace: str, key: str, code: str, message: st
     """Keep what could not be read or matched in the rejected log."""
     if isinstance(payload, Feedback):
         payload = {**payload._asdict(), "details": dict(payload.details)}
-    kept, whole = keepable(payload)
+    storable, whole = keepable(payload)
     ports.rejected.add(
         [
             RejectedEntry(
@@ -126,7 +126,7 @@ def keep(ports: RecordingPorts, workspace: str, key: str, code: str, message: st
                 code=code,
                 message=message,
                 received_at=ports.recorder.clock(),
-                payload=kept,
+                payload=storable,
                 form="feedback" if whole else "text",
                 key=key,
             )

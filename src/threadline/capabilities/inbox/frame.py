@@ -99,7 +99,7 @@ function framed(mail, width) {
 }
 const pre = (text) => make('pre', { textContent: text })
 const PARTS = {
-  html: ['HTML', (mail) => mail.html && make('div', { className: 'devices' }, framed(mail, 390), framed(mail, 680))],
+  html: ['HTML', (mail) => mail.html && make('div', { className: 'devices' }, framed(mail, 375), framed(mail, 660))],
   text: ['Text', (mail) => mail.text && pre(mail.text)],
   headers: ['Headers', (mail) => mail.headers && make('dl', {}, ...mail.headers.flatMap(({ name, value }) =>
     [make('dt', { textContent: name }), make('dd', { textContent: value })]))],

@@ -94,10 +94,15 @@ class InboxClearResult(msgspec.Struct, kw_only=True):
     removed: int
 
 
+def has_inbox(engine: WithCatalogue) -> bool:
+    """Whether mail goes to the inbox."""
+    queues = engine.catalogue.queues.values()
+    return any(queue.kind == "mail" and queue.destination.url == PROVIDER_URL for queue in queues)
+
+
 def refuse_elsewhere(engine: WithCatalogue) -> None:
     """Raise `NotFound` unless mail goes to the inbox."""
-    queues = engine.catalogue.queues.values()
-    if not any(queue.kind == "mail" and queue.destination.url == PROVIDER_URL for queue in queues):
+    if not has_inbox(engine):
         hint = "It is there where the section `mail` has the provider `inbox:`, its default."
         raise NotFound("there is no development inbox: mail is sent by another provider, or not at all", hint=hint)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from threadline.capabilities.feedback.events import MAIL_BOUNCED, MAIL_COMPLAINED
 from threadline.capabilities.journeys.definition import Journey, journey_of_content
-from threadline.capabilities.journeys.events import MAIL_BOUNCED, MAIL_COMPLAINED, REQUESTS
+from threadline.capabilities.journeys.events import REQUESTS
 from threadline.capabilities.journeys.program import Program, compiled
 from threadline.capabilities.people.events import IDENTIFY
 from threadline.kernel.errors import InvalidDefinition

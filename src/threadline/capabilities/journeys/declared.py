@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from threadline.capabilities.definitions import Definitions
@@ -12,6 +12,8 @@ from threadline.capabilities.journeys.operations import acting, people
 from threadline.capabilities.journeys.operations import definitions as in_force
 from threadline.capabilities.journeys.policy import journeys_policy
 from threadline.capabilities.journeys.program import mistakes
+from threadline.capabilities.mail.definition import Mail, read_mail
+from threadline.kernel.suggestion import suggestion
 
 
 def declare(definitions: Definitions) -> list[Any]:
@@ -25,13 +27,27 @@ def declare(definitions: Definitions) -> list[Any]:
     return made if journeys is None else [*made, journeys_policy(journeys, TIMEZONE.read(definitions, "UTC"))]
 
 
+def _unknown(journey: Journey, mail: Mail | None) -> Iterator[str]:
+    """What it sends that the section `mail` does not declare, where there is one."""
+    for template in sorted({arm.template for send in journey.sends for arm in send.arms}):
+        if mail is not None and template not in mail.templates:
+            yield f"there is no template {template!r}; {_hint(template, mail.templates)}"
+    if mail is not None and journey.sender and journey.sender not in mail.senders:
+        yield f"there is no sender {journey.sender!r}; {_hint(journey.sender, mail.senders)}"
+
+
+def _hint(name: str, known: Collection[str]) -> str:
+    return suggestion(name, known) if known else "none is declared"
+
+
 def read_journeys(definitions: Definitions) -> Sequence[Journey] | None:
     """The declared journeys by name; None if no file has the section. Problems are noted in the documents."""
     if not definitions.section(DECLARED.section):
         return None
+    mail = read_mail(definitions)
     found: list[Journey] = []
     for journey in DECLARED.read(definitions).values.values():
-        problems = [*mistakes(journey)]
+        problems = [*mistakes(journey), *_unknown(journey, mail)]
         definitions.problems += [f"{journey.place}: journey {journey.name!r}: {problem}" for problem in problems]
         found += [] if problems else [journey]
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threadline.capabilities.feedback.events import MAIL_BOUNCED, MAIL_COMPLAINED
+from threadline.capabilities.mail.events import MAIL_SENT, MAIL_SKIPPED
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT
 from threadline.kernel.event import Event
 
@@ -24,9 +26,6 @@ JOURNEY_EXIT_REQUESTED = "journey_exit_requested"
 
 RUN_EVENTS = frozenset({JOURNEY_ENTERED, JOURNEY_MOVED, JOURNEY_EXITED})
 REQUESTS = frozenset({JOURNEY_PAUSED, JOURNEY_RESUMED, JOURNEY_ENTRY_REQUESTED, JOURNEY_EXIT_REQUESTED})
-
-MAIL_SENT, MAIL_SKIPPED, MAIL_BOUNCED, MAIL_COMPLAINED = "mail_sent", "mail_skipped", "mail_bounced", "mail_complained"
-"""What mails and the feedback on them put into the thread, as far as journeys go by it."""
 
 SEGMENT_TYPES = frozenset({SEGMENT_ENTERED, SEGMENT_LEFT})
 

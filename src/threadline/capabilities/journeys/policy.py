@@ -8,15 +8,21 @@ from functools import partial
 from threadline.capabilities.journeys.book import Book, declared_versions, make_book
 from threadline.capabilities.journeys.definition import Journey
 from threadline.capabilities.journeys.events import RUN_EVENTS
-from threadline.capabilities.journeys.projection import COMPLETED
+from threadline.capabilities.journeys.projection import is_paused
 from threadline.capabilities.journeys.reacting import Reaction
 from threadline.capabilities.journeys.steps import JOURNEYS
-from threadline.capabilities.journeys.wishes import MAIL
+from threadline.capabilities.mail.definition import KIND
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import TIMER_FIRED, Policy, PolicyView, Read, Shared, Wish, emission_budget
+from threadline.kernel.ports import Ports
+from threadline.kernel.preparation import Guard, Postponed
+from threadline.kernel.time import HOUR
+
+_LOOK_AGAIN = HOUR
+"""After how long a mail that a pause holds up is looked at again."""
 
 
 def journeys_policy(journeys: Sequence[Journey], zone: str) -> Policy:
@@ -27,7 +33,7 @@ def journeys_policy(journeys: Sequence[Journey], zone: str) -> Policy:
         react=_react,
         also=frozenset({TIMER_FIRED, MERGED, SPLIT}),
         emits=RUN_EVENTS,
-        sends=frozenset({MAIL}),
+        sends=frozenset({KIND}),
         reads=(Read(JOURNEYS), Read("profile"), *(read for journey in journeys for read in journey.reads)),
         shared=Shared(
             name=JOURNEYS,
@@ -47,10 +53,24 @@ def _react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
 
 
 def withdrawn(pending: PendingEffect, person: PersonView) -> str:
-    """Why a mail that waits is not to be sent any more: its run was left. The last mails of one that is completed are
-    sent."""
+    """Why a mail that waits is not to be sent any more: its run was ended by something else than its own steps."""
     data = pending.effect.data
     ended = person.view(JOURNEYS)["ended"].get(data["journey"], {}).get(data["run"])
-    if ended is None or ended["reason"] == COMPLETED:
+    if ended is None or not ended["interrupted"]:
         return ""
     return f"the journey {data['journey']!r} was left: {ended['reason']}"
+
+
+def _allow(engine: Ports, pending: PendingEffect) -> str | Postponed:
+    """A mail waits as long as its journey is paused, for everybody or for its person."""
+    journey = pending.effect.data["journey"]
+    book: Book = engine.shared.fresh(pending.workspace, JOURNEYS)
+    now = engine.recorder.now()
+    paused = journey in book.paused
+    if not paused:
+        person = engine.reader.by_thread(pending.thread)
+        paused = person is not None and is_paused(engine.reader.state(person, JOURNEYS, now), journey)
+    return Postponed(until=now + _LOOK_AGAIN) if paused else ""
+
+
+GUARD = Guard(JOURNEYS, _allow)

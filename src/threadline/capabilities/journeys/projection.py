@@ -12,17 +12,17 @@ from threadline.capabilities.journeys.events import (
     JOURNEY_EXITED,
     JOURNEY_PAUSED,
     JOURNEY_RESUMED,
-    MAIL_SENT,
-    MAIL_SKIPPED,
     RUN_EVENTS,
     is_believed,
 )
 from threadline.capabilities.journeys.steps import JOURNEYS
+from threadline.capabilities.mail.events import MAIL_SENT, MAIL_SKIPPED
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import JOURNEY_VARIABLE_BYTES_MAX, JOURNEY_VARIABLES_MAX, JOURNEYS_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries
 from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
+from threadline.kernel.sender import EFFECT_WITHDRAWN
 from threadline.kernel.time import format_time, parse_time
 
 TABLE = "journey"
@@ -71,6 +71,8 @@ class Run(NamedTuple):
     """Whether the event has come that the step waits for, while the journey was paused."""
     reason: str
     """Why it ended; empty: it has not."""
+    interrupted: bool
+    """Whether something else than its own steps ended it: mails that wait are not to be sent then."""
 
 
 def empty() -> State:
@@ -115,10 +117,10 @@ def _key(entered_at: int, id: str) -> str:
 def _run(journey: str, key: str, stored: list[Any]) -> Run:
     entered_at, _, id = key.partition(".")
     since, draw, holdout, variables = stored[_ENTRY]
-    number, at, _, version, step, began, until, came, reason = stored[_NEWEST]
+    number, at, _, version, step, began, until, came, reason, interrupted = stored[_NEWEST]
     return Run(
         journey, id, int(entered_at, 16), since, draw, holdout, variables, number, at, version, step, began, until,
-        came, reason,
+        came, reason, interrupted,
     )  # fmt: skip
 
 
@@ -133,7 +135,8 @@ def _fold(state: State, recorded: Recorded) -> State | None:
         return _fold_run(state, recorded)
     if event.type in (JOURNEY_PAUSED, JOURNEY_RESUMED):
         return _fold_pause(state, recorded)
-    template = event.properties.get("template")
+    given = event.properties.get("data") if event.type == EFFECT_WITHDRAWN else event.properties
+    template = given.get("template") if type(given) is dict else None
     if not _is_name(template):
         return None
     return _note_mail(state, template, _SENT if event.type == MAIL_SENT else _SKIPPED, event.occurred_at)
@@ -171,6 +174,7 @@ def _newest(recorded: Recorded) -> list[Any] | None:
     began, until = _time(given.get("began")), _time(given.get("until"))
     return [
         number, recorded.event.occurred_at, recorded.id, version, step, began, until, given.get("came") is True, ended,
+        given.get("interrupted") is True,
     ]  # fmt: skip
 
 
@@ -304,7 +308,7 @@ def _shown(run: Run) -> dict[str, Any]:
         "variables": run.variables, "holdout": run.holdout,
     }  # fmt: skip
     if run.reason:
-        return {**shown, "ended_at": _shown_time(run.at), "reason": run.reason}
+        return {**shown, "ended_at": _shown_time(run.at), "reason": run.reason, "interrupted": run.interrupted}
     return {**shown, "step": run.step, "until": _shown_time(run.until)}
 
 
@@ -348,7 +352,7 @@ def _feeds(path: tuple[str, ...]) -> frozenset[str] | None:
 PROJECTION = Projection(
     name=JOURNEYS,
     version=1,
-    handles=RUN_EVENTS | {JOURNEY_PAUSED, JOURNEY_RESUMED, MAIL_SENT, MAIL_SKIPPED},
+    handles=RUN_EVENTS | {JOURNEY_PAUSED, JOURNEY_RESUMED, MAIL_SENT, MAIL_SKIPPED, EFFECT_WITHDRAWN},
     empty=empty,
     fold=_fold,
     view=_view,

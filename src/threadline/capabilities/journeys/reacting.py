@@ -7,14 +7,13 @@ from typing import Any, NamedTuple, Protocol
 
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.conditions.fields import reader
+from threadline.capabilities.feedback.events import MAIL_BOUNCED, MAIL_COMPLAINED
 from threadline.capabilities.journeys.book import Book, Compiled
 from threadline.capabilities.journeys.definition import ALWAYS, ONCE, EventMail, Journey
 from threadline.capabilities.journeys.events import (
     JOURNEY_ENTRY_REQUESTED,
     JOURNEY_EXIT_REQUESTED,
     JOURNEY_RESUMED,
-    MAIL_BOUNCED,
-    MAIL_COMPLAINED,
     is_believed,
 )
 from threadline.capabilities.journeys.projection import (
@@ -258,7 +257,7 @@ class Reaction:
         holdout = _share(self._known.person, journey.name, "holdout") < journey.holdout * (1 << 16)
         run = Run(
             journey.name, self._cause, self.now, since, _share(self._known.person, journey.name, ""), holdout,
-            variables, 0, self.now, journey.version, "", 0, 0, False, "",
+            variables, 0, self.now, journey.version, "", 0, 0, False, "", False,
         )  # fmt: skip
         walk = self._walker(compiled, run).go(compiled.program.first)
         self.wishes += entered(run, journey, walk, self.now)
@@ -303,7 +302,7 @@ class Reaction:
     # --- looking --------------------------------------------------------------------------------
 
     def _walker(self, compiled: Compiled, run: Run) -> Walker:
-        return Walker(self._book, compiled, self._asked(run), run.draw, self.now)
+        return Walker(self._book, compiled, self._asked(run), run, self.now)
 
     def _asked(self, run: Run | None) -> Subject:
         """What conditions are put to: the event, the person, and the variables of a run."""

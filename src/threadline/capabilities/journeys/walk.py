@@ -9,8 +9,9 @@ from threadline.capabilities.conditions import Subject
 from threadline.capabilities.journeys.book import Book, Compiled
 from threadline.capabilities.journeys.local_time import next_time_of_day, quiet_until, zone_of_recipient
 from threadline.capabilities.journeys.program import END, Node
-from threadline.capabilities.journeys.projection import COMPLETED
-from threadline.capabilities.journeys.steps import Arm, Send, Wait
+from threadline.capabilities.journeys.projection import COMPLETED, Run
+from threadline.capabilities.journeys.steps import JOURNEYS, Arm, Send, Wait
+from threadline.kernel.time import LATEST, format_time
 
 NEVER = 0
 
@@ -41,10 +42,10 @@ class Walk:
 class Walker:
     """One run at an instant."""
 
-    def __init__(self, book: Book, compiled: Compiled, subject: Subject, draw: int, now: int) -> None:
+    def __init__(self, book: Book, compiled: Compiled, subject: Subject, run: Run, now: int) -> None:
         self._journey, self._program = compiled
         self._subject = subject
-        self._draw = draw
+        self._run = run
         self._now = now
         self._zone_otherwise = self._journey.timezone or book.zone
         self.walk = Walk()
@@ -55,14 +56,14 @@ class Walker:
             node = self._program.nodes[step]
             until = self._waits_until(node, self._now)
             if until is not None:
-                self.walk.step, self.walk.began, self.walk.until = step, self._now, until
+                self._wait(step, self._now, until)
                 return self.walk
             self.walk.path.append(step)
             if node.step.exit:
                 self.walk.reason = node.step.exit
                 return self.walk
             if node.send is not None:
-                self.walk.mails.append(Mail(step, node.send, arm_of(node.send, self._draw)))
+                self._send(Mail(step, node.send, arm_of(node.send, self._run.draw)))
             step = self._way(node)
         self.walk.reason = COMPLETED
         return self.walk
@@ -80,12 +81,28 @@ class Walker:
             # In another zone than when the wait began it may not be over yet, or over long since.
             until = until if node.wait.is_for_event else self._due(node.wait, began)
             if not until or until > self._now:
-                self.walk.step, self.walk.began, self.walk.until = step, began, until
+                self._wait(step, began, until)
                 return self.walk
         self.walk.path.append(step)
         if not node.wait.is_for_event:
             return self.go(node.following)
         return self.go(node.then if came else node.otherwise)
+
+    def _wait(self, step: str, began: int, until: int) -> None:
+        self.walk.step, self.walk.began, self.walk.until = step, began, min(until, LATEST)
+
+    def _send(self, mail: Mail) -> None:
+        self.walk.mails.append(mail)
+        if self._run.holdout:
+            return
+        before, sent = self._subject, {mail.arm.template: format_time(self._now)}
+
+        def view(name: str) -> Any:
+            shown = before.view(name)
+            return {**shown, "sent": {**shown["sent"], **sent}} if name == JOURNEYS else shown
+
+        # The events do not say yet that it was sent; the next step may ask.
+        self._subject = Subject(view, before.recorded, before.at)
 
     def _waits_until(self, node: Node, now: int) -> int | None:
         """Until when a run waits at the beginning of a step, `NEVER` for an event alone; None: it does not."""

@@ -9,11 +9,9 @@ from threadline.capabilities.journeys.definition import Journey
 from threadline.capabilities.journeys.events import JOURNEY_ENTERED, JOURNEY_EXITED, JOURNEY_MOVED
 from threadline.capabilities.journeys.projection import Run
 from threadline.capabilities.journeys.walk import Mail, Walk, mails_of
+from threadline.capabilities.mail.effect import mail_effect
 from threadline.kernel.policy import CancelTimer, Effect, Emit, Timer, Wish
 from threadline.kernel.time import LATEST, format_time
-
-MAIL = "mail"
-"""Kind and queue of the effects."""
 
 
 def entered(run: Run, journey: Journey, walk: Walk, now: int) -> list[Wish]:
@@ -40,7 +38,7 @@ def came_while_paused(run: Run, now: int) -> list[Wish]:
 def left(run: Run, reason: str, now: int) -> list[Wish]:
     """A run ends before its last step."""
     walk = Walk(step=run.step, reason=reason)
-    event = _event(JOURNEY_EXITED, run, run.version, walk, now, run.number + 1, {})
+    event = _event(JOURNEY_EXITED, run, run.version, walk, now, run.number + 1, {"interrupted": True})
     return [event, CancelTimer(key=timer_key(run))]
 
 
@@ -83,15 +81,12 @@ def _mails(run: Run, journey: Journey, walk: Walk, occurrence: str = "") -> list
 
 def _mail(run: Run, journey: Journey, mail: Mail, occurrence: str) -> Effect:
     arm, send = mail.arm, mail.send
-    data: dict[str, Any] = {
-        "template": arm.template, "journey": journey.name, "version": journey.version, "run": run.id,
-        "step": mail.step, "variables": {**run.variables, **send.variables},
-        "occurrence": "/".join(filter(None, (journey.name, run.id, mail.step, occurrence))),
-        "transactional": journey.transactional,
-    }  # fmt: skip
-    others = {
-        "subject": arm.subject or send.subject, "topic": journey.topic, "sender": journey.sender,
-        "reply_to": journey.reply_to, "arm": arm.name or arm.template if send.variants else "",
-    }  # fmt: skip
-    data |= {name: value for name, value in others.items() if value}
-    return Effect(kind=MAIL, queue=MAIL, key=data["occurrence"], data=data)
+    occurrence = "/".join(filter(None, (journey.name, run.id, mail.step, occurrence)))
+    return mail_effect(
+        occurrence, arm.template, {**run.variables, **send.variables}, occurrence,
+        # The template sees the event that let the person enter, however long ago that was.
+        event=run.id, journey=journey.name, journey_version=journey.version, run=run.id, step=mail.step,
+        arm=(arm.name or arm.template) if send.variants else "", subject=arm.subject or send.subject,
+        topic=journey.topic, sender=journey.sender, reply_to=journey.reply_to,
+        transactional=True if journey.transactional else None,
+    )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 from threadline.capabilities.mail.definition import KIND, QUEUE
 from threadline.kernel.policy import Effect
 
-BELONGS_TO = ("journey", "broadcast", "step", "arm", "occurrence")
+BELONGS_TO = ("journey", "broadcast", "rule", "step", "arm", "occurrence")
 """What of an effect's data says why there is this mail; it is in every event about the mail."""
 
 
@@ -17,10 +17,10 @@ def mail_effect(
 ) -> Effect:
     """A mail to the person of the event that a policy reacts to.
 
-    ``occurrence``: nobody gets two mails for one, whoever they are by then. ``about``: ``sender``, ``subject``,
-    ``topic`` and ``transactional`` where they are not the template's; ``event``, the id of the event that the template
-    sees, if not that of the cause; and `BELONGS_TO`. A mail that names no ``version`` is made by the template in force
-    when it goes.
+    ``occurrence``: nobody gets two mails for one, whoever they are by then; empty: this effect is its only one.
+    ``about``: ``sender``, ``subject``, ``topic`` and ``transactional`` where they are not the template's; ``event``, the
+    id of the event that the template sees, if not that of the cause; and `BELONGS_TO`. A mail that names no ``version``
+    is made by the template in force when it goes.
     """
     given = {name: value for name, value in about.items() if value not in (None, "")}
     data = {"template": template, "variables": dict(variables), "occurrence": occurrence, **given}

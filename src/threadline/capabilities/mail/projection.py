@@ -166,7 +166,7 @@ LEDGER = Projection(
     empty=lambda: {"mails": {}, "templates": {}},
     fold=_fold,
     view=_view,
-    index=Index(event_rows=_event_rows, tables=(WARM_UP,)),
+    index=Index(event_rows=_event_rows),
     faster=Faster(merge=_merge),
     ordered=True,
     in_place=_in_place,

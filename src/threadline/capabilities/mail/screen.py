@@ -53,7 +53,8 @@ async function show() {
   seen = now
   place('warnings').replaceChildren(...mail.warnings.map((text) => make('p', { textContent: text })))
   showMail(place('mail'), { subject: mail.subject, sender: mail.sender, to: mail.recipient, html: mail.html,
-    text: mail.text, raw: mail.message, headers: headersOf(mail.message) })
+    text: mail.text, raw: mail.message, headers: headersOf(mail.message),
+    links: Array.from(new DOMParser().parseFromString(mail.html, 'text/html').links, ({ href }) => href) })
 }
 function row(template) {
   const part = (className, textContent) => make('span', { className, textContent, title: textContent })

@@ -13,6 +13,7 @@ from threadline.capabilities.definitions.declaring import Form, listed
 from threadline.capabilities.journeys.events import JOURNEY_ENTRY_REQUESTED, JOURNEY_EXIT_REQUESTED, RUN_EVENTS
 from threadline.capabilities.journeys.events import REQUESTS as JOURNEY_REQUESTS
 from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED, LEADERBOARDS_REFRESHED
+from threadline.capabilities.mail.effect import mail_effect
 from threadline.capabilities.memory.events import FACT_COMPUTED
 from threadline.capabilities.people.events import IDENTIFY, TAG_ADDED, TAG_REMOVED
 from threadline.capabilities.points.events import AMOUNT_MAX, POINTS_EARNED
@@ -195,6 +196,8 @@ def _award(params: Params, cause: Cause) -> Wish:
 
 
 def _notify(params: Params, cause: Cause) -> Wish:
+    if "template" in params:
+        return mail_effect(cause.key, params["template"], params.get("variables") or {}, "", rule=cause.rule)
     return Effect(kind=NOTIFICATION, key=cause.key, data={**_by(cause), **params})
 
 
@@ -247,9 +250,10 @@ KINDS = {
         ),
         Kind(
             "send_notification",
-            {"message": Param(_text(10_000), True), "title": Param(_text(500)), "channel": Param(_text(100)),
-             "data": _PROPERTIES},
+            {"message": Param(_text(10_000)), "template": Param(_text(64)), "variables": _PROPERTIES,
+             "title": Param(_text(500)), "channel": Param(_text(100)), "data": _PROPERTIES},
             _notify,
+            one_of=("message", "template"),
         ),
         Kind(
             "call_webhook",

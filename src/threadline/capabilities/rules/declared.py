@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import yaml
 
 from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.mail.definition import read_mail
 from threadline.capabilities.rules.active_rules import ActiveRules
 from threadline.capabilities.rules.definition import RULES, SETS, Rule
 from threadline.capabilities.rules.policy import rules_policy
 from threadline.capabilities.webhooks.definition import SECTION as DESTINATIONS
 from threadline.kernel.suggestion import suggestion
 
-WEBHOOK_CALL = "call_webhook"
-"""The action that names a destination."""
+WEBHOOK_CALL, NOTIFICATION = "call_webhook", "send_notification"
+"""The actions that name a destination, and a mail template."""
 
 
 def declare(definitions: Definitions) -> list[Any]:
@@ -32,14 +34,28 @@ def read_rules(definitions: Definitions) -> ActiveRules:
                 known = suggestion(id, rules.places) if rules.places else "none is declared"
                 text = f"rule set {each.name!r} names the rule {id!r}, which is not declared; {known}"
                 definitions.problems.append(f"{each.place}: {text}")
+    mail = read_mail(definitions)
+    templates = None if mail is None else mail.templates
     asked = {id for each in sets.values.values() for id in each.rules}
     for rule in rules.values.values():
         _check_destinations(definitions, rule)
+        _check_templates(definitions, rule, templates)
         definitions.known_types.update(type for action in rule.actions if (type := action.emits) is not None)
         if rule.id not in asked:
             text = f"rule {rule.id!r} is in no rule set here, so nothing asks it; name it under `rules` of a set"
             definitions.warnings.append(f"{rule.place}: {text}")
     return ActiveRules(rules.values.values(), sets.values.values())
+
+
+def _check_templates(definitions: Definitions, rule: Rule, templates: Collection[str] | None) -> None:
+    """A rule that sends a mail by a template that is not declared has a mistake in it."""
+    for action in rule.actions:
+        template = action.params.get("template") if action.kind.name == NOTIFICATION else None
+        if template is None or template.holes or template.plain in (templates or ()):
+            continue
+        hint = suggestion(template.plain, templates) if templates else "declare it in the section `mail`"
+        text = f"rule {rule.id!r} sends {template.plain!r}, which is no declared mail template"
+        definitions.problems.append(f"{rule.place}: {text}; {hint}")
 
 
 def _check_destinations(definitions: Definitions, rule: Rule) -> None:

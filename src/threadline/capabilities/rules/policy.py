@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from threadline.capabilities.mail.definition import KIND as MAIL
 from threadline.capabilities.rules.actions import NOTIFICATION, WEBHOOK
 from threadline.capabilities.rules.active_rules import ActiveRules, make_active_rules
 from threadline.capabilities.rules.deciding import POLICY, decide
@@ -19,7 +20,7 @@ def rules_policy(declared: ActiveRules) -> Policy:
         name=POLICY,
         handles=None,
         react=_react,
-        sends=frozenset({NOTIFICATION, WEBHOOK}),
+        sends=frozenset({MAIL, NOTIFICATION, WEBHOOK}),
         reads=tuple(read for rule in declared.rules.values() for read in rule.reads),
         shared=Shared(
             name=POLICY,

@@ -141,10 +141,15 @@ class Outbox:
         """What is to be sent, what has an outcome without that, and how many were postponed."""
         ready, done, later = [], [], []
         now = self._engine.recorder.now()
+        people: set[tuple[str, str]] = set()
         for each in able:
+            if (each.person.id, each.one.effect.kind) in people:
+                continue  # it stays due: what it is prepared with must hold what comes of the other one
             made = self._left(each.one) or prepare(self._engine, each.one, each.person, now)
             if isinstance(made, Prepared):
                 ready.append(Ready(each, made))
+                if each.one.effect.kind in self._engine.catalogue.preparations:
+                    people.add((each.person.id, each.one.effect.kind))
             elif isinstance(made, Outcome):
                 done.append(Done(each, fitting(made), check))
             else:

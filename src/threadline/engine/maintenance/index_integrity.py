@@ -65,6 +65,8 @@ class RowCheck:
             # Of the others it is known that their rows are not written yet for the definitions in force.
             if each.index.tables and is_complete(store, each)
         ]
+        # Another one has rows of its events alone.
+        self._with_rows = [index for index in self._checked if index in catalogue.with_rows]
         self._of_table = {
             table: index for index in self._checked for table in catalogue.projections[index].index.tables
         }
@@ -148,7 +150,7 @@ class RowCheck:
 
     def _rows(self, person: Person) -> dict[Key, bytes]:
         threads = {thread_key(thread): person.id.encode() for thread in person.heads}
-        return index_rows(person, self._catalogue, self._checked) | threads
+        return index_rows(person, self._catalogue, self._with_rows) | threads
 
     def _stored(self, keys: Sequence[Key]) -> dict[Key, bytes]:
         return {item.key: item.value for item in self._store.get(keys) if item is not None}

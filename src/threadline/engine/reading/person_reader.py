@@ -37,7 +37,7 @@ class PersonReader:
     ) -> None:
         self.store = store
         self.catalogue = catalogue
-        self._lookup = Lookup(store, catalogue, recent)
+        self.lookup = Lookup(store, catalogue, recent)
 
     def person(self, workspace: str, ref: str, *, known_at: int | None = None) -> Person:
         """The person meant by ``ref``: a user id, ``kind:value``, or a person's id (of a merged one: the survivor).
@@ -52,7 +52,7 @@ class PersonReader:
     def identity_history(self, workspace: str, ref: str) -> IdentityHistory:
         """Who the person meant by ``ref`` was at one instant and another; raises `NotFound`."""
         person, thread = self._meant(workspace, ref)
-        return IdentityHistory(self.store, self.catalogue, self._lookup, person, thread, named=thread != ref)
+        return IdentityHistory(self.store, self.catalogue, self.lookup, person, thread, named=thread != ref)
 
     def _meant(self, workspace: str, ref: str) -> tuple[Person, str]:
         """A person, and which of their threads was named."""
@@ -70,11 +70,11 @@ class PersonReader:
 
     def by_thread(self, thread: str) -> Person | None:
         """The person a thread belongs to; None if there is none."""
-        return self._lookup.by_thread(thread)
+        return self.lookup.by_thread(thread)
 
     def by_threads(self, threads: Sequence[str]) -> dict[str, Person]:
         """By thread, the people that some threads belong to, read together."""
-        return self._lookup.by_threads(threads)
+        return self.lookup.by_threads(threads)
 
     def person_of(self, recorded: Recorded) -> Person:
         """The person in whose thread an event is."""
@@ -85,7 +85,7 @@ class PersonReader:
 
     def by_id(self, id: str) -> Person | None:
         """The person of an id, through merges, with every state caught up with the definitions in force."""
-        return self._lookup.by_id(id)
+        return self.lookup.by_id(id)
 
     def history(self, person: Person, known_at: int | None = None) -> StoredHistory:
         """The person's events in the store; with ``known_at`` those that were known by then."""
@@ -216,7 +216,7 @@ class PersonReader:
         Whoever has gone, or is of another workspace, is left out; a merged person is the survivor.
         """
         rank = self.catalogue.rules.rank
-        found = self._lookup.by_ids(ids)
+        found = self.lookup.by_ids(ids)
         return {
             id: [str(each) for each in sorted(person.identifiers.values(), key=rank)]
             for id, person in found.items()
@@ -230,7 +230,7 @@ class PersonReader:
         """
         return {
             id: self.by_id(person.id) or person if person.stale else person
-            for id, person in self._lookup.by_ids(ids).items()
+            for id, person in self.lookup.by_ids(ids).items()
             if person.workspace == workspace
         }
 

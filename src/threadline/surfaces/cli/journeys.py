@@ -76,7 +76,8 @@ def _print(console: Console, found: JourneysWhatIfResult) -> None:
     start = "the first event" if found.start.startswith("0001") else f"{found.start[:19]}Z"
     console.print(
         f"from {start} to {found.stop[:19]}Z: {counted(found.people, 'person')}, of whom {found.people_old:,} would "
-        f"have got mail by the journeys in force and {found.people_new:,} by the candidate; other mails, or at other times: "
+        f"have got mail by the journeys in force and {found.people_new:,} by the candidate; other mails, or at other "
+        "times: "
         f"{counted(found.people_changed, 'person')}",
         highlight=False, markup=False,
     )  # fmt: skip

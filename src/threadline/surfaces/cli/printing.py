@@ -116,8 +116,13 @@ def _lines(values: Mapping[str, Any]) -> Table:
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in values.items():
-        grid.add_row(Text(visible(name)), _text(value))
+        grid.add_row(Text(visible(name)), _block(value) if isinstance(value, str) and "\n" in value else _text(value))
     return grid
+
+
+def _block(text: str) -> Text:
+    """A text of several lines. All stand beside its name, so that none looks like another field."""
+    return Text(visible_lines(text.replace("\r\n", "\n").rstrip("\n")))
 
 
 def _table(entries: Sequence[Mapping[str, Any]], width: int) -> RenderableType:

@@ -30,6 +30,7 @@ COMMANDS = {
     "check": ("check", "check", "Check all definitions: every mistake, with file and line."),
     "demo": ("demo", "command", "Start a server on an empty file and send it a shop's real history."),
     "doctor": ("doctor", "doctor", "Check the store, its lock, the disk, the clock and the definitions."),
+    "feedback receive": ("receive", "receive", "Take mails that come back, from a pipe, a Maildir, LMTP, SMTP or SQS."),
     "import": ("import_", "command", "Import a CSV, JSONL or Parquet file."),
     "journeys show": ("journeys", "show", "Show a journey, drawn, with the people at each step."),
     "journeys what-if": ("journeys", "what_if", "Try journeys on history: who would have got what, and when."),

@@ -9,6 +9,8 @@ from typing import Any
 import click
 import msgspec
 
+from threadline.capabilities.inbox.operations import has_inbox
+from threadline.capabilities.inbox.page import PATH as INBOX_PATH
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.settings import Settings, without_secret
@@ -45,6 +47,8 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
         def ready(address: str) -> None:
             if secrets := first_credentials(engine, settings):
                 click.echo(_welcome(address, *secrets))
+                if has_inbox(engine):
+                    click.echo(f"  Mail that is sent is shown at {address}{INBOX_PATH}#token={secrets[1]}\n")
             line = {"ready": True, "url": address, "store": without_secret(settings.store), "pid": os.getpid()}
             click.echo(msgspec.json.encode(line))
 

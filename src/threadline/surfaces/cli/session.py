@@ -83,7 +83,7 @@ class Session:
                 # It was found among what ships, before there were definitions: they shape some operations.
                 declared = engine.catalogue.operation(operation.name)
                 result = declared.run(self.context(engine), params)
-                if stale := stale_note(declared, self.context(engine)):
+                if stale := stale_note(declared, self.context(engine), params):
                     click.echo(f"Older than the definitions: {stale}.", err=True)
                 return result
         except StoreBusy as error:

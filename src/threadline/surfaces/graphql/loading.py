@@ -10,17 +10,18 @@ from strawberry.dataloader import DataLoader
 
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import Forbidden, ThreadlineError
+from threadline.kernel.errors import Forbidden
 from threadline.kernel.event import is_thread_id
 from threadline.kernel.operation import Operation
 from threadline.kernel.ports import Person
+from threadline.surfaces.graphql.measuring import Document
 from threadline.surfaces.operation_calls import convert
 
 USER_FIELDS = frozenset({"alerts_of"})
 """The operations that a web token may call, about its own user."""
 
 
-class Asker(NamedTuple):
+class Caller(NamedTuple):
     """Who asks, and what they may."""
 
     workspace: str
@@ -41,18 +42,19 @@ class Call(NamedTuple):
 class Loading:
     """The reads of one request. All of it is about one instant, and a person's answers about one position."""
 
-    def __init__(self, engine: Engine, asker: Asker) -> None:
-        self.asker = asker
-        self._people = _PeopleReadOnce(engine.reader, asker.workspace)
+    def __init__(self, engine: Engine, caller: Caller, document: Document) -> None:
+        self.caller = caller
+        self.document = document
+        self._people = _PeopleReadOnce(engine.reader, caller.workspace)
         ports: Any = _Ports(engine, self._people)
-        self._context = Context(ports, asker.workspace, engine.now(), asker.source, over_wire=True)
+        self._context = Context(ports, caller.workspace, engine.now(), caller.source, over_wire=True)
         self._loader: DataLoader[Call, Any] = DataLoader(self._load, cache_key_fn=_key)
 
     async def call(self, operation: Operation, values: dict[str, Any]) -> Any:
         """The result of an operation. Raises what it raises, and `Forbidden`."""
-        if self.asker.user and operation.name not in USER_FIELDS:
+        if self.caller.user and operation.name not in USER_FIELDS:
             raise Forbidden("a web token reads the alerts of its user; ask with a token of this server for all else")
-        if not self.asker.allows(operation.scope):
+        if not self.caller.allows(operation.scope):
             raise Forbidden(f"this token lacks the scope {operation.scope!r}")
         return await self._loader.load(Call(operation, values))
 
@@ -63,11 +65,10 @@ class Loading:
     def _answer(self, call: Call) -> Any:
         try:
             params = convert(call.operation, call.values, strict=True)
-            if (reason := call.operation.guarded(params)) and not self.asker.allows("admin"):
+            if (reason := call.operation.guarded(params)) and not self.caller.allows("admin"):
                 return Forbidden(f"this token lacks the scope 'admin': {reason}")
             return call.operation.run(self._context, params)
-        except ThreadlineError as error:
-            # One of a batch: the others have their answers.
+        except Exception as error:  # noqa: BLE001 — one of a batch: the others have their answers
             return error
 
 
@@ -89,8 +90,12 @@ class _PeopleReadOnce:
     def read(self, refs: Iterable[str]) -> None:
         """Read people of whom the ids are known."""
         unknown = {ref for ref in refs if is_thread_id(ref) and ref not in self._known}
-        if len(unknown) > 1:
-            self._known |= self._reader.people_of(self._workspace, sorted(unknown))
+        if len(unknown) < 2:
+            return
+        for id, person in self._reader.lookup.by_ids(sorted(unknown)).items():
+            # Whose states are those of other definitions is read alone, as everywhere.
+            if person.workspace == self._workspace and not person.stale:
+                self._known[id] = person
 
     def person(self, workspace: str, ref: str, *, known_at: int | None = None) -> Person:
         """See `PersonReader.person`."""

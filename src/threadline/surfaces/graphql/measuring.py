@@ -19,9 +19,10 @@ from graphql import (
     SelectionSetNode,
     VariableNode,
     get_named_type,
+    parse,
 )
 
-from threadline.kernel.limits import GRAPHQL_COST_MAX, GRAPHQL_DEPTH_MAX, GRAPHQL_FIELDS_MAX
+from threadline.kernel.limits import GRAPHQL_COST_MAX, GRAPHQL_DEPTH_MAX, GRAPHQL_FIELDS_MAX, GRAPHQL_TOKENS_MAX
 
 ENTRIES_DEFAULT, ENTRIES_MAX = 100, 1_000
 """Entries of a page whose `limit` is left out, or is not known here."""
@@ -156,10 +157,27 @@ def measure(schema: GraphQLSchema, document: DocumentNode, variables: Mapping[st
     return found
 
 
-def introspects(document: DocumentNode) -> bool:
-    """Whether a document asks about the schema."""
-    return any(
-        field.name.value in INTROSPECTION
-        for each in document.definitions
-        for field in _own_fields(getattr(each, "selection_set", None))
-    )
+class Document:
+    """A document that was read, and whether it is known to be valid."""
+
+    def __init__(self, text: str) -> None:
+        """Raises `GraphQLError`."""
+        self.text = text
+        self.is_valid = False
+        try:
+            self.node = parse(text, max_tokens=GRAPHQL_TOKENS_MAX)
+        except RecursionError:
+            raise GraphQLError("the document is nested too deeply") from None
+        self.introspects = any(
+            field.name.value in INTROSPECTION
+            for each in self.node.definitions
+            for field in _own_fields(getattr(each, "selection_set", None))
+        )
+
+    def refuse_ambiguity(self, name: str | None) -> None:
+        """Raise `GraphQLError` unless there is one operation to run, or one of that name."""
+        found = [each for each in self.node.definitions if isinstance(each, OperationDefinitionNode)]
+        named = [each for each in found if name is None or (each.name is not None and each.name.value == name)]
+        if len(named) != 1:
+            wrong = f"has no operation {name[:64]!r}" if name else f"has {len(found)} operations; name one of them"
+            raise GraphQLError(f"the document {wrong}")

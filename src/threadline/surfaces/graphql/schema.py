@@ -147,6 +147,7 @@ def _add_operation(
         answer = await _loading(info).call(operation, {**bound, **given})
         return types.shown(hint, getattr(answer, field.member) if field.member else answer)
 
+    assert all(each.name == each.encode_name for each in msgspec.structs.fields(operation.params))
     required = {each.name for each in msgspec.structs.fields(operation.params) if each.required}
     arguments = [_argument(key, hint, key in required) for key, hint in hints.items() if key not in left_out]
     # Null where the operation fails, so that the rest of the answer stands.
@@ -159,14 +160,14 @@ def _add_alerts(query: type, types: Types, operation: Operation) -> None:
     hints.pop("anyone")
 
     async def resolve(root: Any, info: strawberry.Info, *, person: str | None = None, **given: Any) -> Any:
-        asker = _loading(info).asker
-        if bool(asker.user) == bool(person):
+        caller = _loading(info).caller
+        if bool(caller.user) == bool(person):
             raise InvalidValue(
-                "leave `person` out: a web token reads its user's alerts" if asker.user else "say whose, by `person`",
+                "leave `person` out: a web token reads its user's alerts" if caller.user else "say whose, by `person`",
                 param="person",
             )
         given = {key: value for key, value in given.items() if value is not None}
-        whose = {"id": f"user_id:{asker.user}", "anyone": True} if asker.user else {"id": person}
+        whose = {"id": f"user_id:{caller.user}", "anyone": True} if caller.user else {"id": person}
         return (await _loading(info).call(operation, {**given, **whose})).alerts
 
     hints.pop("id")

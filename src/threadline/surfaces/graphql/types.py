@@ -55,7 +55,7 @@ def hint_of(annotated: Any) -> Hint:
             optional = True
             kind = Union[tuple(each for each in get_args(kind) if each is not type(None))]  # noqa: UP007
         else:
-            return Hint(kind, optional, description, is_instant)
+            return Hint(kind, optional or kind is Any, description, is_instant)
 
 
 def hints_of(struct: type) -> Iterator[tuple[str, Hint]]:
@@ -130,12 +130,14 @@ class Types:
         hints = get_type_hints(struct, include_extras=True)
         if named:
             made.__annotations__["name"] = str
+        names = {field.name: field.encode_name for field in msgspec.structs.fields(struct)}
         for field, hint in hints_of(struct):
-            self._add(made, field, hint, hints[field])
+            self._add(made, field, names[field], hint, hints[field])
         return strawberry.type(made, description=struct.__doc__)
 
-    def _add(self, made: type, field: str, hint: Hint, annotated: Any) -> None:
-        """Add a field to a type; what is read as it stands needs no resolver, which would cost more than the field."""
+    def _add(self, made: type, field: str, name: str, hint: Hint, annotated: Any) -> None:
+        """Add a field to a type, under its name on the wire. What is read as it stands gets no resolver, which would
+        cost more than the field."""
         is_ref = field == "person" and hint.type is str
         kind = Optional[self._person] if is_ref else self.of(annotated)  # noqa: UP045 — made while the program runs
 
@@ -147,13 +149,10 @@ class Types:
 
         resolve.__annotations__ = {"return": kind}
         made.__annotations__[field] = kind
-        about = hint.description or None
-        made_of = (
-            strawberry.field(resolver=resolve, description=about)
-            if is_ref or self._is_converted(hint)
-            else (strawberry.field(description=about))
-        )
-        setattr(made, field, made_of)
+        how: Any = {"description": hint.description or None, "name": None if name == field else name}
+        if is_ref or self._is_converted(hint):
+            how["resolver"] = resolve
+        setattr(made, field, strawberry.field(**how))
 
     def _is_converted(self, hint: Hint) -> bool:
         inner = [hint.type, *(hint_of(each).type for each in get_args(hint.type))]

@@ -27,7 +27,7 @@ from threadline.surfaces.http.web_user import WebUsers
 
 if TYPE_CHECKING:
     from threadline.surfaces.graphql.execution import Answer, Documents
-    from threadline.surfaces.graphql.loading import Asker
+    from threadline.surfaces.graphql.loading import Caller
 
 PATH = "/graphql"
 JSON = "application/json"
@@ -55,19 +55,19 @@ class GraphQL:
         yield Route("POST", PATH, self.post, open_to_browsers=True)
 
     async def get(self, request: Request, names: Mapping[str, str]) -> Response:
-        """Answer a document in the query: what may be kept."""
-        asker = await self._asker(request)
+        """Answer a document in the query: an answer that a client may store."""
+        caller = await self._caller(request)
         if len(request.scope["query_string"]) > GRAPHQL_BYTES_MAX:
             raise InvalidValue(f"the query has more than {GRAPHQL_BYTES_MAX} bytes; send it by POST")
         asked: dict[str, Any] = read_query(request.scope["query_string"], frozenset())
         for name in ("variables", "extensions"):
             if asked.get(name):
                 asked[name] = read_object(asked[name].encode())
-        return await self._answer(request, asked, asker)
+        return await self._answer(request, asked, caller)
 
     async def post(self, request: Request, names: Mapping[str, str]) -> Response:
         """Answer a document in the body."""
-        asker = await self._asker(request)
+        caller = await self._caller(request)
         kind, _, rest = request.headers.get("content-type", "").partition(";")
         charset = rest.lower().replace(" ", "").replace('"', "").removeprefix("charset=")
         if kind.strip().lower() != JSON or charset not in ("", "utf-8"):
@@ -75,18 +75,18 @@ class GraphQL:
         body = await read_body(request, GRAPHQL_BYTES_MAX)
         if not body:
             raise MalformedBody('the body is empty; send {"query": "…"}')
-        return await self._answer(request, read_object(body), asker)
+        return await self._answer(request, read_object(body), caller)
 
-    async def _asker(self, request: Request) -> Callable[[], Asker]:
+    async def _caller(self, request: Request) -> Callable[[], Caller]:
         """Who asks; made into what GraphQL knows where that is loaded."""
         if self._users.may_name(request):
             user = await self._users.user(request)
             workspace = self._settings.workspace
-            return lambda: _asker(workspace, SOURCE, lambda scope: scope == "read", user.id)
+            return lambda: _caller(workspace, SOURCE, lambda scope: scope == "read", user.id)
         credential = await self._access.token(request, "read")
-        return lambda: _asker(credential.workspace, credential.name, credential.allows, "")
+        return lambda: _caller(credential.workspace, credential.name, credential.allows, "")
 
-    async def _answer(self, request: Request, asked: Mapping[str, Any], asker: Callable[[], Asker]) -> Response:
+    async def _answer(self, request: Request, asked: Mapping[str, Any], caller: Callable[[], Caller]) -> Response:
         _refuse(asked)
 
         def work() -> Answer:
@@ -102,17 +102,17 @@ class GraphQL:
             )  # fmt: skip
             if not question.query and not question.sha256:
                 raise InvalidValue("`query` is missing", param="query")
-            return documents.answer(question, asker())
+            return documents.answer(question, caller())
 
         with self._engine.reading():
             answer = await asyncio.get_running_loop().run_in_executor(self._threads, work)
         media_type = _media_type(request.headers.get("accept", ""))
         # A client that knows the media type of GraphQL can tell our answer from that of a proxy by it, others cannot.
         status = 400 if not answer.ran and media_type == GRAPHQL_JSON else 200
-        told: dict[str, Any] = {"errors": answer.errors} if answer.errors else {}
+        shown: dict[str, Any] = {"errors": answer.errors} if answer.errors else {}
         if answer.ran:
-            told["data"] = answer.data
-        body = msgspec.json.encode(told)
+            shown["data"] = answer.data
+        body = msgspec.json.encode(shown)
         media_type = f"{media_type}; charset=utf-8"
         if request.method != "POST" and not answer.errors:
             return revalidated(request, body, status, {}, media_type)
@@ -132,10 +132,10 @@ class GraphQL:
             return self._documents
 
 
-def _asker(workspace: str, source: str, allows: Callable[[str], bool], user: str) -> Asker:
-    from threadline.surfaces.graphql.loading import Asker
+def _caller(workspace: str, source: str, allows: Callable[[str], bool], user: str) -> Caller:
+    from threadline.surfaces.graphql.loading import Caller
 
-    return Asker(workspace, source, allows, user)
+    return Caller(workspace, source, allows, user)
 
 
 def _refuse(asked: Mapping[str, Any]) -> None:
@@ -159,3 +159,61 @@ def _media_type(accept: str) -> str:
         if kind in (JSON, "*/*"):
             return JSON
     return JSON
+
+
+_OBJECT = {"type": ["object", "null"]}
+_BODY = {
+    "type": "object", "required": ["query"], "additionalProperties": False,
+    "properties": {
+        "query": {"type": "string", "minLength": 1}, "operationName": {"type": ["string", "null"]},
+        "variables": _OBJECT, "extensions": _OBJECT,
+    },
+}  # fmt: skip
+_ANSWER = {
+    "type": "object",
+    "properties": {"data": _OBJECT, "errors": {"type": "array", "items": {"type": "object"}, "minItems": 1}},
+}
+_RESPONSES = {"200": {"description": "It was run, or `errors` says why not.", "content": {JSON: {"schema": _ANSWER}}}}
+
+
+def _described(method: str, more: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "operationId": f"graphql_{method}", "summary": f"Answer a document of GraphQL by {method.upper()}.",
+        "description": "Needs the scope `read`; the web token of a user reads that user's alerts.",
+        "tags": ["graphql"], "security": [{"token": []}, {"userToken": []}], "responses": dict(_RESPONSES),
+        "x-never": (), **more,
+    }  # fmt: skip
+
+
+def _in_query(name: str, description: str, **more: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "query",
+        "required": False,
+        "schema": {"type": "string"},
+        "description": description,
+    } | more
+
+
+_EXAMPLE = "{ segments { name } }"
+GRAPHQL_PATHS: dict[str, Any] = {
+    PATH: {
+        "post": _described("post", {
+            "requestBody": {
+                "required": True, "content": {JSON: {"schema": _BODY, "example": {"query": _EXAMPLE}}},
+            },
+            "x-without": ("404", "409", "429"),
+        }),
+        "get": _described("get", {
+            "parameters": [
+                _in_query("query", "The document.", required=True, schema={"type": "string", "minLength": 1})
+                | {"example": _EXAMPLE},
+                _in_query("operationName", "Which of its operations."),
+                _in_query("variables", "A JSON object.", schema={"enum": ["{}"]}),
+                _in_query("extensions", "A JSON object.", schema={"enum": ["{}"]}),
+            ],
+            "x-without": ("404", "409", "413", "415", "429"),
+        }),
+    }
+}  # fmt: skip
+"""Path -> method -> description."""

@@ -12,6 +12,7 @@ import msgspec
 from threadline.kernel.operation import Operation
 from threadline.kernel.public_route import PublicRoute
 from threadline.surfaces.http.following import following_paths
+from threadline.surfaces.http.graphql import GRAPHQL_PATHS
 from threadline.surfaces.http.health import Status, Version, package_version
 from threadline.surfaces.http.ingest import Outcome
 from threadline.surfaces.http.openapi_appaction import APPACTION_PATHS, APPACTION_TYPES, allow_null
@@ -34,6 +35,7 @@ _PROBLEMS = {
     "415": "The body is compressed in a way, or comes in a format, that is not read here.",
     "429": "A rate limit is used up.",
     "500": "A fault of the server.",
+    "501": "The server lacks a library for this.",
     "503": "The store cannot answer now; the same request may succeed later.",
 }
 
@@ -56,13 +58,17 @@ def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()
         *APPACTION_PATHS.items(),
         *_HEALTH_PATHS.items(),
         *_PROGRESS_PATHS.items(),
+        *GRAPHQL_PATHS.items(),
         *following_paths(followed).items(),
         *public_paths(public).items(),
     ):
         paths[path] = copy.deepcopy(methods)
     for methods in paths.values():
         for body in methods.values():
-            body["responses"].update(_problems(body.pop("x-without", ())))
+            never = (*body.pop("x-without", ()), *body.pop("x-never", ("501",)))
+            for status, problem in _problems(never).items():
+                own = body["responses"].setdefault(status, problem)
+                own["content"] = problem["content"] | own["content"]
     found = {
         "openapi": "3.1.0",
         "info": {
@@ -109,6 +115,7 @@ def _tag(operation: Operation) -> str:
 _OTHER_TAGS = {
     "catalogue": "What this server has: projections, policies, operations, types of events.",
     "cloudevents": "Events as CloudEvents, in every mode.",
+    "graphql": "What is known about people, as one graph.",
     "health": "Whether the server runs and can write, which version it is, and counts.",
     "public": "Addresses that need no credential.",
     "segment": "Events as Segment's and RudderStack's clients send them, unchanged.",

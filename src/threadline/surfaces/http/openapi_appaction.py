@@ -122,7 +122,9 @@ APPACTION_PATHS: dict[str, dict[str, Any]] = {
                 }
             ],
             "responses": {
-                "200": {"description": "It is so.", "content": {"application/json": {"schema": _ref(AlertDismissResult)}}},
+                "200": {
+                    "description": "It is so.", "content": {"application/json": {"schema": _ref(AlertDismissResult)}},
+                },
             },
             "x-without": ("403", "413", "415", "429"),
         }

@@ -97,7 +97,7 @@ class Operations:
                 conflicts=counts["conflict"], rejected=counts["rejected"],
             )  # fmt: skip
         headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
-        if operation.relies_on and (stale := await self._run(partial(stale_note, operation, context))):
+        if operation.relies_on and (stale := await self._run(partial(stale_note, operation, context, params))):
             headers[STALE_HEADER] = stale
         if answer.next and operation.method == "GET":
             following = {name: each for name, each in in_query.items() if name != "cursor"}

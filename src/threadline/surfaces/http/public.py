@@ -67,13 +67,19 @@ def public_paths(routes: Iterable[PublicRoute]) -> dict[str, dict[str, Any]]:
         described: dict[str, Any] = {
             "operationId": route.name, "summary": route.summary, "tags": ["public"], "security": [],
             "parameters": [
-                {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+                {
+                    "name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1},
+                    "example": name.upper(),
+                }
                 for name in names
             ],
-            "responses": {"200": {"description": "What the route answers.", "content": anything}},
+            "responses": {
+                "200": {"description": "What the route answers.", "content": anything},
+                "404": {"description": "A page for whoever follows a link that leads nowhere.", "content": anything},
+            },
             "x-without": ("429",) if posted else ("413", "415", "429"),
         }  # fmt: skip
         if posted:
-            described["requestBody"] = {"required": False, "content": anything}
+            described["requestBody"] = {"required": False, "content": {"*/*": {"schema": {}, "example": ""}}}
         paths.setdefault(route.path, {})[route.method.lower()] = described
     return paths

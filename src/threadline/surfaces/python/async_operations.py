@@ -1793,7 +1793,7 @@ class People:
         tag: str = "",
         group: str = "",
         segment: str = "",
-        when: str = "",
+        when: str | Mapping[str, Any] = "",
     ) -> people_operations_people.PeoplePage:
         """List people: all, or by identifier, tag, group, segment or a condition.
 

@@ -1249,7 +1249,7 @@ SUPPRESSION_GET: Call[consent_operations_suppression.SuppressedAddress] = Call(
 SUPPRESSION_IMPORT: Call[consent_operations_suppression.ImportResult] = Call(
     "suppression_import",
     "POST",
-    "/v1/suppression/import",
+    "/v1/suppression-import",
     consent_operations_suppression.ImportResult,
     {
         "reason": "import",

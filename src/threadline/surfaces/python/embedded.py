@@ -20,8 +20,7 @@ from threadline.kernel.event import Event, Receipt, source_type_of
 from threadline.kernel.event_limits import is_finite, not_finite
 from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.time import format_time
-from threadline.surfaces.operation_calls import call as run
-from threadline.surfaces.operation_calls import stale_note
+from threadline.surfaces.operation_calls import convert, stale_note
 from threadline.surfaces.python.call import Answer, Call, warn_if_stale
 from threadline.surfaces.python.messages import instant_of
 from threadline.surfaces.python.operations import Operations
@@ -73,8 +72,9 @@ class Threadline(Operations, Recording):
         context = Context(self.engine, self.workspace, self.engine.now(), self.source)
         self.engine.recorder.refuse_forks()
         with self.engine.reading() if operation.method == "GET" else nullcontext():
-            result = msgspec.to_builtins(run(operation, context, call.given(values), strict=True))
-            stale = stale_note(operation, context)
+            params = convert(operation, call.given(values), strict=True)
+            result = msgspec.to_builtins(operation.run(context, params))
+            stale = stale_note(operation, context, params)
         warn_if_stale(call, stale)
         # A copy of its own: what the caller does to it changes nothing that the engine remembers.
         answer: Answer = msgspec.convert(result, call.answer)

@@ -18,7 +18,7 @@ import msgspec
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.events.forms import Time
 from threadline.engine.folding.catalogue import discover
-from threadline.kernel.operation import Operation
+from threadline.kernel.operation import JSON_TEXT, Operation
 from threadline.surfaces.operation_calls import path_names, shown
 from threadline.surfaces.python.call import is_repeatable
 
@@ -169,6 +169,8 @@ class _Types:
         """What a method takes: whatever can be made into what the operation takes."""
         origin, inner = get_origin(hint), get_args(hint)
         if origin is Annotated:
+            if JSON_TEXT in inner[1:]:
+                return f"{self.parameter(inner[0])} | Mapping[str, Any]"
             return "Moment" if get_args(Time)[1] in inner[1:] else self.parameter(inner[0])
         if origin in (Union, UnionType):
             kinds = [each for each in inner if each is not msgspec.UnsetType]

@@ -102,9 +102,9 @@ def _recipient(fields: Part) -> Recipient | None:
 
 
 def _action(text: str) -> Action | None:
-    word = text.strip().lower()
-    if word.startswith(("fail", "error")):
+    action = text.strip().lower()
+    if action.startswith(("fail", "error")):
         return "failed"
-    if word.startswith("delayed"):
+    if action.startswith("delayed"):
         return "delayed"
-    return "delivered" if word.startswith(("delivered", "relayed", "expanded")) else None
+    return "delivered" if action.startswith(("delivered", "relayed", "expanded")) else None

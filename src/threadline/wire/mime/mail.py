@@ -16,6 +16,8 @@ Kind = Literal["bounce", "delay", "delivered", "complaint", "reply", "auto_reply
 COMPLAINT_TYPES_WITHOUT_BLAME = frozenset({"not-spam", "auth-failure", "dmarc"})
 """Types of feedback that are no recipient's complaint: somebody took one back, or a server reports its checks."""
 IDS_MAX = 50
+OWN_HEADER = "x-threadline-message"
+"""The header of our mails that names the mail."""
 
 _MESSAGE_ID = re.compile(r"<([^<>\s]{1,500})>")
 _ENCLOSED = frozenset({"message/rfc822", "text/rfc822-headers", "message/rfc822-headers", "message/global"})
@@ -151,9 +153,10 @@ def _written(found: Mail, message: Part, everything: list[Part], return_path: st
 
 def _about(message: Part, everything: list[Part]) -> tuple[str, ...]:
     """Of a report the messages enclosed in it, then those that the headers name, the last of a thread first."""
-    found = [
-        each for part in everything if part.type in _ENCLOSED for each in _ids(enclosed(part).header("message-id"))
-    ]
+    originals = [enclosed(part) for part in everything if part.type in _ENCLOSED]
+    # First our own header, which nobody replaces: a provider may have given the mail another Message-ID.
+    found = [own for each in originals if (own := each.header(OWN_HEADER))]
+    found += [each for original in originals for each in _ids(original.header("message-id"))]
     found += [each for part in everything for each in _ids(part.header("original-message-id"))]
     found += _ids(message.header("in-reply-to"))
     found += reversed(_ids(message.header("references")))

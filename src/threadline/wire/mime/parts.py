@@ -117,11 +117,11 @@ def shown(text: str) -> str:
 
 
 def _without(text: str, start: re.Pattern[str], end: re.Pattern[str]) -> str:
-    kept, at = [], 0
+    pieces, at = [], 0
     while (opened := start.search(text, at)) is not None and (closed := end.search(text, opened.end())) is not None:
-        kept.append(text[at : opened.start()])
+        pieces.append(text[at : opened.start()])
         at = closed.start()
-    return "".join((*kept, text[at:]))
+    return "".join((*pieces, text[at:]))
 
 
 def _split(part: Part) -> list[bytes]:

@@ -13,7 +13,7 @@ from threadline.capabilities.consent.definition import Consent
 from threadline.capabilities.consent.events import SUBSCRIBED, UNSUBSCRIBED
 from threadline.capabilities.consent.links import Recipient, preferences_url
 from threadline.capabilities.consent.operations import CONSENT_GROUP
-from threadline.capabilities.consent.recording import after, said_to
+from threadline.capabilities.consent.recording import after, statements_for
 from threadline.capabilities.consent.rows import suppression_of
 from threadline.capabilities.consent.standing import GETS_MAIL, status_of
 from threadline.capabilities.events.forms import PersonRef
@@ -34,8 +34,12 @@ from threadline.kernel.ports import (
 from threadline.kernel.suggestion import suggestion
 
 OptionalAddress = Annotated[
-    str, Meta(description="One of the person's mail addresses; without it the one that mail goes to.", max_length=512)
-]
+    str,
+    Meta(
+        description="One of the person's mail addresses; without it the one that mail goes to.", max_length=254,
+        extra_json_schema={"pattern": r"^([^@\s]+@[^@\s]+)?$"},
+    ),
+]  # fmt: skip
 TopicName = Annotated[str, Meta(min_length=1, max_length=64)]
 
 
@@ -121,8 +125,8 @@ def _address(context: Context[Needs], person: Person, given: str) -> str:
 
 def _result(consent: Consent, context: Context[Needs], person: Person, address: str) -> ConsentResult:
     engine, workspace = context.engine, context.workspace
-    said = said_to(engine, Recipient(workspace, person.id, address, ""), consent.topics)
-    standing = {name: status_of(topic, said[name]) for name, topic in consent.topics.items()}
+    statements = statements_for(engine, Recipient(workspace, person.id, address, ""), consent.topics)
+    standing = {name: status_of(topic, statements[name]) for name, topic in consent.topics.items()}
     suppression = suppression_of(engine.store, workspace, address)
     return ConsentResult(
         person=person.id, address=address, suppressed="" if suppression is None else suppression.reason,
@@ -131,7 +135,7 @@ def _result(consent: Consent, context: Context[Needs], person: Person, address: 
                 topic=name, status=standing[name], subscribed=standing[name] in GETS_MAIL,
                 subscribed_at=each.subscribed, confirmed_at=each.confirmed, unsubscribed_at=each.unsubscribed,
             )
-            for name, each in said.items()
+            for name, each in statements.items()
         ],
     )  # fmt: skip
 
@@ -157,11 +161,13 @@ class ChangeResult(ConsentResult, kw_only=True):
 
 
 def _change(consent: Consent, context: Context[Needs], params: ChangeParams) -> ChangeResult:
-    for topic in (*params.subscribe, *params.unsubscribe):
-        if topic not in consent.topics:
-            raise InvalidValue(f"there is no topic {topic!r}; {suggestion(topic, consent.topics)}")
+    for param, topics in (("subscribe", params.subscribe), ("unsubscribe", params.unsubscribe)):
+        for topic in topics:
+            if topic not in consent.topics:
+                message = f"there is no topic {topic!r}; {suggestion(topic, consent.topics)}"
+                raise InvalidValue(message, param=param)
     if both := set(params.subscribe) & set(params.unsubscribe) or (params.subscribe if params.everything else []):
-        raise InvalidValue(f"{min(both)!r} cannot be both subscribed to and unsubscribed from")
+        raise InvalidValue(f"{min(both)!r} cannot be both subscribed to and unsubscribed from", param="subscribe")
     engine = context.engine
     person = engine.reader.person(context.workspace, params.id)
     address = _address(context, person, params.address)
@@ -172,8 +178,8 @@ def _change(consent: Consent, context: Context[Needs], params: ChangeParams) -> 
     wishes += [
         (SUBSCRIBED, named | {"topic": topic, "via": "api"} | confirmed) for topic in dict.fromkeys(params.subscribe)
     ]
-    said = said_to(engine, Recipient(context.workspace, person.id, address, ""), ["", *consent.topics])
-    last = max(max(each) for each in said.values())
+    statements = statements_for(engine, Recipient(context.workspace, person.id, address, ""), ["", *consent.topics])
+    last = max(max(each) for each in statements.values())
     events = [after(last, _event(context, person, type, properties, params.request)) for type, properties in wishes]
     receipts = engine.recorder.record(events, known=True) if events else []
     person = engine.reader.person(context.workspace, person.id)

@@ -66,8 +66,8 @@ def _found(context: Context[WithStore], address: str) -> Suppression:
     return found
 
 
-def _event(context: Context[Needs], type: str, address: str, before: Suppression | None, **said: str) -> Event:
-    properties: dict[str, Any] = {"address": address, "by": context.source} | {k: v for k, v in said.items() if v}
+def _event(context: Context[Needs], type: str, address: str, before: Suppression | None, **details: str) -> Event:
+    properties: dict[str, Any] = {"address": address, "by": context.source} | {k: v for k, v in details.items() if v}
     # What was there before names it: asked for twice at once, it is recorded once.
     key = derived_key(type, address, "" if before is None else before.event)
     event = wish(context, identifier_for(context.engine, address), type, properties, key, vouched=True)
@@ -179,8 +179,8 @@ def _import(context: Context[Needs], params: ImportParams) -> ImportResult:
     for address in dict.fromkeys(filter(None, normal)):
         before = newest_suppression(context.engine.store, context.workspace, address)
         if before is None or before.lifted:
-            said = {"reason": params.reason, "note": params.note}
-            events.append(_event(context, ADDRESS_SUPPRESSED, address, before, **said))
+            details = {"reason": params.reason, "note": params.note}
+            events.append(_event(context, ADDRESS_SUPPRESSED, address, before, **details))
     _record(context, events)
     return ImportResult(added=len(events), already=len(normal) - len(wrong) - len(events), wrong=wrong)
 
@@ -202,6 +202,7 @@ LIST = Operation(
     run=_list,
     method="GET",
     path="/v1/suppression",
+    example=ListParams(limit=50),
 )
 GET = Operation(
     name="suppression_get",
@@ -246,7 +247,7 @@ IMPORT = Operation(
     result=ImportResult,
     run=_import,
     method="POST",
-    path="/v1/suppression/import",
+    path="/v1/suppression-import",
     scope="write",
     example=ImportParams(addresses=["ada@example.com", "bob@example.com"]),
 )

@@ -18,7 +18,7 @@ from threadline.capabilities.segments.operations.definitions import Segments, se
 from threadline.capabilities.segments.projection import member_rows
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX, PAGE_ITEMS_MAX
-from threadline.kernel.operation import Choice, Context, Operation
+from threadline.kernel.operation import JSON_TEXT, Choice, Context, Operation
 from threadline.kernel.policy import Read
 from threadline.kernel.ports import Person, WithCatalogue, WithReader, WithStore
 from threadline.kernel.store import Item, query_pages
@@ -51,6 +51,7 @@ class PeopleParams(Page, kw_only=True, forbid_unknown_fields=True):
             f"at one by one, at most {LOOKED_AT_MAX:,} in a call: a page may be short or empty, go on with `next`.",
             max_length=_CONDITION_LENGTH_MAX,
         ),
+        JSON_TEXT,
     ] = ""
 
 
@@ -96,6 +97,13 @@ def _page(context: Context[Needs], params: PeopleParams) -> tuple[list[Any], str
     if params.tag or params.group:
         return _indexed(context, "tag" if params.tag else "group", params.tag or params.group, params)
     return _everybody(context, params)
+
+
+def _index_read(params: PeopleParams) -> tuple[str, ...]:
+    """What the index rows that are gone through are written with."""
+    if params.segment:
+        return ("people", "segments")
+    return ("people",) if params.tag or params.group else ()
 
 
 def _condition(context: Context[WithCatalogue], written: str) -> Conditions:
@@ -191,5 +199,7 @@ def operation(segments: Segments) -> Operation:
         method="GET",
         path="/v1/people",
         choices=(Choice(("identifier", "tag", "group", "segment")),),
+        relies_on=("people", "segments"),
+        relied_on=_index_read,
         example=PeopleParams(tag="vip", limit=20),
     )

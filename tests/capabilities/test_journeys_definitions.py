@@ -1,0 +1,55 @@
+"""What is wrong with a journey is said with its place and the way out."""
+
+from __future__ import annotations
+
+import pytest
+
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.journeys.declared import read_journeys
+from threadline.capabilities.people.definition import rules
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.kernel.errors import InvalidDefinition
+
+MISTAKES = {
+    "steps: [{sned: hello}]": "journey 'welcome': `steps[0]`: unknown key 'sned'; did you mean 'send'?",
+    "steps: [{send: hello, wait: 1d}]": "has both `send` and `wait`; keep one",
+    "steps: [{wait: 1d}]": "no step sends anything; put in a `send`",
+    "steps: [{wait: soon}, {send: a}]": "`steps[0].wait` must be a duration",
+    "steps: [{wait: {until: '9:00'}}, {send: a}]": "must be a time of day in quotes, such as '09:00'",
+    "steps: [{wait: {event: x, for: 1d}}, {send: a}]": "`wait` takes `for`, `until` or both of them, or one of",
+    "steps: [{wait: {event: x}}, {send: a}]": "has no `timeout`, and the journey none either",
+    "steps: [{id: a, send: a}, {id: a, send: b}]": "two steps have the id 'a'; rename one",
+    "steps: [{send: a, then: [{send: b}]}]": "`then` goes with `if`, or with a `wait` for an event",
+    "steps: [" + "{send: a}, " * 9 + "]": "9 mails follow each other without a wait; at most 8 may",
+    "steps: [{if: {field: trait.plan, equals: pro}, then: [{send: a}]}]": "nothing is known under 'trait'",
+    "{steps: [{send: a}], reentry: never}": "`reentry` must be",
+    "{steps: [{send: a}], holdout: 2}": "must be a share from 0 to less than 1",
+    "{steps: [{send: a}], transactional: true, topic: news}": "a transactional journey has no `topic`",
+    "{steps: [{send: a}], quiet_hours: {from: '08:00', to: '08:00'}}": "no mail would ever be sent",
+    "{steps: [{send: a}], trigger: {event: threadline.timer_fired}}": "is Threadline's own, and no journey sees it",
+    "{steps: [{send: a}], trigger: {event: x, map: {v: properties.v.}}}": "a field is a path such as",
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_a_mistake_names_its_place_and_the_way_out(text: str) -> None:
+    body = text if text.startswith("{") else "{" + text + "}"
+    definitions = Definitions([("shop.yaml", f"# journeys of the shop\njourneys:\n  welcome: {body}\n")])
+    with pytest.raises(InvalidDefinition) as raised:
+        Catalogue.declared(definitions, rules(definitions))
+    assert MISTAKES[text] in str(raised.value)
+    assert "shop.yaml:3" in str(raised.value)
+
+
+def test_a_template_that_mail_does_not_declare_is_named_with_the_nearest() -> None:
+    text = """
+mail:
+  senders: {shop: {from: shop@example.com}}
+  templates: {welcome_mail: {subject: Hello, text: Hello}}
+journeys: {welcome: {steps: [{send: welcom_mail}]}}
+"""
+    definitions = Definitions([("shop.yaml", text)])
+    read_journeys(definitions)
+    assert any(
+        "there is no template 'welcom_mail'; did you mean 'welcome_mail'" in each for each in definitions.problems
+    )
