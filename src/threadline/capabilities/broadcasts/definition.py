@@ -29,7 +29,7 @@ _ARM = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _LOCAL_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
 
 TemplateName = Annotated[str, Meta(description="A declared template.", max_length=64)]
-Subject = Annotated[str, Meta(description="Instead of the template's subject, as it is.", max_length=500)]
+Subject = Annotated[str, Meta(description="Instead of the template's subject, and filled in like it.", max_length=500)]
 
 
 class Audience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
