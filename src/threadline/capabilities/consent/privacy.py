@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from threadline.capabilities.consent.events import WORDS
 from threadline.kernel.event import GLOBAL_PRIVACY_CONTROL, Recorded
 from threadline.kernel.projection import Faster, Projection
 from threadline.kernel.time import EARLIEST, LATEST, format_time
@@ -13,14 +14,14 @@ State = dict[str, int]
 
 
 def privacy_projection(*, needed: bool) -> Projection:
-    """The projection. It looks at events of every type, and at none where nothing goes by it.
+    """The projection. It looks at events of every type; where nothing goes by it, at those of consent alone.
 
     Once sent, the signal stays: a person has several browsers, and a server sends events too.
     """
     return Projection(
         name="privacy",
         version=1,
-        handles=None if needed else frozenset(),
+        handles=None if needed else WORDS,
         empty=dict,
         fold=_fold,
         view=_view,
