@@ -255,6 +255,28 @@ def test_replies_and_bounces_come_to_addresses_that_name_the_mail() -> None:
     assert stage.box.messages[0]["Reply-To"] == f"re+{message}@shop.example"
 
 
+def test_a_reply_address_in_utf_8_needs_a_server_that_speaks_it() -> None:
+    stage = MailStage(SHOP.replace("name: The Shop", "reply_to: jörg@grüße.example"))
+    stage.person()
+    stage.send()
+    [data] = stage.box.sent
+    assert data["smtputf8"] is True
+    assert "Reply-To: jörg@xn--".encode() in data["message"]
+
+
+def test_a_mail_asks_whether_somebody_wants_a_topic() -> None:
+    consent = "consent: {topics: {news: {title: News, confirm: sure}}}\n"
+    stage = MailStage(SHOP + "    sure: {subject: 'Sure?', text: 'Yes: {{ confirm_url }}'}\n" + consent)
+    stage.person()
+    stage.record("subscribed", source_type="direct", topic="news", address="ada@example.com")
+    stage.work()
+    [message] = stage.box.messages
+    assert (message["Subject"], message["List-Unsubscribe"]) == ("Sure?", None)
+    assert "Yes: http://localhost:8787/c/" in message.get_content()
+    stage.send("welcome")
+    assert stage.outcomes()[-1][1]["reason"] == "unconfirmed"
+
+
 def test_links_are_tracked_apart_from_those_of_consent() -> None:
     stage = MailStage(
         SHOP + "    hello: {subject: Hi, html: '<a href=\"https://x.example/\">x</a>{{ preferences_url }}'}\n"

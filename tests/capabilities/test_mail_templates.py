@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,7 @@ def test_a_mistake_names_file_line_and_the_way_out(template: str, message: str, 
         ("provider: {url: 'http://relay'}", "must be an address such as smtp://"),
         ("quiet_hours: {from: '21:00', to: '21:00'}", "no mail would ever be sent"),
         ("quiet_hours: {from: 21:00, to: '08:00'}", "a time of day in quotes"),
+        ("senders: {shop: {from: a@b.example, domain: 'b.example> x'}}", "a domain such as"),
         ("timezone: Europe/Berln", "a time zone such as"),
         ("caps: [{mails: 0, per: 7d}]", "caps[0].mails"),
     ],
@@ -140,13 +142,24 @@ def test_a_version_shows_an_old_mail_as_it_looked(tmp_path: Path) -> None:
     shown = again.ask("mail_template", template="hello")
     assert [each.version for each in shown.versions] == [shown.version, old]
     assert again.ask("mail_template", template="hello", version=old).sources == {
-        "hello/subject": "Hi",
+        "hello: subject": "Hi",
         "hello.html": "<p>old {{ code }}</p>",
     }
     assert again.ask("mail_preview", template="hello", version=old).html == "<p>old x</p>"
     assert again.ask("mail_preview", template="hello").html == "<p>new x</p>"
     with pytest.raises(NotFound, match="never had the version"):
         again.ask("mail_template", template="hello", version="0" * 14)
+
+
+def test_a_text_in_the_definitions_includes_files_beside_them(tmp_path: Path) -> None:
+    (tmp_path / "foot.txt").write_text("Bye, {{ person.id }}")
+    stage = MailStage(f"{SENDERS}    hello: {{subject: Hi, text: \"Hello. {{% include 'foot.txt' %}}\"}}\n", tmp_path)
+    assert stage.ask("mail_preview", template="hello").text == f"Hello. Bye, {'0' * 32}"
+
+
+def test_without_the_extra_the_template_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "minijinja", None)
+    assert "pip install 'threadline[mail]'" in mistakes(f"{SENDERS}    hello: {{subject: Hi, text: x}}\n", tmp_path)
 
 
 def test_a_loop_without_end_is_no_mail() -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 FUEL = 200_000
 """Steps of one template: a loop over a list that somebody else has made long ends."""
 SUBJECT_LENGTH_MAX = 500
+SUBJECTS_CACHED = 100
+"""Other subjects of one template: those of the arms of broadcasts and journeys."""
 EXTRA = "templates need minijinja, mrml and css-inline; install the extra: pip install 'threadline[mail]'"
 
 _FUNCTIONS = frozenset({"range", "dict", "namespace", "loop", "super", "self", "caller", "debug"})
@@ -59,6 +61,7 @@ class Compiled:
         self.sources = sources
         self.version = sources.version
         self._environments = {escaped: _environment(sources.texts, escaped) for escaped in (True, False)}
+        self._with_subject: dict[str, Compiled] = {}
         self.reads = self._read_paths()
         """The paths that its sources read, such as ``person.traits.plan``."""
 
@@ -67,14 +70,26 @@ class Compiled:
         steps = [path.split(".") for path in self.reads]
         return frozenset(each[1] if len(each) > 1 else "" for each in steps if each[0] == root)
 
-    def render(self, context: Mapping[str, Any], subject: str = "") -> Rendered:
-        """The mail for this context, with another subject than its own if there is one. Raises `TemplateFailed` where a part needs what is not there."""
+    def with_subject(self, subject: str) -> Compiled:
+        """The same with another subject, of the same version. Raises `InvalidDefinition` for what is no template."""
+        made = self._with_subject.get(subject)
+        if made is None:
+            texts = {**self.sources.texts, self.sources.parts["subject"]: subject}
+            made = Compiled(self.template, self.sources._replace(texts=texts))
+            made.version = self.version
+            if len(self._with_subject) >= SUBJECTS_CACHED:
+                self._with_subject.clear()
+            self._with_subject[subject] = made
+        return made
+
+    def render(self, context: Mapping[str, Any]) -> Rendered:
+        """The mail for this context. Raises `TemplateFailed` where a part needs what is not there."""
         from minijinja import safe
 
         # Escaped, their slashes would be entities, which is right in HTML and puzzles whoever reads the source.
         links = {name: safe(context[name]) for name in LINKS if name in context}
         context, parts = {**context, **links}, self.sources.parts
-        subject = _BREAKS.sub(" ", self._filled("subject", context, subject)).strip()
+        subject = _BREAKS.sub(" ", self._filled("subject", context)).strip()
         if not 0 < len(subject) <= SUBJECT_LENGTH_MAX:
             raise TemplateFailed(f"the subject has {len(subject):,} characters, and not 1 to {SUBJECT_LENGTH_MAX}")
         html = ""
@@ -133,12 +148,12 @@ class Compiled:
             raise InvalidDefinition(f"{place}: template {self.template.name!r}: {what}") from None
         return {path for path in found if path.partition(".")[0] not in _FUNCTIONS}
 
-    def _filled(self, part: str, context: Mapping[str, Any], source: str = "") -> str:
+    def _filled(self, part: str, context: Mapping[str, Any]) -> str:
         from minijinja import TemplateError
 
-        name, environment = self.sources.parts[part], self._environments[part in ("html", "mjml")]
+        name = self.sources.parts[part]
         try:
-            return environment.render_str(source, **context) if source else environment.render_template(name, **context)
+            return self._environments[part in ("html", "mjml")].render_template(name, **context)
         except TemplateError as error:
             place = self.sources.place(error.name or name, error.line or 1)
             raise TemplateFailed(f"{place}: {error.detail or error.kind}") from None
