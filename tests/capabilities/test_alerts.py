@@ -221,6 +221,22 @@ def test_an_audience_that_the_definitions_lack_is_nobody_and_is_listed(catalogue
     assert later.ask("alerts_list")["alerts"][0]["problem"] == "there is no segment 'spenders'"
 
 
+def test_an_audience_that_can_no_longer_be_read_hides_no_other_alert(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(asked, "plain")
+    write(asked, "pros", when={"field": "traits.plan", "exists": False})
+    assert shown(asked) == ["pros", "plain"]
+
+    def refuse(value: Any, place: str) -> Any:
+        raise InvalidDefinition(f"{place}: no longer")
+
+    monkeypatch.setattr("threadline.capabilities.alerts.definition.read_json", refuse)
+    write(asked, "third")  # what is cached is made again
+    assert shown(asked) == ["third", "plain"]
+    assert [line["problem"] for line in asked.ask("alerts_list")["alerts"]] == ["", "when: no longer", ""]
+
+
 # --- the law -----------------------------------------------------------------------------------
 
 USERS = ("ada", "bob")

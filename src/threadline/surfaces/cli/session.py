@@ -134,6 +134,7 @@ def store_option(command: Decorated) -> Decorated:
 
 def own_store_option(command: Decorated) -> Decorated:
     """Add ``--file`` to a command that works on the store itself. It refuses to run where a server is named."""
+
     @wraps(command)
     def refusing(*given: Any, **named: Any) -> Any:
         click.get_current_context().find_root().obj.refuse_server()
