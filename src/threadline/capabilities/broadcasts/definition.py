@@ -29,7 +29,7 @@ _ARM = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _LOCAL_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
 
 TemplateName = Annotated[str, Meta(description="A declared template.", max_length=64)]
-Subject = Annotated[str, Meta(description="Instead of the template's subject, as it is.", max_length=500)]
+Subject = Annotated[str, Meta(description="Instead of the template's subject, and filled in like it.", max_length=500)]
 
 
 class Audience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -108,6 +108,8 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if self.in_zone_of_recipient and not self.at:
             yield "in_zone_of_recipient", "needs `at`, the local time"
         if self.winner is not None:
+            if self.in_zone_of_recipient:
+                yield "winner", "compares arms that are sent at one instant; leave `in_zone_of_recipient` out"
             if len(self.arms) < 2:
                 yield "winner", "needs at least two arms to choose from"
             if (self.winner.metric == "conversions") != bool(self.winner.event):

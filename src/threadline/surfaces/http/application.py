@@ -39,7 +39,6 @@ from threadline.surfaces.http.routing import PREFLIGHT, Route, Router
 from threadline.surfaces.http.segment import Segment
 from threadline.surfaces.http.user_alerts import UserAlerts
 from threadline.surfaces.http.web_user import web_users
-from threadline.surfaces.http.whatif import Progress
 from threadline.surfaces.http.writer import Writer
 
 log = logging.getLogger("threadline.http")
@@ -103,7 +102,6 @@ class Application:
         yield from UserAlerts(self.engine, settings.workspace, users, self._threads).routes()
         yield from Operations(self.engine, access, limits, self.metrics, self._threads).routes()
         yield from PublicRoutes(self.engine, self._threads).routes()
-        yield from Progress(self.engine, access).routes()
         yield from Following(self.engine, access, self._threads).routes()
         yield from Health(self.engine, self.writer, self.metrics, access, self._looks).routes()
         yield from Pages(self.engine.catalogue).routes()
