@@ -6,6 +6,8 @@ import json
 from base64 import b64encode
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.capabilities.feedback_stage import Stage
 from threadline.kernel.errors import Unavailable
@@ -253,3 +255,55 @@ def test_notification_that_cannot_be_read_is_kept(text):
     stage = Stage()
     assert [each.status for each in stage.run("feedback_notify", text=text).taken] == ["unmatched"]
     assert [entry.code for _, entry in stage.engine.rejected.page("default")] == ["unreadable_feedback"]
+
+
+KINDS = {
+    "permanent": ("failed", "5.1.1"), "transient": ("failed", "4.2.2"), "content": ("failed", "5.7.1"),
+    "delayed": ("delayed", "4.4.1"), "delivered": ("delivered", "2.0.0"),
+}  # fmt: skip
+SAID = st.lists(
+    st.tuples(st.integers(0, 3), st.sampled_from([*KINDS, "complaint"]), st.integers(0, 4)), max_size=14
+)  # fmt: skip
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@given(SAID)
+def test_feedback_in_any_order_and_number_is_recorded_once_and_suppresses_as_reckoned(said):
+    stage = Stage()
+    addresses = ["ada@example.com", "ada@example.com", "ada@example.com", "Bob@example.com"]
+    mails = [stage.mail(address, address[:3].lower()) for address in addresses]
+    known: set[tuple[int, str]] = set()
+    arrived: list[tuple[str, str, int]] = []
+    suppressed: dict[str, str] = {}
+    for number, kind, days in said:
+        stage.pass_(days * 86_400 + 60)
+        address = addresses[number].lower()
+        if kind == "complaint":
+            entry = {"emailAddress": addresses[number]}
+            text = ses(
+                stage, mails[number], "Complaint", "complaint", feedbackId=f"f{number}", complainedRecipients=[entry]
+            )
+            stage.run("feedback_notify", text=text)
+        else:
+            action, status = KINDS[kind]
+            stage.run("feedback_receive", raw=dsn(mails[number], addresses[number], action, status))
+        if (number, kind) in known:
+            continue
+        known.add((number, kind))
+        arrived.append((address, kind, stage.now))
+        if kind in ("permanent", "complaint"):
+            suppressed[address] = "bounce" if kind == "permanent" else kind
+        mine = [each for each in arrived if each[0] == address]
+        since = max([at for _, other, at in mine if other == "delivered"], default=0)
+        recent = [
+            at for _, other, at in mine if other == "transient" and at > max(since, stage.now - 7 * 86_400_000_000 - 1)
+        ]
+        if kind == "transient" and len(recent) >= 3:
+            suppressed[address] = "bounce"
+    for who in ("ada", "bob"):
+        events = stage.events(who, "mail_bounced", "mail_delayed", "mail_delivered", "mail_complained")
+        mine = [number for number, address in enumerate(addresses) if address[:3].lower() == who]
+        assert len(events) == sum(number in mine for number, _ in known)
+    for address in ("ada@example.com", "bob@example.com"):
+        assert stage.suppressed(address) == suppressed.get(address, "")
+    assert stage.problems == []

@@ -49,7 +49,8 @@ def lines_of(text: str) -> list[str]:
 def test_what_is_composed_is_read_back(subject: str, name: str, html: str, text: str) -> None:
     subject, name = " ".join(subject.split()) or "s", " ".join(name.split()) or "n"
     message = composed(subject, name, html, text)
-    assert b"\n" not in message.replace(b"\r\n", b"") and b"\r" not in message.replace(b"\r\n", b"")
+    assert b"\n" not in message.replace(b"\r\n", b"")
+    assert b"\r" not in message.replace(b"\r\n", b"")
     assert max(map(len, message.split(b"\r\n"))) <= LINE_OCTETS_MAX
     assert message.isascii()
     read = parsed(message)
@@ -64,9 +65,11 @@ def test_what_is_composed_is_read_back(subject: str, name: str, html: str, text:
     assert (str(make_header(decode_header(written))), address) == (name, "hello@shop.example")
     assert read["Message-ID"] == f"<{ID}@shop.example>"
     plain, rich = read.get_body(("plain",)), read.get_body(("html",))
-    assert plain is not None and lines_of(plain.get_content()) == lines_of(text)
+    assert plain is not None
+    assert lines_of(plain.get_content()) == lines_of(text)
     if html:
-        assert rich is not None and lines_of(rich.get_content()) == lines_of(html)
+        assert rich is not None
+        assert lines_of(rich.get_content()) == lines_of(html)
     for line in message.partition(b"\r\n\r\n")[2].split(b"\r\n"):
         assert len(line) <= 76 or line.startswith(b"Content-Type")
 
@@ -91,7 +94,7 @@ def test_a_line_break_in_what_fills_a_subject_becomes_a_blank(subject: str) -> N
 
 
 @pytest.mark.parametrize(
-    "text, mailbox, smtputf8",
+    ("text", "mailbox", "smtputf8"),
     [
         (" Ada@Example.COM ", "Ada@example.com", False),
         ("ada@grüße.example", "ada@xn--gre-6ka8i.example", False),
@@ -101,15 +104,16 @@ def test_a_line_break_in_what_fills_a_subject_becomes_a_blank(subject: str) -> N
 )
 def test_addresses(text: str, mailbox: str, smtputf8: bool) -> None:
     found = address_of(text)
-    assert found is not None and found.smtputf8 is smtputf8
+    assert found is not None
+    assert found.smtputf8 is smtputf8
     assert found.mailbox == mailbox or "xn--" in mailbox
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "ada", "@b.example", "a@", "a@b", "a b@c.example", "a@b.example\r\nBcc: c@d.example", "a@b..example", "<a@b.example>",
-     "a@b.example,c@d.example", ".a@b.example", "a..b@c.example", "a" * 65 + "@b.example", "a@-b.example", "a@1.2.3.4",
-     "a@" + "b" * 64 + ".example", '"a b"@c.example'],
+    ["", "ada", "@b.example", "a@", "a@b", "a b@c.example", "a@b.example\r\nBcc: c@d.example", "a@b..example",
+     "<a@b.example>", "a@b.example,c@d.example", ".a@b.example", "a..b@c.example", "a" * 65 + "@b.example",
+     "a@-b.example", "a@1.2.3.4", "a@" + "b" * 64 + ".example", '"a b"@c.example'],
 )  # fmt: skip
 def test_what_is_no_address(text: str) -> None:
     assert address_of(text) is None
@@ -152,7 +156,8 @@ def test_a_signature_covers_both_headers_of_unsubscribing(tmp_path: Path) -> Non
     assert dkim.verify(message, dnsfunc=record_of_dns)
     signature = str(parsed(message)["DKIM-Signature"]).replace(" ", "").lower()
     signed = re.search("h=([^;]+);", signature)
-    assert signed is not None and {"list-unsubscribe", "list-unsubscribe-post", "from"} <= set(signed[1].split(":"))
+    assert signed is not None
+    assert {"list-unsubscribe", "list-unsubscribe-post", "from"} <= set(signed[1].split(":"))
     for header in (b"List-Unsubscribe: <http", b"List-Unsubscribe-Post: List", b"Subject: =?"):
         assert header in message
         assert not dkim.verify(message.replace(header, header[:-1] + b"_"), dnsfunc=record_of_dns)
@@ -169,7 +174,7 @@ def test_a_missing_key_sends_nothing_and_is_tried_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "html, text",
+    ("html", "text"),
     [
         ("<p>One</p><p>Two</p>", "One\n\nTwo"),
         ("<div>One</div><div>Two</div>", "One\nTwo"),

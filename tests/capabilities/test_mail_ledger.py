@@ -50,7 +50,7 @@ def test_a_full_ledger_obeys_the_laws(mails: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "types, status",
+    ("types", "status"),
     [
         (("mail_delivered", "mail_sent"), "delivered"),
         (("mail_sent", "mail_opened", "mail_delivered"), "opened"),

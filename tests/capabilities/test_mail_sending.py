@@ -35,7 +35,8 @@ def test_a_mail_is_sent_with_headers_for_unsubscribing() -> None:
     [(type, properties)] = stage.outcomes()
     assert type == "mail_sent"
     assert {name: properties[name] for name in ("message", "template", "address", "subject", "topic")} == {
-        "message": message, "template": "welcome", "address": "ada@example.com", "subject": "Welcome Ada", "topic": "news",
+        "message": message, "template": "welcome", "address": "ada@example.com", "subject": "Welcome Ada",
+        "topic": "news",
     }  # fmt: skip
     assert mails_of(stage) == [("welcome", "sent")]
 
@@ -65,7 +66,7 @@ def test_the_same_request_is_one_mail_and_another_one_under_its_key_is_refused()
 
 
 @pytest.mark.parametrize(
-    "params, message",
+    ("params", "message"),
     [
         ({"template": "welcom"}, "did you mean 'welcome'"),
         ({"template": "welcome", "variables": {"cod": 1}}, "did you mean 'code'"),
@@ -91,7 +92,7 @@ def test_a_public_write_key_cannot_ask_for_a_mail() -> None:
 
 
 @pytest.mark.parametrize(
-    "traits, reason",
+    ("traits", "reason"),
     [({"email": None}, "no_address"), ({"email": "ada at example"}, "invalid_address"), ({"email": 7}, "no_address")],
 )
 def test_without_an_address_a_mail_is_skipped(traits: dict[str, Any], reason: str) -> None:
@@ -142,7 +143,8 @@ def test_who_has_unsubscribed_gets_receipts_only_and_who_is_suppressed_gets_noth
 
 
 def react(recorded: Recorded, known: PolicyView) -> list[Any]:
-    return [mail_effect(key, "welcome", {}, "campaign-1", broadcast="campaign-1", arm="a") for key in ("one", "two")]
+    about = {"broadcast": "campaign-1", "arm": "a", "subject": "For {{ person.email }}"}
+    return [mail_effect(key, "welcome", {}, "campaign-1", **about) for key in ("one", "two")]
 
 
 def test_one_occurrence_is_one_mail_to_an_address_whoever_has_it() -> None:
@@ -166,7 +168,10 @@ def test_one_occurrence_is_one_mail_to_an_address_whoever_has_it() -> None:
     stage.record("go", "ada")
     stage.record("go", "bob")
     stage.work()
-    assert len(stage.box.sent) == 1
+    assert [message["Subject"] for message in stage.box.messages] in (
+        ["For both@example.com"],
+        ["For Both@example.com"],
+    )
     outcomes = [*stage.outcomes("ada"), *stage.outcomes("bob")]
     assert sorted(type for type, _ in outcomes) == ["mail_sent", "mail_skipped", "mail_skipped", "mail_skipped"]
     assert {properties.get("reason", "") for _, properties in outcomes} == {"", "duplicate"}
@@ -237,7 +242,9 @@ def test_a_new_domain_sends_more_from_day_to_day() -> None:
         sent.append(len(stage.box.sent))
         stage.now = (stage.now // DAY + 1) * DAY
     # Those that are sent at the same time are counted afterwards: at most three more.
-    assert sent[0] in range(2, 6) and sent[2:] == [10, 10] and sent[0] < sent[1] < 10
+    assert sent[0] in range(2, 6)
+    assert sent[2:] == [10, 10]
+    assert sent[0] < sent[1] < 10
 
 
 def test_replies_and_bounces_come_to_addresses_that_name_the_mail() -> None:
@@ -248,6 +255,28 @@ def test_replies_and_bounces_come_to_addresses_that_name_the_mail() -> None:
     assert stage.box.messages[0]["Reply-To"] == f"re+{message}@shop.example"
 
 
+def test_a_reply_address_in_utf_8_needs_a_server_that_speaks_it() -> None:
+    stage = MailStage(SHOP.replace("name: The Shop", "reply_to: jörg@grüße.example"))
+    stage.person()
+    stage.send()
+    [data] = stage.box.sent
+    assert data["smtputf8"] is True
+    assert "Reply-To: jörg@xn--".encode() in data["message"]
+
+
+def test_a_mail_asks_whether_somebody_wants_a_topic() -> None:
+    consent = "consent: {topics: {news: {title: News, confirm: sure}}}\n"
+    stage = MailStage(SHOP + "    sure: {subject: 'Sure?', text: 'Yes: {{ confirm_url }}'}\n" + consent)
+    stage.person()
+    stage.record("subscribed", source_type="direct", topic="news", address="ada@example.com")
+    stage.work()
+    [message] = stage.box.messages
+    assert (message["Subject"], message["List-Unsubscribe"]) == ("Sure?", None)
+    assert "Yes: http://localhost:8787/c/" in message.get_content()
+    stage.send("welcome")
+    assert stage.outcomes()[-1][1]["reason"] == "unconfirmed"
+
+
 def test_links_are_tracked_apart_from_those_of_consent() -> None:
     stage = MailStage(
         SHOP + "    hello: {subject: Hi, html: '<a href=\"https://x.example/\">x</a>{{ preferences_url }}'}\n"
@@ -256,7 +285,8 @@ def test_links_are_tracked_apart_from_those_of_consent() -> None:
     stage.send("hello")
     html = stage.box.messages[0].get_body(("html",))
     assert html is not None
-    assert "https://x.example" not in html.get_content() and "http://localhost:8787/m/c/" in html.get_content()
+    assert "https://x.example" not in html.get_content()
+    assert "http://localhost:8787/m/c/" in html.get_content()
     assert "http://localhost:8787/p/" in html.get_content()
 
 

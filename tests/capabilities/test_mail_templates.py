@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ def mistakes(yaml: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "template, message",
+    ("template", "message"),
     [
         ("subject: Hi\n      text: 'x {{ person.trait.name }}'",
          "shop.yaml:6: template 'welcome': 'person' has no 'trait'; did you mean 'traits'?"),
@@ -31,9 +32,11 @@ def mistakes(yaml: str, folder: Path) -> str:
         ("subject: '{{ unsubscribe }}'\n      text: x",
          "shop.yaml:5: template 'welcome': nothing is known under 'unsubscribe'; did you mean 'unsubscribe_url'?"),
         ("subject: Hi\n      text: '{{ person.id'", "shop.yaml:6: template 'welcome': unexpected end of input"),
-        ("subject: Hi\n      html: mails/none.html", "shop.yaml:6: template 'welcome': file 'mails/none.html' cannot be read"),
+        ("subject: Hi\n      html: mails/none.html",
+         "shop.yaml:6: template 'welcome': file 'mails/none.html' cannot be read"),
         ("subject: Hi\n      html: ../outside.html", "it lies outside the folder of the definitions"),
-        ("subject: Hi\n      html: bad.html", "bad.html:2: template 'welcome': nothing is known under 'prson'; did you mean 'person'?"),
+        ("subject: Hi\n      html: bad.html",
+         "bad.html:2: template 'welcome': nothing is known under 'prson'; did you mean 'person'?"),
         ("subject: Hi\n      html: inner.html", "layout.html:3: template 'welcome': nothing is known under 'titel'"),
         ("subject: Hi\n      html: dynamic.html", "dynamic.html:1: `include` needs the name of a file in quotes"),
         ("subject: Hi\n      mjml: <mjml><mj-body><mj-txt>x</mj-txt></mj-body></mjml>",
@@ -63,7 +66,7 @@ def test_a_mistake_names_file_line_and_the_way_out(template: str, message: str, 
 
 
 @pytest.mark.parametrize(
-    "section, message",
+    ("section", "message"),
     [
         ("senders: {shop: {from: not an address}}", "is not an address"),
         ("senders: {shop: {from: a@b.example, name: \"x\\r\\nBcc: c@d.example\"}}", "a name without line breaks"),
@@ -71,6 +74,7 @@ def test_a_mistake_names_file_line_and_the_way_out(template: str, message: str, 
         ("provider: {url: 'http://relay'}", "must be an address such as smtp://"),
         ("quiet_hours: {from: '21:00', to: '21:00'}", "no mail would ever be sent"),
         ("quiet_hours: {from: 21:00, to: '08:00'}", "a time of day in quotes"),
+        ("senders: {shop: {from: a@b.example, domain: 'b.example> x'}}", "a domain such as"),
         ("timezone: Europe/Berln", "a time zone such as"),
         ("caps: [{mails: 0, per: 7d}]", "caps[0].mails"),
     ],
@@ -100,7 +104,10 @@ def test_layouts_includes_and_parts_of_all_kinds(tmp_path: Path) -> None:
       variables: {{code: {{}}}}
     pretty:
       subject: Pretty
-      mjml: "<mjml><mj-body><mj-section><mj-column>{{% for n in names %}}<mj-text>{{{{ n }}}}</mj-text>{{% endfor %}}</mj-column></mj-section></mj-body></mjml>"
+      mjml: |
+        <mjml><mj-body><mj-section><mj-column>
+        {{% for n in names %}}<mj-text>{{{{ n }}}}</mj-text>{{% endfor %}}
+        </mj-column></mj-section></mj-body></mjml>
       variables: {{names: {{default: [a]}}}}
 """
     stage = MailStage(yaml, tmp_path)
@@ -110,10 +117,12 @@ def test_layouts_includes_and_parts_of_all_kinds(tmp_path: Path) -> None:
     hello, pretty = stage.box.messages
     assert str(hello["Subject"]) == "<1> & <Ada & Co>"
     html, text = hello.get_body(("html",)), hello.get_body(("plain",))
-    assert html is not None and text is not None
+    assert html is not None
+    assert text is not None
     assert "<b>&lt;1&gt;</b>" in html.get_content()
     assert "Bye &lt;Ada &amp; Co&gt;</a>" in html.get_content()
-    assert 'style="color: red;"' in html.get_content() and "@media" in html.get_content()
+    assert 'style="color: red;"' in html.get_content()
+    assert "@media" in html.get_content()
     assert text.get_content().strip() == "<1> for <Ada & Co>"
     assert [line for line in pretty.get_body(("plain",)).get_content().splitlines() if line] == ["<x>", "y"]  # type: ignore[union-attr]
     assert "fonts.googleapis" not in str(pretty)
@@ -133,7 +142,7 @@ def test_a_version_shows_an_old_mail_as_it_looked(tmp_path: Path) -> None:
     shown = again.ask("mail_template", template="hello")
     assert [each.version for each in shown.versions] == [shown.version, old]
     assert again.ask("mail_template", template="hello", version=old).sources == {
-        "hello/subject": "Hi",
+        "hello: subject": "Hi",
         "hello.html": "<p>old {{ code }}</p>",
     }
     assert again.ask("mail_preview", template="hello", version=old).html == "<p>old x</p>"
@@ -142,8 +151,20 @@ def test_a_version_shows_an_old_mail_as_it_looked(tmp_path: Path) -> None:
         again.ask("mail_template", template="hello", version="0" * 14)
 
 
+def test_a_text_in_the_definitions_includes_files_beside_them(tmp_path: Path) -> None:
+    (tmp_path / "foot.txt").write_text("Bye, {{ person.id }}")
+    stage = MailStage(f"{SENDERS}    hello: {{subject: Hi, text: \"Hello. {{% include 'foot.txt' %}}\"}}\n", tmp_path)
+    assert stage.ask("mail_preview", template="hello").text == f"Hello. Bye, {'0' * 32}"
+
+
+def test_without_the_extra_the_template_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "minijinja", None)
+    assert "pip install 'threadline[mail]'" in mistakes(f"{SENDERS}    hello: {{subject: Hi, text: x}}\n", tmp_path)
+
+
 def test_a_loop_without_end_is_no_mail() -> None:
-    yaml = f"{SENDERS}    hello: {{subject: Hi, text: '{{% for a in range(9999) %}}{{% for b in range(9999) %}}x{{% endfor %}}{{% endfor %}}'}}\n"
+    loops = "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}"
+    yaml = f"{SENDERS}    hello: {{subject: Hi, text: '{loops}'}}\n"
     stage = MailStage(yaml)
     stage.person()
     stage.send("hello")

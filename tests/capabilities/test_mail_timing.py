@@ -74,4 +74,5 @@ def test_a_capped_mail_goes_as_soon_as_every_cap_allows_it(sent: list[int], caps
     until = capped_until([Cap(mails=mails, per=per) for mails, per in caps], sent, now)
     assert (until is None) == is_allowed(now)
     if until is not None:
-        assert is_allowed(until) and not is_allowed(until - 1)
+        assert is_allowed(until)
+        assert not is_allowed(until - 1)

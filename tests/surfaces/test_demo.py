@@ -25,6 +25,7 @@ import pytest
 from threadline.app import open_engine
 from threadline.engine.maintenance.dump import dump
 from threadline.surfaces.cli.demo.history import definitions, message, orders
+from threadline.surfaces.cli.demo.mail import VISITOR
 from threadline.surfaces.cli.demo.program import PERSON
 from threadline.surfaces.cli.demo.server import free
 
@@ -104,6 +105,13 @@ def test_it_shows_a_segment_a_streak_and_a_rules_diff(printed: str, spent: dict[
     assert f"{changed} of 6,919 answers changed" in printed
 
 
+def test_it_shows_a_mail_that_was_sent_once(printed: str) -> None:
+    mail = printed.partition("7  A mail")[2]
+    assert "Asked for twice: queued, duplicate. One mail has arrived:" in mail
+    assert "Subject: Your order of 2 CDs, Ana" in mail
+    assert "With us you have spent 25.38 USD." in " ".join(mail.split())
+
+
 def test_without_a_terminal_it_names_its_addresses_and_how_to_keep_it(printed: str) -> None:
     end = printed.partition("there is no terminal")[2]
     assert re.search(r"http://127\.0\.0\.1:\d+/docs", end)
@@ -151,6 +159,8 @@ def known(store: Path) -> list[str]:
         lines = dump(engine.store, engine.catalogue, arrival=False)
     finally:
         engine.close()
+    # The one who gets a mail is in no file.
+    lines = [line for line in lines if VISITOR not in line]
     assert len(lines) == 2_357
     return lines
 

@@ -66,6 +66,14 @@ def _provider(written: str) -> str:
     return written
 
 
+def _domain(written: str) -> str:
+    problem = address_problem(f"a@{written}")
+    if problem:
+        raise InvalidValue(problem)
+    return written
+
+
+_DOMAIN = parsed(_domain, "a domain such as shop.example")
 _ADDRESS = parsed(_address, "an address such as hello@shop.example", format="email")
 _ZONE = parsed(canonical_zone, "a time zone such as Europe/Berlin")
 _TIME = text("a time of day in quotes, such as '21:00'", TIME_OF_DAY).then(
@@ -96,7 +104,7 @@ class Dkim(msgspec.Struct, frozen=True, kw_only=True):
 
     selector: Annotated[str, text("a selector such as s1", r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")]
     key_file: Annotated[str, Meta(description="A file with the private key in PEM, beside the definitions.")]
-    domain: Annotated[str, Meta(description="The domain that signs; else that of the address.")] = ""
+    domain: Annotated[str, _DOMAIN, Meta(description="The domain that signs; else that of the address.")] = ""
 
 
 class WarmUp(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +136,7 @@ class Sender(msgspec.Struct, frozen=True, kw_only=True, rename={"address": "from
     bounces: Annotated[
         str, _ADDRESS, Meta(description="The envelope sender, where failures are reported; else `from`.")
     ] = ""
-    domain: Annotated[str, Meta(description="The domain of Message-IDs; else that of `from`.")] = ""
+    domain: Annotated[str, _DOMAIN, Meta(description="The domain of Message-IDs; else that of `from`.")] = ""
     dkim: Dkim | None = None
     warm_up: WarmUp | None = None
     place: Given = ""

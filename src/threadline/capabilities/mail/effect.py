@@ -18,9 +18,9 @@ def mail_effect(
     """A mail to the person of the event that a policy reacts to.
 
     ``occurrence``: nobody gets two mails for one, whoever they are by then; empty: this effect is its only one.
-    ``about``: ``sender``, ``subject``, ``topic`` and ``transactional`` where they are not the template's; ``event``, the
-    id of the event that the template sees, if not that of the cause; and `BELONGS_TO`. A mail that names no ``version``
-    is made by the template in force when it goes.
+    ``about``: ``sender``, ``subject``, ``topic`` and ``transactional`` where they are not the template's; ``event``,
+    the id of the event that the template sees, if not that of the cause; ``address``, if not the person's; and
+    `BELONGS_TO`.
     """
     given = {name: value for name, value in about.items() if value not in (None, "")}
     data = {"template": template, "variables": dict(variables), "occurrence": occurrence, **given}

@@ -69,7 +69,6 @@ def write(
         raise InvalidValue(f"{order.address[:80]!r} is not an address")
     values = {**order.variables, **links, "topic": order.topic, "message_id": order.id}
     rendered = order.compiled.render(context_of(order.compiled, view, facts, order.sender, values))
-    rendered = rendered._replace(subject=order.subject or rendered.subject)
     if is_tracked:
         html, text = track(ports, order.workspace, order.id, rendered.html, rendered.text)
         # A mail of text alone stays one: without HTML there is no picture to load.
@@ -77,15 +76,17 @@ def write(
     parties = Parties(order.sender.display_name, envelope_sender, recipient)
     message_id = f"{order.id}@{order.sender.id_domain.encode('idna').decode()}"
     message = compose(parties, rendered, message_id, view.at, _headers(order, links))
-    envelope = tagged(order.sender.bounces, order.id) if order.sender.bounces else envelope_sender.mailbox
+    bounces = address_of(tagged(order.sender.bounces, order.id)) if order.sender.bounces else None
+    envelope = (bounces or envelope_sender).mailbox
     return Letter(order, recipient, rendered, signed(message, order.sender), envelope)
 
 
 def _headers(order: Order, links: Mapping[str, str]) -> list[Header]:
     sender, domain = order.sender, order.sender.id_domain
     headers = []
-    if sender.replies or sender.reply_to:
-        headers.append(Header("Reply-To", tagged(sender.replies, order.id) if sender.replies else sender.reply_to))
+    answers = tagged(sender.replies, order.id) if sender.replies else sender.reply_to
+    if (reply_to := address_of(answers)) is not None:
+        headers.append(Header("Reply-To", reply_to.mailbox))
     if order.transactional:
         # Nobody's holiday notice is an answer to a receipt (RFC 3834); marketing mail has List-Id for that.
         headers.append(Header("Auto-Submitted", "auto-generated"))

@@ -24,8 +24,6 @@ class Order(NamedTuple):
     address: str
     """As it was given; empty for a person without one."""
     variables: Mapping[str, Any]
-    subject: str
-    """In place of the template's, as it is; empty for the template's."""
     topic: str
     transactional: bool
     is_confirmation: bool
@@ -35,8 +33,12 @@ class Order(NamedTuple):
 
 
 def order_of(templates: Templates, compiled: Compiled, view: PersonView, id: str, data: Mapping[str, Any]) -> Order:
-    """The mail that the data of an effect ask for. Raises `InvalidValue` for a sender that is not declared."""
+    """The mail that the data of an effect ask for. Raises `InvalidValue` for a sender that is not declared, or a
+    subject that is no template."""
     template = compiled.template
+    subject = data.get("subject")
+    if isinstance(subject, str) and subject:
+        compiled = compiled.with_subject(subject)
     return Order(
         id=id,
         workspace=view.workspace,
@@ -44,7 +46,6 @@ def order_of(templates: Templates, compiled: Compiled, view: PersonView, id: str
         sender=templates.mail.sender_of(template, str(data.get("sender") or "")),
         address=str(data.get("address") or "") or address_in(view),
         variables=data.get("variables") or {},
-        subject=" ".join(str(data.get("subject") or "").split()),
         topic=str(data.get("topic") or template.topic),
         transactional=bool(data.get("transactional", template.transactional)),
         is_confirmation=data.get("confirm") is True,

@@ -64,7 +64,7 @@ def _postponed(
     mail, at = templates.mail, view.at
     if not order.transactional:
         capped = capped_until(mail.caps, marketing_sent(view.view("mail") or {}), at) if mail.caps else None
-        if capped is not None and capped > pending.since + mail.give_up_seconds * SECOND:
+        if capped is not None and capped > pending.first_due + mail.give_up_seconds * SECOND:
             return _skipped(pending, "frequency_cap")
         if capped is not None:
             return Postponed(until=capped)
@@ -86,10 +86,10 @@ def _prepared(letter: Letter, occurrence: str) -> Prepared:
     return Prepared(
         data={
             "message": letter.message, "from": letter.envelope, "to": letter.recipient.mailbox,
-            "smtputf8": letter.recipient.smtputf8 or not letter.envelope.isascii(), "sender": order.sender.id,
+            "smtputf8": not (letter.message.isascii() and letter.envelope.isascii()), "sender": order.sender.id,
             "domain": order.sender.id_domain, "workspace": order.workspace, "record": record,
         },
-        claims=(f"mail/{short_hash(occurrence, order.address.casefold())}",),
+        claims=(f"mail/{short_hash(occurrence, letter.recipient.mailbox.casefold())}",),
         taken=_outcome(order.id, record, "duplicate"),
         done=Outcome(type=MAIL_SENT, properties=record),
     )  # fmt: skip

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 FUEL = 200_000
 """Steps of one template: a loop over a list that somebody else has made long ends."""
 SUBJECT_LENGTH_MAX = 500
+SUBJECTS_CACHED = 100
+"""Other subjects of one template: those of the arms of broadcasts and journeys."""
 EXTRA = "templates need minijinja, mrml and css-inline; install the extra: pip install 'threadline[mail]'"
 
 _FUNCTIONS = frozenset({"range", "dict", "namespace", "loop", "super", "self", "caller", "debug"})
@@ -59,6 +61,7 @@ class Compiled:
         self.sources = sources
         self.version = sources.version
         self._environments = {escaped: _environment(sources.texts, escaped) for escaped in (True, False)}
+        self._with_subject: dict[str, Compiled] = {}
         self.reads = self._read_paths()
         """The paths that its sources read, such as ``person.traits.plan``."""
 
@@ -66,6 +69,18 @@ class Compiled:
         """The names that its sources read directly below a root, such as the features; "" where it reads all."""
         steps = [path.split(".") for path in self.reads]
         return frozenset(each[1] if len(each) > 1 else "" for each in steps if each[0] == root)
+
+    def with_subject(self, subject: str) -> Compiled:
+        """The same with another subject, of the same version. Raises `InvalidDefinition` for what is no template."""
+        made = self._with_subject.get(subject)
+        if made is None:
+            texts = {**self.sources.texts, self.sources.parts["subject"]: subject}
+            made = Compiled(self.template, self.sources._replace(texts=texts))
+            made.version = self.version
+            if len(self._with_subject) >= SUBJECTS_CACHED:
+                self._with_subject.clear()
+            self._with_subject[subject] = made
+        return made
 
     def render(self, context: Mapping[str, Any]) -> Rendered:
         """The mail for this context. Raises `TemplateFailed` where a part needs what is not there."""

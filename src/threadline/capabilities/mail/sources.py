@@ -62,7 +62,8 @@ def read_sources(template: Template) -> Sources:
             parts[part] = posixpath.normpath(source)
             waiting.append((parts[part], place))
         else:
-            parts[part] = f"{template.name}/{part}"
+            # Without a slash: what it includes is named from the folder of the definitions.
+            parts[part] = f"{template.name}: {part}"
             texts[parts[part]] = source
             file, _, line = place.rpartition(":")
             places[parts[part]] = (file, int(line or 1) - (0 if "\n" in source else 1))

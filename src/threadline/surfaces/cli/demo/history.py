@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 FILE = "CDNOW_sample.txt"
@@ -15,7 +16,13 @@ AFTERWARDS = date(1998, 7, 1)
 
 def definitions() -> str:
     """What the demo declares besides the features that ship."""
-    return files(__package__).joinpath("threadline.yaml").read_text(encoding="utf-8")
+    names = ("threadline.yaml", "mail.yaml") if has_mail() else ("threadline.yaml",)
+    return "".join(files(__package__).joinpath(name).read_text(encoding="utf-8") for name in names)
+
+
+def has_mail() -> bool:
+    """Whether the extra `mail` is installed: the demo does without it."""
+    return all(find_spec(part) is not None for part in ("minijinja", "mrml", "css_inline"))
 
 
 class Order(NamedTuple):

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from threadline.surfaces.cli.demo.history import AFTERWARDS, CURRENCY
+from threadline.surfaces.cli.demo.history import AFTERWARDS, CURRENCY, has_mail
 from threadline.surfaces.cli.demo.server import Server
 
 INDENT = 2
@@ -156,6 +156,8 @@ def _commands(server: Server, person: str) -> Iterator[tuple[str, str]]:
         f"curl -s {server.url}/v1/track -u {server.write_key}: -d '{order}'",
     )
     yield "The same from the command line, beside the server", f"{_program()} person {person} --file {server.file}"
+    if has_mail():
+        yield "The mails that were sent, and their templates", f"{server.url}/dev/inbox#token={server.token}"
     yield (
         "For the commands on the page of the API",
         f"export TOKEN={server.token} WRITE_KEY={server.write_key}",
