@@ -448,6 +448,8 @@ def test_recipients_have_the_status_that_events_say_page_by_page() -> None:
         ({"holdout": 1.0}, "holdout"),
         ({"arms": [{"name": "a"}, {"name": "b"}], "winner": {"share": 0.5, "after": "1h"}, "at": "2026-03-03T09:00",
           "in_zone_of_recipient": True}, "one instant"),
+        ({"variables": {"percent": "%" * 40_000}}, "32,768 bytes"),
+        ({"subject": "\ud800"}, "JSON"),
         ({"template": "sail"}, "sale"),
         ({"sender": "shopp"}, "shop"),
         ({"template": "other"}, "until"),
