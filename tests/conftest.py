@@ -25,7 +25,7 @@ settings.register_profile(
     "fast", max_examples=40, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
-    "ci", max_examples=100, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "ci", max_examples=60, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 # For suites that are run once more on every store, where it is the store that is tried, and for a quick look.
 settings.register_profile(

@@ -29,6 +29,8 @@ STEP_SECONDS_MAX = 3_600
 """A step that takes longer hangs: it is ended, and counts as failed."""
 SCRIPTS = 5
 """Generated scripts that each store is played in a round."""
+KILLS = 50
+"""Of processes that send a broadcast."""
 
 
 class Step(NamedTuple):
@@ -48,6 +50,13 @@ def steps() -> Iterator[Step]:
     scripts = {"THREADLINE_TEST_PROFILE": "few", "THREADLINE_TEST_CONFORMANCE_SCRIPTS": str(SCRIPTS)}
     yield Step("scripts on all stores", ("tests/conformance/test_scripts.py",), scripts)
     yield Step("claims", ("tests/stores/test_claiming_kills.py",), {"THREADLINE_TEST_CLAIM_KILLS": "60"})
+    storms = tuple(f"tests/stores/test_{name}_chaos.py" for name in ("postgres", "dynamodb", "cached"))
+    yield Step("storms", storms, {"THREADLINE_TEST_CHAOS_SECONDS": "60"})
+    yield Step("kills", ("tests/laws/test_kill.py",), {"THREADLINE_TEST_KILLS": "250"})
+    yield Step("killed broadcasts", ("tests/surfaces/test_jobs.py",), {"THREADLINE_TEST_BROADCAST_KILLS": str(KILLS)})
+    if published := os.environ.get("THREADLINE_TEST_HILLSTROM"):
+        name = "tests/capabilities/test_broadcasts_hillstrom.py"
+        yield Step("64,000 published people", (name,), {"THREADLINE_TEST_HILLSTROM": published})
     left_out = tuple(f"--deselect={path}" for path in ELSEWHERE_NOT)
     for backend in BACKENDS:
         if backend.name != MODEL:

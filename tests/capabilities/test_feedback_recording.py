@@ -6,8 +6,11 @@ import json
 from base64 import b64encode
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.capabilities.feedback_stage import Stage
+from threadline.engine.context import Context
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.time import format_time
 
@@ -158,6 +161,46 @@ def test_a_write_key_cannot_forge_a_bounce():
     assert stage.run("feedback_counters", template="welcome").counts.bounced.total == 0
 
 
+def test_report_of_a_mail_server_that_nobody_understands_is_kept():
+    stage = Stage()
+    raw = f"From: MAILER-DAEMON@x.example\r\nTo: bounce+{stage.mail()}@shop.example\r\nSubject: ?\r\n\r\nOops\r\n"
+    assert stage.run("feedback_receive", raw=b64encode(raw.encode()).decode()).kind == "other"
+    assert [entry.code for _, entry in stage.engine.rejected.page("default")] == ["unreadable_mail"]
+    assert stage.suppressed() == ""
+
+
+def test_caller_of_one_workspace_says_nothing_about_mails_of_another():
+    stage = Stage()
+    recipients = [ADA]
+    bounce = {"bounceType": "Permanent", "feedbackId": "f", "bouncedRecipients": recipients}
+    text = ses(stage, stage.mail(), "Bounce", "bounce", **bounce)
+    operation = stage.engine.catalogue.operation("feedback_notify")
+    stage.pass_(3_600)
+    found = operation.run(Context(stage.engine, "other", stage.now, "test"), operation.params(text=text))
+    assert [each.status for each in found.taken] == ["unmatched"]
+    assert stage.suppressed() == ""
+    assert len(stage.engine.rejected.page("other")) == 1
+
+
+@pytest.mark.parametrize(
+    "fields", ["Original-Rcpt-To: <hidden@isp.example>", "Original-Rcpt-To: <ada@example.com>", ""]
+)
+@pytest.mark.parametrize(("type", "reason"), [("abuse", "complaint"), ("not-spam", "")])
+def test_complaint_is_about_the_recipient_of_the_mail_whatever_address_it_names(fields, type, reason):
+    stage = Stage()
+    raw = (
+        "From: fbl@isp.example\r\nTo: fbl@shop.example\r\nSubject: complaint\r\n"
+        'Content-Type: multipart/report; report-type=feedback-report; boundary="b"\r\n\r\n--b\r\n\r\nSpam.\r\n--b\r\n'
+        f"Content-Type: message/feedback-report\r\n\r\nFeedback-Type: {type}\r\nVersion: 1\r\n{fields}\r\n--b\r\n"
+        f"Content-Type: message/rfc822\r\n\r\nFrom: x\r\nMessage-ID: <replaced@isp.example>\r\n"
+        f"X-Threadline-Message: {stage.mail()}\r\n\r\nHello\r\n--b--\r\n"
+    )
+    assert len(stage.run("feedback_receive", raw=b64encode(raw.encode()).decode()).taken) == bool(reason)
+    assert [each.properties["feedback"] for each in stage.events("ada", "mail_complained")] == [type][: bool(reason)]
+    assert stage.suppressed() == reason
+    assert stage.engine.rejected.page("default") == []
+
+
 def test_reply_is_an_event_with_its_visible_text_and_an_automatic_one_is_none():
     stage = Stage()
     message = stage.mail()
@@ -253,3 +296,55 @@ def test_notification_that_cannot_be_read_is_kept(text):
     stage = Stage()
     assert [each.status for each in stage.run("feedback_notify", text=text).taken] == ["unmatched"]
     assert [entry.code for _, entry in stage.engine.rejected.page("default")] == ["unreadable_feedback"]
+
+
+KINDS = {
+    "permanent": ("failed", "5.1.1"), "transient": ("failed", "4.2.2"), "content": ("failed", "5.7.1"),
+    "delayed": ("delayed", "4.4.1"), "delivered": ("delivered", "2.0.0"),
+}  # fmt: skip
+SAID = st.lists(
+    st.tuples(st.integers(0, 3), st.sampled_from([*KINDS, "complaint"]), st.integers(0, 4)), max_size=14
+)  # fmt: skip
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@given(SAID)
+def test_feedback_in_any_order_and_number_is_recorded_once_and_suppresses_as_reckoned(said):
+    stage = Stage()
+    addresses = ["ada@example.com", "ada@example.com", "ada@example.com", "Bob@example.com"]
+    mails = [stage.mail(address, address[:3].lower()) for address in addresses]
+    known: set[tuple[int, str]] = set()
+    arrived: list[tuple[str, str, int]] = []
+    suppressed: dict[str, str] = {}
+    for number, kind, days in said:
+        stage.pass_(days * 86_400 + 60)
+        address = addresses[number].lower()
+        if kind == "complaint":
+            entry = {"emailAddress": addresses[number]}
+            text = ses(
+                stage, mails[number], "Complaint", "complaint", feedbackId=f"f{number}", complainedRecipients=[entry]
+            )
+            stage.run("feedback_notify", text=text)
+        else:
+            action, status = KINDS[kind]
+            stage.run("feedback_receive", raw=dsn(mails[number], addresses[number], action, status))
+        if (number, kind) in known:
+            continue
+        known.add((number, kind))
+        arrived.append((address, kind, stage.now))
+        if kind in ("permanent", "complaint"):
+            suppressed[address] = "bounce" if kind == "permanent" else kind
+        mine = [each for each in arrived if each[0] == address]
+        since = max([at for _, other, at in mine if other == "delivered"], default=0)
+        recent = [
+            at for _, other, at in mine if other == "transient" and at > max(since, stage.now - 7 * 86_400_000_000 - 1)
+        ]
+        if kind == "transient" and len(recent) >= 3:
+            suppressed[address] = "bounce"
+    for who in ("ada", "bob"):
+        events = stage.events(who, "mail_bounced", "mail_delayed", "mail_delivered", "mail_complained")
+        mine = [number for number, address in enumerate(addresses) if address[:3].lower() == who]
+        assert len(events) == sum(number in mine for number, _ in known)
+    for address in ("ada@example.com", "bob@example.com"):
+        assert stage.suppressed(address) == suppressed.get(address, "")
+    assert stage.problems == []

@@ -190,7 +190,7 @@ def test_people_by_feature_and_by_segment_are_those_for_whom_it_holds(
     more = {"tag": "odd"} if tagged else {}
     when = json.dumps({"field": "features.monetary_total", "gt": 100})
     assert sorted(listed(asked, when=when, limit=limit, **more)) == wanted
-    both = json.dumps({"all": [json.loads(when), {"field": "tags", "contains": "odd"}]})
+    both = {"all": [json.loads(when), {"field": "tags", "contains": "odd"}]}
     spenders = sorted(f"user_id:{n}" for n, total in enumerate(totals, 1) if total > 80)
     assert sorted(listed(asked, segment="spenders", limit=limit)) == spenders
     odd = [who for who in wanted if int(who.partition(":")[2]) % 2]

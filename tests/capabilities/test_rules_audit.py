@@ -375,3 +375,23 @@ def test_notification_that_is_only_printed_is_not_done() -> None:
     [decision] = tried.ask("decisions_list", person="ada")["decisions"]
     [sent] = tried.ask("decisions_audit", decision=decision["decision_id"])["consequences"]
     assert (sent["status"], [each["type"] for each in sent["outcomes"]]) == ("printed", ["threadline.effect_printed"])
+
+
+def test_a_decision_says_why_a_field_had_no_value_and_is_verified_without_it() -> None:
+    asked = Asked(
+        definitions="rules: {spender: {version: 1, conditions: {any: [{field: features.monetary_total, gt: 80}, "
+        "{field: traits.plan, equals: pro}]}, actions: [{store_decision: {result: big}}]}}\n"
+        "rule_sets: {all: {events: [purchase_completed], rules: [spender], record: all}}"
+    )
+    for number, properties in enumerate(({"total": 90, "currency": "EUR"}, {"total": 90})):
+        asked.tell("purchase_completed", user_id="ada", key=f"{number}", properties=properties)
+    newest, first = asked.ask("decisions_list", rule="spender")["decisions"]
+    assert (first["status"], first["missing"]) == ("Matched", {})
+    assert newest["status"] == "NoMatch"
+    assert newest["missing"] == {"features.monetary_total": "2 currencies: EUR and none; no rates"}
+    assert [step["note"] for step in newest["trace"]] == ["missing", "missing"]
+    audited = asked.ask("decisions_audit", decision=newest["decision_id"])
+    assert (audited["decision"]["missing"], audited["problems"]) == (newest["missing"], [])
+    assert asked.ask("decisions_verify")["breaches"] == []
+    (tried,) = asked.ask("decisions_evaluate", person="user_id:ada")["decisions"]
+    assert tried["missing"] == newest["missing"]

@@ -31,6 +31,10 @@ BATCH = 5
 @pytest.fixture
 def speak(client: str, request: pytest.FixtureRequest) -> Speak:
     """Makes calls with a client, in small batches, with patience enough to outlive a restart of the server."""
+    return speaker(client, request)
+
+
+def speaker(client: str, request: pytest.FixtureRequest) -> Speak:
     if client.endswith("python"):
         module: Any = test_segment if client == "segment-python" else test_rudder
         return lambda url, key, calls: _speak_python(module.python_client, url, key, calls)
@@ -67,17 +71,6 @@ def check_once(server: Server, who: Who, count: int) -> None:
     assert server.rejected(who.user) == []
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-def test_a_bad_network_loses_and_doubles_nothing(server: Server, network: Network, who: Who, speak: Speak) -> None:
-    network.plan([REFUSE, LOSE, PASS, RESET, LOSE, PASS, LOSE, REFUSE])
-    assert speak(network.url, server.write_key, clicks(who, 30)) == []
-    check_once(server, who, 30)
-    assert {request.fate for request in network.taken} == {REFUSE, LOSE, RESET, PASS}
-    assert len(network.answered) == 30
-    reached = [request for request in network.taken if request.fate in (LOSE, PASS)]
-    assert sum(len(request.json()["batch"]) for request in reached) > 30, "something reached the server twice"
-
-
 class Speaking:
     """A client at work while the test does something to the server."""
 
@@ -96,6 +89,26 @@ class Speaking:
         return self._failed
 
 
+def test_a_bad_network_loses_and_doubles_nothing(server: Server, request: pytest.FixtureRequest) -> None:
+    # All clients at once, each on a network of its own: most of the time is their patience.
+    count = 30
+    people = {client: Who.of(f"on a bad network {client}") for client in CLIENTS}
+    networks = {client: Network(server.port) for client in CLIENTS}
+    speaking = {}
+    for client, network in networks.items():
+        network.plan([REFUSE, LOSE, PASS, RESET, LOSE, PASS, LOSE, REFUSE])
+        calls = clicks(people[client], count)
+        speaking[client] = Speaking(speaker(client, request), network.url, server.write_key, calls)
+    assert {client: each.failed() for client, each in speaking.items()} == {client: [] for client in CLIENTS}
+    for client, network in networks.items():
+        network.close()
+        check_once(server, people[client], count)
+        assert {each.fate for each in network.taken} == {REFUSE, LOSE, RESET, PASS}, client
+        assert len(network.answered) == count, client
+        reached = [each for each in network.taken if each.fate in (LOSE, PASS)]
+        assert sum(len(each.json()["batch"]) for each in reached) > count, f"of {client} something arrived twice"
+
+
 @pytest.fixture
 def fragile(tmp_path: Path) -> Iterator[Server]:
     """A server of the test's own, to be killed."""
@@ -105,22 +118,52 @@ def fragile(tmp_path: Path) -> Iterator[Server]:
     made.stop()
 
 
+class Deaths:
+    """Kills a server so many times, each while one of its clients waits for an answer."""
+
+    def __init__(self, server: Server, count: int) -> None:
+        self.died = threading.Semaphore(0)
+        self._server = server
+        self._left = count
+        self._alive = True
+        self._lock = threading.Lock()
+
+    def strike(self) -> None:
+        with self._lock:
+            if self._alive and self._left:
+                self._left -= 1
+                self._alive = False
+                self._server.kill()
+                self.died.release()
+
+    def start(self) -> None:
+        self._server.start()
+        self._alive = True
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("client", CLIENTS)
-def test_a_server_that_is_killed_and_started_again(fragile: Server, who: Who, speak: Speak) -> None:
+def test_a_server_that_is_killed_and_started_again(fragile: Server, request: pytest.FixtureRequest) -> None:
+    # All clients at once: each meets the deaths of the others as well, and most of the time is their patience.
     count, deaths = 300, 3
-    network = Network(fragile.port, strike=fragile.kill)
-    network.plan([PASS] * 6 + [STRIKE])
-    speaking = Speaking(speak, network.url, fragile.write_key, clicks(who, count))
+    killer = Deaths(fragile, deaths)
+    people = {client: Who.of(f"outlives {client}") for client in CLIENTS}
+    networks = {client: Network(fragile.port, strike=killer.strike) for client in CLIENTS}
+    speaking = {}
+    for client, network in networks.items():
+        network.plan([PASS] * 6 + [STRIKE])
+        calls = clicks(people[client], count)
+        speaking[client] = Speaking(speaker(client, request), network.url, fragile.write_key, calls)
     for death in range(deaths):
-        assert network.struck.acquire(timeout=60), f"death {death} did not come"
-        fragile.start()
+        assert killer.died.acquire(timeout=60), f"death {death} did not come"
+        killer.start()
         if death + 1 < deaths:
-            network.plan([PASS] * 6 + [STRIKE])
-    assert speaking.failed() == []
-    network.close()
-    assert sum(request.fate == STRIKE for request in network.taken) == deaths
-    check_once(fragile, who, count)
+            for network in networks.values():
+                network.plan([PASS] * 6 + [STRIKE])
+    assert {client: each.failed() for client, each in speaking.items()} == {client: [] for client in CLIENTS}
+    for client, network in networks.items():
+        network.close()
+        assert len(network.taken) > count // BATCH, f"{client} has met no death"
+        check_once(fragile, people[client], count)
 
 
 @pytest.mark.slow

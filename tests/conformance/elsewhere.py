@@ -3,9 +3,9 @@
 ``python -m pytest -p tests.conformance.elsewhere tests/capabilities`` with THREADLINE_TEST_BACKEND set to the name of a
 backend. What makes no store, or one of a kind that it names itself, is left out: it would only say the same once more.
 Of the rest the slow tests wait for THREADLINE_TEST_CONFORMANCE, and of each subject (`test_points_*.py` are one)
-the backend's share is run, at least one test. The run's seed draws them, so that one run can be had again and many
-runs try everything everywhere. THREADLINE_TEST_CONFORMANCE=all runs all of them; with ``few`` Hypothesis tries each
-only as often as the profile says.
+the backend's share is run, at least one test; a small share is drawn from one file, so that only this is imported. The
+run's seed draws them, so that one run can be had again and many runs try everything everywhere.
+THREADLINE_TEST_CONFORMANCE=all runs all of them; with ``few`` Hypothesis tries each only as often as the profile says.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from tests.few_examples import try_few
 BACKEND = os.environ.get("THREADLINE_TEST_BACKEND", "memory")
 HOW_MUCH = os.environ.get("THREADLINE_TEST_CONFORMANCE", "share")
 """``share``, ``few`` or ``all``."""
+SHARE_OF_FILES_MAX = 1 / 30
 ROOT = Path(__file__).parents[2]
 
 _stack = ExitStack()
@@ -62,13 +63,23 @@ def pytest_configure(config: pytest.Config) -> None:
     memory.MemoryStore = Elsewhere  # type: ignore[assignment, misc]
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Import no file of which nothing would be run: that takes longer than a small share of the tests."""
+    if not collection_path.name.startswith("test_") or collection_path.suffix != ".py":
+        return None
+    if not makes_stores(collection_path):
+        return True
+    if HOW_MUCH != "share" or _share() > SHARE_OF_FILES_MAX:
+        return None
+    files = files_of(subject_of(collection_path), collection_path.parent)
+    return True if collection_path != drawn_file(files, os.environ["THREADLINE_TEST_SEED"]) else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what would say nothing of this store, and what this run has no time for."""
-    from tests.conformance.backends import BACKENDS
-
     telling = [item for item in items if makes_stores(item.path) and "sqlite" not in item.name]
     if HOW_MUCH == "share":
-        share = next(each.share for each in BACKENDS if each.name == BACKEND)
+        share = _share()
         telling = drawn(telling, share, os.environ["THREADLINE_TEST_SEED"])
     if HOW_MUCH != "all":
         for item in telling:
@@ -80,15 +91,45 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def drawn(items: Sequence[pytest.Item], share: float, seed: str) -> list[pytest.Item]:
     """This share of every subject's tests that are not slow, in their order: which ones, the seed decides."""
-    subjects: dict[str, list[pytest.Item]] = {}
+    subjects: dict[tuple[Path, str], list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("slow") is None:
-            subjects.setdefault(item.path.stem.split("_")[1], []).append(item)
+            subjects.setdefault((item.path.parent, subject_of(item.path)), []).append(item)
     kept: set[str] = set()
-    for each in subjects.values():
-        each.sort(key=lambda item: hashlib.blake2b(f"{seed} {item.nodeid}".encode()).digest())
-        kept.update(item.nodeid for item in each[: math.ceil(len(each) * share)])
+    for (folder, subject), each in subjects.items():
+        each.sort(key=lambda item: _chance(seed, item.nodeid))
+        # Of one file as many as of all of the subject.
+        files = len(files_of(subject, folder)) if share <= SHARE_OF_FILES_MAX else 1
+        kept.update(item.nodeid for item in each[: math.ceil(len(each) * share * files)])
     return [item for item in items if item.nodeid in kept]
+
+
+def subject_of(path: Path) -> str:
+    """What a file is about, by its name."""
+    return path.stem.split("_")[1]
+
+
+@cache
+def files_of(subject: str, folder: Path) -> tuple[Path, ...]:
+    """The files of a folder that are about a subject and make stores."""
+    return tuple(
+        path for path in sorted(folder.glob("test_*.py")) if subject_of(path) == subject and makes_stores(path)
+    )
+
+
+def drawn_file(files: Sequence[Path], seed: str) -> Path:
+    """The one that the seed draws."""
+    return min(files, key=lambda path: _chance(seed, path.name))
+
+
+def _chance(seed: str, name: str) -> bytes:
+    return hashlib.blake2b(f"{seed} {name}".encode()).digest()
+
+
+def _share() -> float:
+    from tests.conformance.backends import BACKENDS
+
+    return next(each.share for each in BACKENDS if each.name == BACKEND)
 
 
 @cache

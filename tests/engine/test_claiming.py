@@ -31,7 +31,7 @@ from threadline.kernel.sender import (
     Queue,
 )
 from threadline.kernel.store import Batch, Key, Put, scan_pages
-from threadline.kernel.time import HOUR, SECOND
+from threadline.kernel.time import HOUR, MINUTE, SECOND
 from threadline.stores.memory import MemoryStore
 
 CLAIMING = Queue("letters", claims=True)
@@ -113,7 +113,12 @@ def test_a_postponed_effect_waits_without_an_event_and_can_be_found() -> None:
     clock, post = Clock(), letter_post()
 
     def prepare(engine: Any, view: PersonView, one: PendingEffect) -> Prepared | Postponed:
-        return Postponed(until=NOW + HOUR) if view.at < NOW + HOUR else Prepared(data=one.effect.data)
+        assert one.first_due < NOW + SECOND
+        return (
+            Postponed(until=min(view.at + 20 * MINUTE, NOW + HOUR))
+            if view.at < NOW + HOUR
+            else Prepared(data=one.effect.data)
+        )
 
     engine = engine_with(MemoryStore(), clock, prepare=prepare)
     write(engine)

@@ -26,6 +26,7 @@ PEOPLE = 12
 BIRTH_SECONDS = (0.001, 0.08)
 ANSWERS = (1, 15)
 BETWEEN_ANSWERS_SECONDS = (0.0, 0.01)
+KILLS = int(os.environ.get("THREADLINE_TEST_KILLS", "100"))
 ROUNDS_PER_FILE = 25
 EVENTS_PER_FILE = 6_000
 """More than a file's rounds can tell, so that every kill finds the child at work."""
@@ -130,10 +131,5 @@ def kill(folder: Path, seed: int, rounds: int) -> None:
 
 
 @pytest.mark.slow
-def test_killed_fifteen_times(tmp_path: Path, seed: int) -> None:
-    kill(tmp_path, seed, 15)
-
-
-@pytest.mark.slow
-def test_killed_two_hundred_and_fifty_times(tmp_path: Path, seed: int) -> None:
-    kill(tmp_path, seed + 1, 250)
+def test_killed_again_and_again(tmp_path: Path, seed: int) -> None:
+    kill(tmp_path, seed + 1, KILLS)

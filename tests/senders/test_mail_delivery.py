@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,17 +48,23 @@ class Stage(NamedTuple):
         return sorted(each.type for each in events if each.type.startswith(wanted) and each.type != "mail_requested")
 
 
+@contextmanager
+def staged(folder: Path, port: int, sink: MailSink) -> Iterator[Stage]:
+    """An engine that sends to this port."""
+    file = folder / "mail.yaml"
+    file.write_text(DEFINITIONS.format(port=port))
+    settings = Settings(store="memory:", definitions=str(file), public_url="https://shop.example")
+    clock = [1_772_445_600 * SECOND]
+    engine = open_engine(None, settings, lambda: clock[0])
+    dispatcher = open_dispatcher(engine, settings)
+    yield Stage(Threadline(engine, workspace="default", source="shop"), engine, dispatcher, sink, clock)
+    engine.close()
+
+
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    with mail_sink(tmp_path, whole=True) as sink:
-        file = tmp_path / "mail.yaml"
-        file.write_text(DEFINITIONS.format(port=sink.port))
-        settings = Settings(store="memory:", definitions=str(file), public_url="https://shop.example")
-        clock = [1_772_445_600 * SECOND]
-        engine = open_engine(None, settings, lambda: clock[0])
-        dispatcher = open_dispatcher(engine, settings)
-        yield Stage(Threadline(engine, workspace="default", source="shop"), engine, dispatcher, sink, clock)
-        engine.close()
+    with mail_sink(tmp_path, whole=True) as sink, staged(tmp_path, sink.port, sink) as made:
+        yield made
 
 
 def test_a_mail_is_sent_once_under_the_id_of_its_effect(stage: Stage) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from email import message_from_bytes
 from email.message import Message
+from pathlib import Path
 
 import pytest
 
 from tests.senders.mails import mail
+from tests.senders.test_mail_delivery import staged
 from tests.senders.test_smtp import kind_of, sender_of, sent
 from tests.servers.mail_sink import MailSink, mail_sink
 from tests.servers.postfix import Postfix, postfix
@@ -22,8 +25,7 @@ SECONDS_MAX = 20.0
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Postfix, MailSink]]:
-    folder = tmp_path_factory.mktemp("postfix")
-    with mail_sink(tmp_path_factory.mktemp("sink"), whole=True) as sink, postfix(folder, sink.port) as server:
+    with mail_sink(tmp_path_factory.mktemp("sink"), whole=True) as sink, postfix(sink.port) as server:
         yield server, sink
 
 
@@ -83,3 +85,21 @@ def test_what_postfix_cannot_deliver_comes_back_as_a_dsn_with_our_message_id(
     (dsn,) = bounces()
     assert "Status: 5.1.1" in dsn.as_string()
     assert "c" * 32 + "@shop.example" in dsn.as_string()
+
+
+def test_a_bounce_that_postfix_writes_suppresses_the_recipient_once_it_is_handed_in(
+    servers: tuple[Postfix, MailSink], tmp_path: Path
+) -> None:
+    server, sink = servers
+    with staged(tmp_path, server.port, sink) as stage:
+        message = stage.asks_for("gone-dsn@b.example")
+        stage.works()
+        assert stage.types("gone-dsn@b.example") == ["mail_sent"]
+        mine = message.encode() + b"@shop.example"
+        eventually(lambda: any(mine in each for each in server.mailbox()), server)
+        (bounce,) = [each for each in server.mailbox() if mine in each]
+        taken = stage.shop.feedback.receive(raw=b64encode(bounce).decode(), recipients=["news@shop.example"])
+        assert (taken.kind, [each.message for each in taken.taken]) == ("bounce", [message])
+        stage.asks_for("gone-dsn@b.example")
+        stage.works()
+        assert {"mail_bounced", "mail_skipped"} <= set(stage.types("gone-dsn@b.example"))

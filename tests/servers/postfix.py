@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,9 +85,7 @@ class Postfix:
             (folder / name).mkdir()
         for name in ("data", "mailboxes"):
             os.chown(folder / name, user.pw_uid, user.pw_gid)
-        for parent in (folder, *folder.parents):
-            if parent.stat().st_uid == os.getuid() and parent != Path("/tmp"):
-                parent.chmod(parent.stat().st_mode | 0o711)
+        folder.chmod(0o755)
         main = MAIN.format(folder=folder, relay=relay, uid=user.pw_uid, gid=user.pw_gid)
         (folder / "main.cf").write_text(main)
         (folder / "master.cf").write_text(SERVICES.format(port=self.port))
@@ -129,14 +128,16 @@ class Postfix:
 
 
 @contextmanager
-def postfix(folder: Path, relay: int) -> Iterator[Postfix]:
+def postfix(relay: int) -> Iterator[Postfix]:
     """A Postfix that relays to this port. Skips where there is none."""
     if shutil.which("postfix") is None:
         pytest.skip("postfix is missing: `make setup` installs it where it may")
     if os.getuid() != 0:
         pytest.skip("Postfix is started by root alone")
-    made = Postfix(folder, relay)
-    try:
-        yield made
-    finally:
-        made.stop()
+    # Not below the folder of the tests: that is closed to other users, and Postfix runs as one.
+    with tempfile.TemporaryDirectory(prefix="threadline-postfix-") as folder:
+        made = Postfix(Path(folder), relay)
+        try:
+            yield made
+        finally:
+            made.stop()

@@ -124,3 +124,21 @@ def test_processes_that_share_the_work_leave_ctrl_c_to_the_one_that_began_it() -
     with _without_interrupts():
         assert subprocess.run(ask, capture_output=True, check=True).stdout == b"True\n"
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize(
+    "command", ["import x.csv", "refold", "verify", "doctor", "backup x.bak", "restore x.bak", "migrate"]
+)
+def test_a_command_on_the_store_itself_does_not_take_another_one_than_the_server_that_is_named(
+    call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "x.csv").write_text("a\n1\n")
+    monkeypatch.chdir(tmp_path)
+    for named, more in (("--url", ("--url", "http://127.0.0.1:1")), ("THREADLINE_URL", ())):
+        if not more:
+            monkeypatch.setenv("THREADLINE_URL", "http://127.0.0.1:1")
+        refused = call(*command.split(), *more)
+        assert refused.code != 0
+        assert f"works on the store itself, not through a server, which {named} names" in refused.err
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["x.csv"]
+    assert "through a server" not in call(*command.split(), "--file", str(tmp_path / "x.db")).err

@@ -373,7 +373,7 @@ def test_every_way_in_counts_its_events(
 
 @pytest.mark.parametrize("value", [0.0, 123_456_789.0, 1_767_225_600.125, 2.0**60, 0.1])
 def test_a_gauge_has_all_its_digits(value: float) -> None:
-    line = Metrics({}).text({"some": ("Something.", value)}, None).splitlines()[-1]
+    line = Metrics().text({"some": ("Something.", value)}, None).splitlines()[-1]
     name, _, told = line.partition(" ")
     assert (name, float(told)) == ("some", value)
     assert told.isdigit() == value.is_integer()

@@ -48,7 +48,7 @@ def ask(server: Process, method: str, path: str, body: Any = None) -> Any:
 def followed(server: Process, id: str) -> list[tuple[str, dict[str, Any]]]:
     """The events of a stream, up to its end."""
     found = []
-    with httpx.stream("GET", f"{server.url}/v1/whatif/{id}/progress", headers=TOKEN, timeout=60) as stream:
+    with httpx.stream("GET", f"{server.url}/v1/whatif/{id}/events", headers=TOKEN, timeout=60) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         name = ""
         for line in stream.iter_lines():
@@ -67,7 +67,7 @@ def test_it_is_started_followed_and_read(server: Process) -> None:
     events = followed(server, begun["id"])
     assert [name for name, _ in events[:-1]] == ["progress"] * (len(events) - 1)
     name, last = events[-1]
-    assert (name, last["state"], last["people"]) == ("done", "done", PEOPLE)
+    assert (name, last["state"], last["people"]) == ("ended", "done", PEOPLE)
     found = ask(server, "GET", f"/v1/whatif/{begun['id']}")
     # 71 to 80 of each hundred, once each.
     assert (found["changed"], found["people_changed"], found["errors"]) == (50, 50, 0)
@@ -92,12 +92,12 @@ def test_it_is_cancelled_and_goes_on(server: Process) -> None:
     begun = ask(server, "POST", "/v1/whatif", {"definitions": definitions})
     stopped = ask(server, "POST", f"/v1/whatif/{begun['id']}/cancel", {})
     if stopped["state"] == "cancelled":
-        assert followed(server, begun["id"])[-1][0] == "cancelled"
+        assert followed(server, begun["id"])[-1][1]["state"] == "cancelled"
         ask(server, "POST", f"/v1/whatif/{begun['id']}/resume", {})
     assert followed(server, begun["id"])[-1][1]["people"] == PEOPLE
     assert ask(server, "GET", f"/v1/whatif/{begun['id']}")["changed"] == 0
 
 
 def test_a_stream_needs_a_token_and_an_id_of_its_workspace(server: Process) -> None:
-    assert httpx.get(f"{server.url}/v1/whatif/none/progress").status_code == 401
-    assert httpx.get(f"{server.url}/v1/whatif/none/progress", headers=TOKEN).status_code == 404
+    assert httpx.get(f"{server.url}/v1/whatif/none/events").status_code == 401
+    assert httpx.get(f"{server.url}/v1/whatif/none/events", headers=TOKEN).status_code == 404

@@ -188,7 +188,7 @@ def test_what_ses_says_comes_by_sns_and_sqs_and_is_deleted_once_it_is_recorded(q
     body = {"Subject": {"Data": "Hello"}, "Body": {"Text": {"Data": "Hello"}}}
     sent = clients["ses"].send_email(Source="news@shop.example", Destination={"ToAddresses": [address]}, Message=body)
     stage = Stage()
-    stage.mail(address, provider_id=sent["MessageId"])
+    stage.mail(address, provider="ses", provider_id=sent["MessageId"])
 
     away = QueueReader(url, failing(Unavailable("full")), clients["sqs"])
     assert away.take_some(1) > 0

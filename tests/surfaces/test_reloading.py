@@ -49,6 +49,11 @@ def wait_until(client: httpx.Client, segments: int) -> None:
     raise AssertionError("the signal had no effect")
 
 
+def visit(client: httpx.Client) -> int:
+    """The status of an action by a visitor; five a minute are taken."""
+    return client.post("/ux/appaction", json={"topic": "Article", "applicationId": "web"}).status_code
+
+
 def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(
     server: Process, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,7 +83,13 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(
         assert [line.split(": ")[0] for line in refused.json()["detail"].splitlines()] == [
             f"{definitions}:{number}" for number in (1, 2, 3)
         ]
+        definitions.write_text(TWO + "destinations: {crm: {url: 'https://x.example', secrets: ['env:NOT_SET']}}\n")
+        refused = client.post("/v1/definitions/reload")
+        assert (refused.status_code, refused.json()["code"]) == (400, "invalid_setting")
+        detail = refused.json()["detail"]
+        assert f"{definitions}:3: destination 'crm' signs with env:NOT_SET, which is not set" in detail
         assert client.get("/v1/segments").json()["segments"] == []
+        assert [visit(client) for _ in range(6)] == [200] * 5 + [429]
 
         slow = socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])))
         body = json.dumps({"userId": "slow", "event": "click", "messageId": "slow"}).encode()
@@ -91,6 +102,9 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(
             ("added", "segments"), ("removed", "rules"), ("removed", "rule_sets"),
         }  # fmt: skip
         assert taken["stale"] == ["segments"]
+        assert visit(client) == 429, "a reload is no new allowance"
+        counted = 'http_requests_total{method="POST",route="/ux/appaction",status="%d"} %d'
+        assert {counted % (200, 5), counted % (429, 2)} <= set(client.get("/metrics").text.splitlines())
         assert len(client.get("/v1/segments").json()["segments"]) == 1
         assert client.get("/v1/segments/clickers/members").headers[STALE].startswith("segments; run `threadline apply`")
         assert STALE not in client.get("/v1/features/clicks/top").headers, "people's states have not changed"
@@ -118,7 +132,7 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(
             told = capfd.readouterr()
             if command.startswith("segments"):
                 assert "older than the definitions: people, segments; run `threadline apply`" in told.err
-        assert "segments: 4 people brought up to date" in told.out
+        assert "segments: 5 people brought up to date" in told.out
         assert client.get("/v1/definitions/changes").json() == {"changes": [], "stale": [], "projections": []}
         members = client.get("/v1/segments/clickers/members")
         assert (len(members.json()["members"]), members.headers.get(STALE)) == (3, None)

@@ -78,7 +78,7 @@ def pending_effect(item: Item) -> PendingEffect:
     workspace, thread, policy, cause, attempts, (kind, key, due_at, data, *queue), *rest = unpack(item.value)
     effect = Effect(kind=kind, key=key, due_at=due_at, data=data, queue=queue[0] if queue else "")
     since, began, *more = rest or (due_of(item), 0)
-    claim, postponed = more or (None, False)
+    claim, postponed = more or (None, 0)
     claimed = None if claim is None else Claim(*claim)
     return PendingEffect(item, workspace, thread, policy, cause, attempts, effect, since, began, claimed, postponed)
 

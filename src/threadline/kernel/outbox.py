@@ -41,13 +41,18 @@ class PendingEffect(NamedTuple):
     began: int = 0
     """Attempts before that redrive."""
     claim: Claim | None = None
-    postponed: bool = False
-    """Whether it waits elsewhere than its policy has put it, without an event that says so."""
+    postponed: int = 0
+    """When it was first due, if it was postponed since; 0: it was not."""
 
     @property
     def id(self) -> str:
         """The same through every attempt and redrive."""
         return self.item.key.sort.partition(".")[2]
+
+    @property
+    def first_due(self) -> int:
+        """When it was first due, or due again after a redrive, however often it was postponed."""
+        return self.postponed or self.since
 
 
 class DeadLetter(NamedTuple):

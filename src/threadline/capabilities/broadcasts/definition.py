@@ -23,13 +23,14 @@ from threadline.kernel.zones import zone_of
 ARMS_MAX = 10
 TAGS_MAX = 20
 VARIABLES_MAX = 50
+BYTES_MAX = 32 * 1_024
 EARLIEST_ZONE = 14 * HOUR
 """How far the clocks of the first zone are ahead of UTC."""
 _ARM = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _LOCAL_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
 
 TemplateName = Annotated[str, Meta(description="A declared template.", max_length=64)]
-Subject = Annotated[str, Meta(description="Instead of the template's subject, as it is.", max_length=500)]
+Subject = Annotated[str, Meta(description="Instead of the template's subject, and filled in like it.", max_length=500)]
 
 
 class Audience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -92,6 +93,15 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         for param, problem in self._mistakes():
             raise InvalidValue(f"{param}: {problem}", param=param)
 
+        try:
+            size = len(msgspec.json.encode(self))
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise InvalidValue(f"a broadcast is written as JSON: {error}") from None
+        if size > BYTES_MAX:
+            raise InvalidValue(
+                f"a broadcast has at most {BYTES_MAX:,} bytes as JSON, for every recipient's event has it"
+            )
+
     def _mistakes(self) -> Iterator[tuple[str, str]]:
         names = [arm.name for arm in self.arms]
         for name in names:
@@ -108,6 +118,8 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if self.in_zone_of_recipient and not self.at:
             yield "in_zone_of_recipient", "needs `at`, the local time"
         if self.winner is not None:
+            if self.in_zone_of_recipient:
+                yield "winner", "compares arms that are sent at one instant; leave `in_zone_of_recipient` out"
             if len(self.arms) < 2:
                 yield "winner", "needs at least two arms to choose from"
             if (self.winner.metric == "conversions") != bool(self.winner.event):

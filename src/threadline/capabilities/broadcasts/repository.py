@@ -103,7 +103,7 @@ def _created(item: Item) -> Created:
 
 def stopped(engine: Needs, workspace: str, id: str) -> str:
     """``paused`` or ``cancelled`` if no mail of a broadcast may leave now; else empty."""
-    item = engine.store.get([_stopped_key(workspace, id)])[0]
+    item = engine.store.get([stopped_key(workspace, id)])[0]
     if item is not None:
         return item.value.decode()
     job = engine.jobs.find(workspace, job_id(id))
@@ -112,21 +112,27 @@ def stopped(engine: Needs, workspace: str, id: str) -> str:
 
 def stop(engine: Needs, workspace: str, id: str, how: str) -> None:
     """Let no mail leave that still waits; ``how`` is paused or cancelled."""
-    if stopped(engine, workspace, id) == "cancelled" and how != "cancelled":
-        raise Conflict(f"broadcast {id!r} was cancelled")
-    engine.store.commit([Batch(writes=[Put(_stopped_key(workspace, id), how.encode())])])
+    key = stopped_key(workspace, id)
+    item = engine.store.get([key])[0]
+    if item is not None and item.value == b"cancelled" and how != "cancelled":
+        raise Conflict(f"broadcast {id!r} was cancelled, which is for ever")
+    # Conditional: of two who pause and cancel it at the same time, neither undoes what the other did.
+    put = Put(key, how.encode(), 0 if item is None else item.version)
+    if engine.store.commit([Batch(writes=[put])])[0] is not None:
+        raise Conflict(f"broadcast {id!r} was changed meanwhile; read it again")
 
 
 def unstop(engine: Needs, workspace: str, id: str) -> None:
     """Let mails leave again, if it was paused. Raises `Conflict` if it was cancelled."""
-    item = engine.store.get([_stopped_key(workspace, id)])[0]
+    item = engine.store.get([stopped_key(workspace, id)])[0]
     if item is not None and item.value != b"paused":
         raise Conflict(f"broadcast {id!r} was cancelled, which is for ever")
     if item is not None and engine.store.commit([Batch(writes=[Delete(item.key, item.version)])])[0] is not None:
         raise Conflict(f"broadcast {id!r} was changed meanwhile; read it again")
 
 
-def _stopped_key(workspace: str, id: str) -> Key:
+def stopped_key(workspace: str, id: str) -> Key:
+    """The key of what stops a broadcast."""
     return Key(STOPPED, workspace, id)
 
 

@@ -114,8 +114,8 @@ class ResolveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     outcome: Annotated[
         Resolution,
         Meta(
-            description="happened: its event is what its sender would have recorded. send_again: it is due at once, and "
-            "may happen a second time. give_up: it is parked."
+            description="happened: its event is what its sender would have recorded. send_again: it is due at once, "
+            "and may happen a second time. give_up: it is parked."
         ),
     ]
     why: Annotated[str, Meta(description="For whoever reads the event.", max_length=500)] = ""

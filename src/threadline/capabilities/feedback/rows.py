@@ -12,7 +12,7 @@ from threadline.capabilities.feedback.events import COUNTED, MAIL_SENT, is_trust
 from threadline.kernel.event import Recorded
 from threadline.kernel.ids import short_hash
 from threadline.kernel.projection import Row
-from threadline.kernel.store import Store, query_pages
+from threadline.kernel.store import Key, Store, query_pages
 
 TABLE = "mail_event"
 PROVIDER_TABLE = "mail_provider_id"
@@ -73,9 +73,10 @@ def event_rows(recorded: Recorded) -> Iterable[Row]:
         name = get(subject)
         if isinstance(name, str) and 0 < len(name) <= NAME_LENGTH_MAX:
             yield Row(TABLE, partition(event.workspace, subject, name, recorded.id[0]), sort, value)
-    provider_id = get("provider_id")
-    if event.type == MAIL_SENT and isinstance(provider_id, str) and 0 < len(provider_id) <= NAME_LENGTH_MAX:
-        yield Row(PROVIDER_TABLE, _provider_partition(event.workspace, provider_id), provider_id, message.encode())
+    # Only SES names mails by ids of its own; for others the row would be a write for nothing.
+    provider_id = get("provider_id") if event.type == MAIL_SENT and get("provider") == "ses" else None
+    if isinstance(provider_id, str) and 0 < len(provider_id) <= NAME_LENGTH_MAX:
+        yield Row(*_provider_key(event.workspace, provider_id), message.encode())
 
 
 def partition(workspace: str, subject: Subject, name: str, shard: str) -> str:
@@ -104,15 +105,13 @@ def rows_of(
 
 def message_of(store: Store, workspace: str, provider_id: str) -> str:
     """The mail to which a provider has given this id; empty if there is none."""
-    found = store.query(
-        PROVIDER_TABLE, _provider_partition(workspace, provider_id), provider_id, f"{provider_id}\0", limit=1
-    )
-    return found[0].value.decode() if found else ""
+    found = store.get([_provider_key(workspace, provider_id)])[0]
+    return found.value.decode() if found is not None else ""
 
 
-def _provider_partition(workspace: str, provider_id: str) -> str:
+def _provider_key(workspace: str, provider_id: str) -> Key:
     # By a hash: the ids of one provider begin alike, and one partition would take every write.
-    return f"{workspace}/{short_hash(provider_id)[:2]}"
+    return Key(PROVIDER_TABLE, f"{workspace}/{short_hash(provider_id)[:2]}", provider_id)
 
 
 def _text(value: Any, most: int = _TEXT_LENGTH_MAX) -> str:

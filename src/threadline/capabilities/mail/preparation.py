@@ -64,7 +64,7 @@ def _postponed(
     mail, at = templates.mail, view.at
     if not order.transactional:
         capped = capped_until(mail.caps, marketing_sent(view.view("mail") or {}), at) if mail.caps else None
-        if capped is not None and capped > pending.since + mail.give_up_seconds * SECOND:
+        if capped is not None and capped > pending.first_due + mail.give_up_seconds * SECOND:
             return _skipped(pending, "frequency_cap")
         if capped is not None:
             return Postponed(until=capped)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from threadline.capabilities.conditions import Path, Subject
-from threadline.capabilities.conditions.fields import reader
+from threadline.capabilities.conditions.fields import reader, reason_of
 from threadline.capabilities.rules.acting import ERROR, NO_MATCH, UNMATCHED, Acted, act, acted
 from threadline.capabilities.rules.actions import KINDS, Cause
 from threadline.capabilities.rules.active_rules import ActiveRules, Ordered
@@ -37,15 +37,18 @@ _NO = (NO_MATCH, ERROR)
 class Decided:
     """What a rule answered. What costs time (trace, inputs, hash) is made when it is asked for."""
 
-    __slots__ = ("_acted", "_answer", "_filled", "_hash", "output", "rule", "rule_set", "status", "wished")
+    __slots__ = ("_acted", "_answer", "_filled", "_hash", "_subject", "output", "rule", "rule_set", "status", "wished")
 
-    def __init__(self, rule: Rule, rule_set: str, answer: Answer, acted: Acted, filled: Inputs) -> None:
+    def __init__(
+        self, rule: Rule, rule_set: str, answer: Answer, acted: Acted, filled: Inputs, subject: Subject | None = None
+    ) -> None:
         self.rule = rule
         self.rule_set = rule_set
         self._answer = answer
         self._acted = acted
         self._filled = filled
         self._hash = ""
+        self._subject = subject
         self.status: str = acted.status
         """One of `acting.STATUSES`."""
         self.output: dict[str, Any] = acted.output
@@ -83,11 +86,28 @@ class Decided:
     @property
     def plain(self) -> dict[str, Any]:
         """As it is kept, without what depends on when and where it was decided."""
+        trace = self.trace
+        missing = self._missing(trace)
         return {
             "rule": self.rule.id, "version": self.rule.version, "rule_set": self.rule_set, "status": self.status,
-            "output": self.output, "inputs": self.inputs, "trace": self.trace, "wished": self.wished,
-            "engine": ENGINE, "hash": self.hash,
+            "output": self.output, "inputs": self.inputs, "trace": trace, "wished": self.wished,
+            "engine": ENGINE, "hash": self.hash, **({"missing": missing} if missing else {}),
         }  # fmt: skip
+
+    def _missing(self, trace: list[dict[str, Any]]) -> dict[str, str]:
+        """Why fields had no value, where their views say so. Not hashed: the decision rests on the absence alone, which
+        its inputs have, and so it can be decided again from these."""
+        found: dict[str, str] = {}
+        subject = self._subject
+        if subject is None:
+            return found
+        for step in trace:
+            if step.get("note") == "missing":
+                field = step["field"]
+                path = tuple(field.split(".") if isinstance(field, str) else field)
+                if reason := reason_of(subject, path):
+                    found[field_name(field)] = reason
+        return found
 
     def properties(self, recorded: Recorded, mode: str, at: int) -> dict[str, Any]:
         """The properties of the decision's event."""
@@ -182,14 +202,14 @@ def decide_rule(rule: Rule, rule_set: RuleSet | None, subject: Subject, *, every
     except Exception as error:  # noqa: BLE001 — whatever a body meets must not stop the event, nor the other rules
         return _failed(rule, name, _NOTHING, error)
     if not answer.matched:
-        return Decided(rule, name, answer, UNMATCHED, _UNFILLED) if every else None
-    return decided_of(rule, name, answer, lambda path: reader(path)(subject))
+        return Decided(rule, name, answer, UNMATCHED, _UNFILLED, subject) if every else None
+    return decided_of(rule, name, answer, lambda path: reader(path)(subject), subject)
 
 
-def decided_of(rule: Rule, rule_set: str, answer: Answer, read: Look) -> Decided:
+def decided_of(rule: Rule, rule_set: str, answer: Answer, read: Look, subject: Subject | None = None) -> Decided:
     """The decision that follows from what a body answered; ``read`` gives the value at a path of a placeholder."""
     if not answer.matched:
-        return Decided(rule, rule_set, answer, UNMATCHED, _UNFILLED)
+        return Decided(rule, rule_set, answer, UNMATCHED, _UNFILLED, subject)
     filled: Inputs = {}
 
     def look(path: Path) -> Any:
@@ -199,8 +219,8 @@ def decided_of(rule: Rule, rule_set: str, answer: Answer, read: Look) -> Decided
 
     try:
         if not answer.output and rule.fixed is not None:
-            return Decided(rule, rule_set, answer, rule.fixed, _UNFILLED)
-        decided = Decided(rule, rule_set, answer, act(rule.actions, answer.output, look), filled)
+            return Decided(rule, rule_set, answer, rule.fixed, _UNFILLED, subject)
+        decided = Decided(rule, rule_set, answer, act(rule.actions, answer.output, look), filled, subject)
         assert decided.hash, "what cannot be written is found out here, and not when it is recorded"
     except InvalidValue as error:
         return _failed(rule, rule_set, answer, error)

@@ -38,6 +38,9 @@ class DecisionView(msgspec.Struct, kw_only=True):
     evaluated_at: Instant
     engine: Annotated[int, Meta(description="The version of the form of decisions.")]
     hash: Annotated[str, Meta(description="SHA-256 over rule, inputs, status, output, trace and actions.")]
+    missing: Annotated[
+        dict[str, str], Meta(description="Why fields had no value, where that is known, such as two currencies.")
+    ] = {}
 
 
 class AskedDecision(DecisionView, kw_only=True):

@@ -26,7 +26,7 @@ from threadline.kernel.store import Delete, Item, Key, Put, Store, beyond
 def dead_letter_put(one: PendingEffect, queue: str, why: str, details: dict[str, Any], now: int) -> Put:
     """The write of a dead letter; ``details`` are those of the last attempt's outcome."""
     key = Key(PARKED, one.workspace, f"{queue or one.effect.queue or '-'}!{time_key(now)}.{one.id}")
-    waits = pack_effect(one._replace(claim=None, postponed=False))
+    waits = pack_effect(one._replace(claim=None, postponed=0))
     return Put(key, pack((waits, one.item.key.partition, why, now, details)), 0)
 
 

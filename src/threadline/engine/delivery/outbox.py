@@ -6,6 +6,7 @@ import logging
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -20,7 +21,7 @@ from threadline.engine.delivery.unknown import unknown_effect
 from threadline.engine.folding.packing import time_key
 from threadline.engine.folding.person import Person
 from threadline.engine.scheduled import pack_effect, pending_effect, postponed_key, unrecorded_key
-from threadline.kernel.errors import LimitExceeded
+from threadline.kernel.errors import LimitExceeded, Unavailable
 from threadline.kernel.event import Identifier
 from threadline.kernel.limits import ITEM_BYTES_MAX
 from threadline.kernel.outbox import Claim, PendingEffect
@@ -127,7 +128,10 @@ class Outbox:
         return Sent(self._settle(done), [], left_of(items, able))
 
     def close(self) -> None:
-        """Stop the threads that send."""
+        """Stop the threads that send, after a last attempt to settle what was sent."""
+        if self._unsettled:
+            with suppress(Unavailable):
+                self._settle_sent(())
         if self._threads is not None:
             self._threads.shutdown()
 
@@ -158,10 +162,10 @@ class Outbox:
 
     def _postponed(self, one: PendingEffect, made: Postponed, check: Check) -> Batch:
         until = max(made.until, self._engine.clock() + POSTPONED_SECONDS_MIN * SECOND)
-        # What has been tried has events that say that it waits.
-        later = one._replace(since=until, claim=None, postponed=one.attempts == 0)
+        later = one._replace(since=until, claim=None, postponed=one.first_due)
         key = one.item.key._replace(sort=f"{time_key(until)}.{one.id}")
-        noted = [Put(postponed_key(one.workspace, one.id), key.sort.encode())] if later.postponed else []
+        # What has been tried has events that say that it waits.
+        noted = [] if one.attempts else [Put(postponed_key(one.workspace, one.id), key.sort.encode())]
         return Batch(writes=[Delete(one.item.key, one.item.version), Put(key, pack_effect(later), 0), *noted, check])
 
     def _claimed(self, ready: Sequence[Ready], check: Check) -> tuple[list[Ready], list[Done]]:

@@ -47,7 +47,7 @@ def _fate(queue: Queue, one: PendingEffect, outcome: Outcome, now: int) -> tuple
         return EFFECT_UNKNOWN, known, unknown_puts(tried, queue.name, str(outcome.properties.get("why", "")), now)
     if outcome.retry_after_seconds is None and not outcome.parked:
         return outcome.type, {}, ()
-    tried = tried._replace(claim=None, postponed=False)
+    tried = tried._replace(claim=None)
     fate = fate_of(queue, one, outcome, now)
     if not isinstance(fate, Retry):
         dead_letter = dead_letter_put(tried, queue.name, fate.why, outcome.properties, now)

@@ -40,7 +40,6 @@ class Job:
         self._after: Key | None = None
         self._stopping = threading.Event()
         self._ended = threading.Event()
-        self.pages_done = 0
 
     def work(self) -> None:
         """Run until it is done or stopped."""
@@ -55,7 +54,6 @@ class Job:
                     state = "done"
                 elif self._stopping.is_set():
                     break
-                self.pages_done += 1
         except Exception as error:  # noqa: BLE001 — no caller waits for this thread: the job shows what went wrong
             self.problem, state = f"{type(error).__name__}: {error}", "failed"
         self.state = state

@@ -11,13 +11,13 @@ import click
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from threadline.surfaces.cli.printing import counted, terminal
-from threadline.surfaces.cli.session import Session, store_option
+from threadline.surfaces.cli.session import Session, own_store_option
 from threadline.surfaces.composition import OnProgress
 
 
 @click.command()
 @click.argument("into", metavar="BACKUP", type=click.Path(dir_okay=False, path_type=Path))
-@store_option
+@own_store_option
 @click.pass_obj
 def backup(session: Session, into: Path) -> None:
     """Copy the embedded store, as it is at this instant, into BACKUP, beside a server that goes on writing.
@@ -36,7 +36,7 @@ def backup(session: Session, into: Path) -> None:
 @click.command()
 @click.argument("backup", type=click.Path(path_type=Path))
 @click.option("--replace", is_flag=True, help="Replace an existing store, which is kept under another name.")
-@store_option
+@own_store_option
 @click.pass_obj
 def restore(session: Session, backup: Path, replace: bool) -> None:
     """Put BACKUP in the place of the embedded store, once it has been found whole.

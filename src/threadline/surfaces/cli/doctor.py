@@ -18,7 +18,7 @@ from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.time import MINUTE, format_time, parse_time, system_clock
 from threadline.settings import Settings, definition_files, definitions_file, load, without_secret
 from threadline.surfaces.cli.printing import counted, visible, visible_lines
-from threadline.surfaces.cli.session import Session, store_option
+from threadline.surfaces.cli.session import Session, own_store_option
 from threadline.surfaces.definition_checks import warnings
 from threadline.surfaces.http.health import package_version
 
@@ -41,7 +41,7 @@ class Finding(NamedTuple):
 
 
 @click.command()
-@store_option
+@own_store_option
 @click.pass_obj
 def doctor(session: Session) -> None:
     """Check the store, its lock, versions, the disk, the clock and the definitions. Exits 1 for any fault."""

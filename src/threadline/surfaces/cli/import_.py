@@ -19,7 +19,7 @@ from threadline.kernel.event import Event
 from threadline.kernel.time import format_time, system_clock
 from threadline.surfaces.cli.importing import Plan, Summary, check_file, import_file, preview
 from threadline.surfaces.cli.printing import counted, json_of, terminal, visible
-from threadline.surfaces.cli.session import Session, store_option, workspace_option
+from threadline.surfaces.cli.session import Session, own_store_option, workspace_option
 from threadline.wire.table import parse_mapping
 
 _READINGS = ("number", "boolean", "json")
@@ -62,7 +62,7 @@ A mapping (--map shop.yaml) says which column is what; options change single lin
     "--dry-run", is_flag=True, help="Check every row, show what the first 5 would become, and record nothing."
 )
 @click.option("--again", is_flag=True, help="Read all rows, even those that an earlier run has settled.")
-@store_option
+@own_store_option
 @workspace_option
 @click.pass_obj
 def command(

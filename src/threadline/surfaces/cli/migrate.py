@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from threadline.settings import without_secret
-from threadline.surfaces.cli.session import Session, store_option
+from threadline.surfaces.cli.session import Session, own_store_option
 
 
 @click.command()
-@store_option
+@own_store_option
 @click.pass_obj
 def migrate(session: Session) -> None:
     """Make the tables of a store on a server, or bring them up to date. A file needs none of this.

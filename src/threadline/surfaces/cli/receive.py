@@ -14,6 +14,7 @@ from typing import Any
 import click
 import msgspec
 
+from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.operation import Operation
 from threadline.surfaces.cli.session import Session, store_option, url_option, workspace_option
 from threadline.surfaces.log_lines import log_lines
@@ -52,10 +53,10 @@ def receive(
     chosen = [each for each in (maildir, lmtp, smtp, sqs) if each is not None]
     if len(chosen) > 1:
         raise click.UsageError("give one of --maildir, --lmtp, --smtp and --sqs; run one process for each")
+    if not chosen:
+        _one(session, recipient, sender)
+        return
     with _intake(session) as intake:
-        if not chosen:
-            _one(intake, recipient, sender)
-            return
         log_lines()
         stopping = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -80,10 +81,17 @@ def receive(
                 pass
 
 
-def _one(intake: Intake, recipients: tuple[str, ...], sender: str | None) -> None:
-    result = intake.mail(sys.stdin.buffer.read(), recipients, sender)
+def _one(session: Session, recipients: tuple[str, ...], sender: str | None) -> None:
+    raw = sys.stdin.buffer.read()
+    try:
+        with _intake(session) as intake:
+            result = intake.mail(raw, recipients, sender)
+    except ThreadlineError as error:
+        # A store that is busy or a wrong setting is not the mail's fault; any other exit code would bounce it.
+        click.echo(f"{error} {error.hint}".strip(), err=True)
+        result = "later"
     if result != "taken":
-        sys.exit(EX_TEMPFAIL if result == "later" else EX_DATAERR)
+        raise click.exceptions.Exit(EX_TEMPFAIL if result == "later" else EX_DATAERR)
 
 
 def _ready(**more: Any) -> None:

@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from warnings import catch_warnings, simplefilter
 
 import click
@@ -18,7 +18,7 @@ from rich.console import Console
 
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import StoreBusy
+from threadline.kernel.errors import InvalidSetting, StoreBusy
 from threadline.kernel.operation import Operation
 from threadline.settings import Settings
 from threadline.surfaces.cli.printing import terminal
@@ -65,6 +65,17 @@ class Session:
         from threadline.surfaces.python.client import Client
 
         return Client(url, os.environ.get("THREADLINE_TOKEN", "") or _token_of(url))
+
+    def refuse_server(self) -> None:
+        """Raise `InvalidSetting` where a server is named, for a command that would quietly work on another store."""
+        if "store" in self.given and not self.url:
+            return
+        named = "--url" if self.url else "THREADLINE_URL" if os.environ.get("THREADLINE_URL") else ""
+        if named:
+            raise InvalidSetting(
+                f"this command works on the store itself, not through a server, which {named} names",
+                hint="Run it where the store is, and name the store: --file PATH.",
+            )
 
     def run(self, operation: Operation, params: Any) -> Any:
         """The answer of an operation, from the server or from the store."""
@@ -121,6 +132,26 @@ def store_option(command: Decorated) -> Decorated:
     )(command)
 
 
+def own_store_option(command: Decorated) -> Decorated:
+    """Add ``--file`` to a command that works on the store itself. It refuses to run where a server is named."""
+
+    @wraps(command)
+    def refusing(*given: Any, **named: Any) -> Any:
+        click.get_current_context().find_root().obj.refuse_server()
+        return command(*given, **named)
+
+    return store_option(_hidden_url(cast(Decorated, refusing)))
+
+
+def _hidden_url(command: Decorated) -> Decorated:
+    return click.option("--url", expose_value=False, hidden=True, callback=_keep_url)(command)
+
+
+def _keep_url(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        context.find_root().obj.url = value
+
+
 def workspace_option(command: Decorated) -> Decorated:
     """Add ``--workspace`` to a command, likewise."""
     return _option("workspace", "--workspace", "-w", metavar="NAME", help="The workspace; default: default.")(command)
@@ -132,13 +163,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the an
 
 def url_option(command: Decorated) -> Decorated:
     """Add ``--url`` to a command, likewise."""
-
-    def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-        if value is not None:
-            context.find_root().obj.url = value
-
     return click.option(
-        "--url", metavar="URL", expose_value=False, callback=keep,
+        "--url", metavar="URL", expose_value=False, callback=_keep_url,
         help="Ask this server instead of a store; default: THREADLINE_URL. THREADLINE_TOKEN is its token.",
     )(command)  # fmt: skip
 

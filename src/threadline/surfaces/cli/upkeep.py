@@ -17,14 +17,14 @@ from threadline.engine.engine import Engine
 from threadline.engine.maintenance.rebuild import Parts, refold_everybody
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.surfaces.cli.printing import counted, visible
-from threadline.surfaces.cli.session import Session, store_option
+from threadline.surfaces.cli.session import Session, own_store_option
 
 SHOWN_MAX = 20
 """Faults of a kind that are listed; all of them are counted."""
 
 
 @click.command()
-@store_option
+@own_store_option
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that share the work.")
 @click.pass_obj
 def refold(session: Session, jobs: int) -> None:
@@ -60,7 +60,7 @@ def _parts(opener: Callable[[], Engine]) -> Parts:
 
 
 @click.command()
-@store_option
+@own_store_option
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that share the work.")
 @click.pass_obj
 def verify(session: Session, jobs: int) -> None:

@@ -71,6 +71,7 @@ class AppActions:
         ingest: Ingest,
         settings: Settings,
         users: WebUsers,
+        window: Window,
         threads: Executor,
         shared: SharedLimits | None = None,
     ) -> None:
@@ -83,7 +84,7 @@ class AppActions:
         self._credential = Credential(id=SOURCE, kind="write_key", name=SOURCE, workspace=settings.workspace)
         names = set(comma_separated(settings.anonymous_applications))
         self._applications = None if EVERY_APPLICATION in names else names
-        self._window = Window(settings.anonymous_actions_per_minute, self._engine.clock)
+        self._window = window
         self._ranking = shown(self._engine.catalogue.operations, "http")["interests_of"]
 
     def routes(self) -> Iterator[Route]:

@@ -25,21 +25,20 @@ from threadline.surfaces.http.appaction import AppActions
 from threadline.surfaces.http.browser_settings import BrowserSettings
 from threadline.surfaces.http.client_address import ClientAddress
 from threadline.surfaces.http.cloudevents import CloudEvents
+from threadline.surfaces.http.counts import Counts, counts_from_zero
 from threadline.surfaces.http.following import Following
 from threadline.surfaces.http.graphql import GraphQL
 from threadline.surfaces.http.health import Health
 from threadline.surfaces.http.ingest import Ingest
-from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.operations import Operations
 from threadline.surfaces.http.pages import Pages
 from threadline.surfaces.http.problem import is_inside, problem, server_of, unexpected
 from threadline.surfaces.http.public import PublicRoutes
-from threadline.surfaces.http.rate import Buckets, RateLimits
+from threadline.surfaces.http.rate import RateLimits
 from threadline.surfaces.http.routing import PREFLIGHT, Route, Router
 from threadline.surfaces.http.segment import Segment
 from threadline.surfaces.http.user_alerts import UserAlerts
 from threadline.surfaces.http.web_user import web_users
-from threadline.surfaces.http.whatif import Progress
 from threadline.surfaces.http.writer import Writer
 
 log = logging.getLogger("threadline.http")
@@ -61,11 +60,14 @@ class Application:
         log_line: Callable[[bytes], None] | None = None,
         limits: SharedLimits | None = None,
         after_request: Callable[[], None] = lambda: None,
+        counts: Counts | None = None,
     ) -> None:
         self.engine = engine
         self._after_request = after_request
         self._limits = limits
-        self.metrics = Metrics(engine.recorder.policy_failures)
+        self._counts = counts or counts_from_zero(settings, engine.clock)
+        self.metrics = self._counts.metrics
+        self.metrics.failures_of_engines.append(engine.recorder.policy_failures)
         self.writer = Writer(
             engine,
             commit_events_max=settings.commit_events_max,
@@ -85,24 +87,21 @@ class Application:
 
     def _routes(self, settings: Settings) -> Iterable[Route]:
         access = Access(self.engine.credentials, self._looks)
-        by_source = Buckets(settings.source_events_per_second, settings.source_burst_events)
-        by_address = Buckets(settings.address_events_per_second, settings.address_burst_events)
-        by_person = Buckets(settings.person_events_per_second, settings.person_burst_events)
+        counts = self._counts
         limits = RateLimits(
-            self.engine, self.writer, by_source, by_address, by_person, self._limits, thread=self._limiting,
-            tokens=settings.person_limit_tokens,
+            self.engine, self.writer, counts.by_source, counts.by_address, counts.by_person, self._limits,
+            thread=self._limiting, tokens=settings.person_limit_tokens,
         )  # fmt: skip
         ingest = Ingest(self.engine, self.writer, self.metrics, limits, self._decoding, self._decoding_large)
         yield from Segment(ingest, access).routes()
         yield from CloudEvents(ingest, access).routes()
         yield from BrowserSettings(access).routes()
         users = web_users(settings, self.engine.clock)
-        yield from AppActions(ingest, settings, users, self._threads, self._limits).routes()
+        yield from AppActions(ingest, settings, users, counts.visitors, self._threads, self._limits).routes()
         yield from GraphQL(self.engine, settings, access, users, self._threads).routes()
         yield from UserAlerts(self.engine, settings.workspace, users, self._threads).routes()
         yield from Operations(self.engine, access, limits, self.metrics, self._threads).routes()
         yield from PublicRoutes(self.engine, self._threads).routes()
-        yield from Progress(self.engine, access).routes()
         yield from Following(self.engine, access, self._threads).routes()
         yield from Health(self.engine, self.writer, self.metrics, access, self._looks).routes()
         yield from Pages(self.engine.catalogue).routes()

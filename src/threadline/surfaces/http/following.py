@@ -14,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
+from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.operation import Operation
 from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.operations import many_valued, read_query
@@ -76,7 +77,10 @@ async def _lines(now: Any, result: Callable[[], Awaitable[Any]], ended: Callable
         elif quiet % BEAT_LOOKS == 0:
             yield b": nothing new\n\n"
         await asyncio.sleep(LOOK_SECONDS)
-        now = await result()
+        try:
+            now = await result()
+        except ThreadlineError:  # such as a store that is away: the client connects again, and is told of it then
+            return
 
 
 def following_paths(operations: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

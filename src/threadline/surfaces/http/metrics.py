@@ -63,11 +63,12 @@ class Histogram:
 class Metrics:
     """All that the server counts."""
 
-    def __init__(self, policy_failures: dict[tuple[str, ...], int]) -> None:
+    def __init__(self) -> None:
+        self.failures_of_engines: list[dict[tuple[str, ...], int]] = []
+        """The failures of policies that each engine of this server has counted, by (workspace, policy)."""
         self.policy_failures = Counter(
             "policy_failures_total", "Events about which a policy raised.", ("workspace", "policy")
         )
-        self.policy_failures.values = policy_failures
         self.events = Counter(
             "events_ingested_total", "Events that came in, by what became of them.", ("workspace", "source", "outcome")
         )
@@ -90,6 +91,9 @@ class Metrics:
         ``gauges`` are values of this moment: name -> (meaning, value, or values by queue).
         """
         lines = []
+        failures = self.failures_of_engines
+        keys = {key for each in failures for key in each}
+        self.policy_failures.values = {key: sum(each.get(key, 0) for each in failures) for key in keys}
         by_workspace = (self.events, self.policy_failures)
         for metric in (*by_workspace, self.append, self.requests, self.request_seconds):
             samples = metric.lines(workspace) if metric in by_workspace else metric.lines()

@@ -19,7 +19,6 @@ from threadline.surfaces.http.openapi_appaction import APPACTION_PATHS, APPACTIO
 from threadline.surfaces.http.openapi_ingest import INGEST_PATHS
 from threadline.surfaces.http.problem import MEDIA_TYPE, Problem
 from threadline.surfaces.http.public import public_paths
-from threadline.surfaces.http.whatif import PATH as PROGRESS_PATH
 from threadline.surfaces.operation_calls import STALE_HEADER, path_names
 from threadline.surfaces.row_formats import MEDIA_TYPES, rows_of
 
@@ -57,7 +56,6 @@ def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()
         *INGEST_PATHS.items(),
         *APPACTION_PATHS.items(),
         *_HEALTH_PATHS.items(),
-        *_PROGRESS_PATHS.items(),
         *GRAPHQL_PATHS.items(),
         *following_paths(followed).items(),
         *public_paths(public).items(),
@@ -252,26 +250,6 @@ def _plain(name: str, summary: str, schema: str, *extra: str) -> dict[str, Any]:
         }
     }  # fmt: skip
 
-
-_PROGRESS_PATHS: dict[str, Any] = {
-    PROGRESS_PATH: {
-        "get": {
-            "operationId": "what_if_progress",
-            "summary": "Follow a what-if by server-sent events until it has ended.",
-            "description": "Events `progress` while it runs, then one of `done`, `cancelled` and `failed`; "
-            "each with JSON: id, state, people, events, events_in_all, problem. Needs the scope `read`.",
-            "tags": ["what_if"], "security": [{"token": []}],
-            "parameters": [
-                _path_parameter("id", {"type": "string", "description": "The id of a what-if."})
-                | {"example": "0123456789abcdef0123456789abcdef"}
-            ],
-            "responses": {
-                "200": {"description": "Events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
-            },
-            "x-without": ("409", "413", "415", "429"),
-        }
-    },
-}  # fmt: skip
 
 _HEALTH_PATHS: dict[str, Any] = {
     "/livez": _plain("livez", "Tell whether the server runs.", "Status", "503"),

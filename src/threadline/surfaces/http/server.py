@@ -26,6 +26,7 @@ from threadline.kernel.errors import InvalidSetting, ThreadlineError
 from threadline.settings import Settings
 from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.counts import counts_from_zero
 from threadline.surfaces.http.problem import BodyTooSlow, HeadTooLarge, HeadTooSlow, MalformedRequest, problem
 from threadline.surfaces.http.reloading import Generation, Reloadable
 from threadline.surfaces.http.stepped_collector import SteppedCollector
@@ -64,9 +65,10 @@ def serve(
     generations: Reloadable | None = None
     try:
         with SteppedCollector() as collector:
+            counts = counts_from_zero(settings, engine.clock)
 
             def generation(engine: Engine, dispatcher: Dispatcher | None) -> Generation:
-                made = Application(engine, settings, limits=limits, after_request=collector.step)
+                made = Application(engine, settings, limits=limits, after_request=collector.step, counts=counts)
                 return Generation(made, dispatcher)
 
             renew = None if reopen is None else lambda old: generation(*reopen(old))

@@ -284,7 +284,7 @@ class Broadcasts:
         The whole broadcast. Nothing is sent before it is started.
 
         template: A declared template.
-        subject: Instead of the template's subject, as it is.
+        subject: Instead of the template's subject, and filled in like it.
         sender: Else that of the template.
         topic: What people unsubscribe from; else the template's.
         at: When, as a local time such as 2026-12-01T09:00; empty: as soon as it is started.

@@ -17,6 +17,7 @@ from threadline.kernel.errors import Conflict
 from threadline.kernel.ids import short_hash
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithRecorder
+from threadline.kernel.store import Check
 from threadline.kernel.time import parse_duration
 
 
@@ -29,11 +30,11 @@ def _start(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
     created = repository.get(engine.store, workspace, params.id)
     id = repository.job_id(params.id)
     if engine.jobs.find(workspace, id) is None:
-        if repository.stopped(engine, workspace, params.id):
-            raise Conflict(f"broadcast {params.id!r} was cancelled, which is for ever")
         due = created.broadcast.begins_at(engine.recorder.clock())
         about = {"broadcast": params.id}
-        engine.jobs.create(workspace, repository.JOB_KIND, id, about, by=context.source, due_at=due)
+        # A draft that was cancelled, if only by now, never starts.
+        free = Check(repository.stopped_key(workspace, params.id), 0)
+        engine.jobs.create(workspace, repository.JOB_KIND, id, about, by=context.source, due_at=due, writes=(free,))
     return view_of(context, created)
 
 

@@ -134,10 +134,10 @@ def _what_if(context: Context[Needs], params: JourneysWhatIfParams) -> JourneysW
     replayed = sections - {JOURNEYS} | ({SEGMENTS} if any(map(_goes_by_segments, books)) else set())
     old = _spec(in_force, books[0], replayed & {SEGMENTS})
     new = _spec(catalogue, books[1], replayed)
-    tally = Tally(params.samples)
+    tally = Tally(params.samples, stop)
     people = sorted({context.engine.reader.person(context.workspace, ref).id for ref in params.people})
     pages = context.engine.simulations.replay(
-        context.workspace, old, new, start, stop, tally, people=people if params.people else None
+        context.workspace, old, new, start, context.now, tally, people=people if params.people else None
     )
     id = short_hash("journeys", params.definitions, str(start), str(stop), *people)
     job = context.engine.simulations.run(id, context.workspace, None, pages, lambda: None, wait=True)

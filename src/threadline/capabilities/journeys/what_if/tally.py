@@ -52,6 +52,8 @@ class Tally:
     """See `threadline.kernel.simulation.Tally`."""
 
     samples_max: int
+    stop: int
+    """What is decided from this instant on is left out. (An import after it tells of times before it.)"""
     old: Counts = field(default_factory=Counts)
     new: Counts = field(default_factory=Counts)
     people: int = 0
@@ -71,6 +73,7 @@ class Tally:
 
     def take(self, person: str, pairs: Sequence[Pair]) -> bool:
         """Count a person. There is nothing more to explain."""
+        pairs = [pair for pair in pairs if pair.recorded.known_at < self.stop]
         old = _counted(self.old, ((pair.recorded, pair.old) for pair in pairs))
         new = _counted(self.new, ((pair.recorded, pair.new) for pair in pairs))
         self.people += 1
@@ -124,8 +127,7 @@ def _counted(counts: Counts, decided: Iterator[tuple[Recorded, Decisions]]) -> l
 
 def _would_send(wish: Effect, recorded: Recorded) -> WouldSend:
     data = wish.data
-    at = wish.due_at or recorded.known_at
-    return WouldSend(at, data["journey"], data["step"], data["template"], data.get("arm", ""))
+    return WouldSend(recorded.known_at, data["journey"], data["step"], data["template"], data.get("arm", ""))
 
 
 def _count_event(counts: Counts, wish: Emit) -> None:

@@ -1,0 +1,33 @@
+"""What a server counts from its start to its end, whichever definitions are in force: metrics and rate limits."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from threadline.kernel.time import Clock
+from threadline.settings import Settings
+from threadline.surfaces.http.appaction_window import Window
+from threadline.surfaces.http.metrics import Metrics
+from threadline.surfaces.http.rate import Buckets
+
+
+class Counts(NamedTuple):
+    """Handed from one application to the next, so that a reload gives nobody a new allowance."""
+
+    metrics: Metrics
+    by_source: Buckets
+    by_address: Buckets
+    by_person: Buckets
+    visitors: Window
+    """Actions of visitors, by network address."""
+
+
+def counts_from_zero(settings: Settings, clock: Clock) -> Counts:
+    """Nothing counted yet."""
+    return Counts(
+        Metrics(),
+        Buckets(settings.source_events_per_second, settings.source_burst_events),
+        Buckets(settings.address_events_per_second, settings.address_burst_events),
+        Buckets(settings.person_events_per_second, settings.person_burst_events),
+        Window(settings.anonymous_actions_per_minute, clock),
+    )
