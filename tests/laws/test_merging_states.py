@@ -338,15 +338,12 @@ CROWDS: dict[str, tuple[Callable[[Random, int], Event], int, Callable[[Any], boo
         memberships, 4_000,
         lambda s: (len(s), max(len(kept[1]) for kept in s.values())) == (2 * limits.SEGMENTS_MAX, 4),
     ),
-<<<<<<< HEAD
     "feedback": (
         feedback, 1_500,
         lambda s: (len(s), max(len(bounces) for _, bounces in s.values())) == (ADDRESSES_MAX, TRANSIENT_MAX),
     ),
-=======
     "consent": (subscriptions, 1_000, lambda s: [len(s[topic][1]) for topic in s] == [ADDRESSES_MAX] * 2),
     "suppression": (suppressions, 500, lambda s: len(s) == ADDRESSES_MAX),
->>>>>>> cons
     "decisions": (decisions, 300, lambda s: len(s) == RULES_PER_PERSON),
     "interests": (interests, 4_000, full_interests),
     "points": (ledger, 9_000, full_points),
