@@ -99,25 +99,18 @@ def test_tokens_of_earlier_keys_stay_valid_after_a_rotation_by_another_process()
         assert [signer.read("u", token) for token in (before, after)] == [("w", ("ada",))] * 2
 
 
-def test_a_rotation_that_another_one_overtakes_is_a_conflict():
+def test_a_rotation_that_another_one_overtakes_is_a_conflict(monkeypatch):
     store = MemoryStore()
-    Signer(store).sign("u", "w")
-
-    class Overtaken(MemoryStore):
-        commit = store.commit
-        query = store.query
-
-        def get(self, keys):
-            found = store.get(keys)
-            if armed:
-                armed.pop()
-                Signer(store).rotate()
-            return found
-
-    armed: list[int] = []
-    signer = Signer(Overtaken())
+    signer, other = Signer(store), Signer(store)
     assert signer.read("u", signer.sign("u", "w")) is not None
-    armed.append(1)
+    commit = store.commit
+
+    def overtaken(batches):
+        monkeypatch.setattr(store, "commit", commit)
+        other.rotate()
+        return commit(batches)
+
+    monkeypatch.setattr(store, "commit", overtaken)
     with pytest.raises(Conflict):
         signer.rotate()
 

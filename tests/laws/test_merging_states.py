@@ -17,6 +17,8 @@ from threadline.app import rules
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.features.campaigns import CAMPAIGNS_MAX
 from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, CURRENCIES_MAX
+from threadline.capabilities.feedback.definition import TRANSIENT_MAX
+from threadline.capabilities.feedback.projection import ADDRESSES_MAX
 from threadline.capabilities.interests.state import BLOCKS_MAX, CUTOFF, SLOTS_MAX, TOPICS, TOPICS_MAX
 from threadline.capabilities.points.ledger import CAPS_MAX, COOLS_MAX, DAYS_MAX, LOTS_MAX
 from threadline.capabilities.rules.projection import RULES_PER_PERSON
@@ -195,6 +197,14 @@ def decisions(random: Random, n: int) -> Event:
     return _event("decision_made", properties, str(n), _back(random, 99), source_type="internal")
 
 
+def feedback(random: Random, n: int) -> Event:
+    # Few of them end a count, so that one address has more bounces than are remembered.
+    type = "mail_delivered" if random.randrange(400) == 0 else "mail_bounced"
+    address = "a@example.com" if n % 4 == 0 else f"b{random.randrange(90)}@example.com"
+    properties = {"address": address, "bounce": "transient", "message": str(n)}
+    return _event(type, properties, str(n), _back(random, 30 * DAY), source_type="internal")
+
+
 def interests(random: Random, n: int) -> Event:
     topic = random.choice(("Article", f"t{random.randrange(200)}"))
     value = f"{random.randrange(400)}" + random.choice("xé") * 90
@@ -309,6 +319,10 @@ CROWDS: dict[str, tuple[Callable[[Random, int], Event], int, Callable[[Any], boo
     "segments": (
         memberships, 4_000,
         lambda s: (len(s), max(len(kept[1]) for kept in s.values())) == (2 * limits.SEGMENTS_MAX, 4),
+    ),
+    "feedback": (
+        feedback, 1_500,
+        lambda s: (len(s), max(len(bounces) for _, bounces in s.values())) == (ADDRESSES_MAX, TRANSIENT_MAX),
     ),
     "decisions": (decisions, 300, lambda s: len(s) == RULES_PER_PERSON),
     "interests": (interests, 4_000, full_interests),

@@ -124,13 +124,7 @@ def _show(console: Console, server: Server) -> None:
     report.say(console, f"{len(history):,} duplicates in {seconds:.1f} s, and nothing was recorded.", "bold green")
     report.say(console, "Asked again, the customer and the ten best are the same, to the cent.")
 
-    report.heading(console, "7  A mail")
-    if has_mail():
-        mail.show(console, server, writer, reader)
-        report.heading(console, "8  A journey, tried on eighteen months before it is switched on")
-        journeys.show(console, server, writer, reader)
-    else:
-        report.say(console, "Left out: it needs the extra `mail`, pip install 'threadline[mail]'.", "yellow")
+    _show_mail(console, server, writer, reader)
 
 
 def _show_declared(console: Console, reader: Client) -> None:
@@ -145,6 +139,16 @@ def _show_declared(console: Console, reader: Client) -> None:
     report.say(console, f"`threadline rules diff` with this instead: {CANDIDATE}", "dim")
     tried = reader.post("/v1/whatif", {"definitions": CANDIDATE, "samples": 3, "wait": True})
     print_what_if(console, msgspec.convert(tried, WhatIfView))
+
+
+def _show_mail(console: Console, server: Server, writer: Client, reader: Client) -> None:
+    report.heading(console, "7  A mail")
+    if has_mail():
+        mail.show(console, server, writer, reader)
+        report.heading(console, "8  A journey, tried on eighteen months before it is switched on")
+        journeys.show(console, server, writer, reader)
+    else:
+        report.say(console, "Left out: it needs the extra `mail`, pip install 'threadline[mail]'.", "yellow")
 
 
 def _send(console: Console, writer: Client, history: Sequence[Order]) -> tuple[dict[str, int], float]:
