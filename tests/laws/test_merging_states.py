@@ -18,6 +18,8 @@ from threadline.capabilities.consent.projection import ADDRESSES_MAX
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.features.campaigns import CAMPAIGNS_MAX
 from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, CURRENCIES_MAX
+from threadline.capabilities.feedback.definition import TRANSIENT_MAX
+from threadline.capabilities.feedback.projection import ADDRESSES_MAX
 from threadline.capabilities.interests.state import BLOCKS_MAX, CUTOFF, SLOTS_MAX, TOPICS, TOPICS_MAX
 from threadline.capabilities.points.ledger import CAPS_MAX, COOLS_MAX, DAYS_MAX, LOTS_MAX
 from threadline.capabilities.rules.projection import RULES_PER_PERSON
@@ -213,6 +215,14 @@ def decisions(random: Random, n: int) -> Event:
     return _event("decision_made", properties, str(n), _back(random, 99), source_type="internal")
 
 
+def feedback(random: Random, n: int) -> Event:
+    # Few of them end a count, so that one address has more bounces than are remembered.
+    type = "mail_delivered" if random.randrange(400) == 0 else "mail_bounced"
+    address = "a@example.com" if n % 4 == 0 else f"b{random.randrange(90)}@example.com"
+    properties = {"address": address, "bounce": "transient", "message": str(n)}
+    return _event(type, properties, str(n), _back(random, 30 * DAY), source_type="internal")
+
+
 def interests(random: Random, n: int) -> Event:
     topic = random.choice(("Article", f"t{random.randrange(200)}"))
     value = f"{random.randrange(400)}" + random.choice("xé") * 90
@@ -328,8 +338,15 @@ CROWDS: dict[str, tuple[Callable[[Random, int], Event], int, Callable[[Any], boo
         memberships, 4_000,
         lambda s: (len(s), max(len(kept[1]) for kept in s.values())) == (2 * limits.SEGMENTS_MAX, 4),
     ),
+<<<<<<< HEAD
+    "feedback": (
+        feedback, 1_500,
+        lambda s: (len(s), max(len(bounces) for _, bounces in s.values())) == (ADDRESSES_MAX, TRANSIENT_MAX),
+    ),
+=======
     "consent": (subscriptions, 1_000, lambda s: [len(s[topic][1]) for topic in s] == [ADDRESSES_MAX] * 2),
     "suppression": (suppressions, 500, lambda s: len(s) == ADDRESSES_MAX),
+>>>>>>> cons
     "decisions": (decisions, 300, lambda s: len(s) == RULES_PER_PERSON),
     "interests": (interests, 4_000, full_interests),
     "points": (ledger, 9_000, full_points),

@@ -35,8 +35,9 @@ def take_mail(
         "kind": mail.kind, "from": mail.sender, "to": list(mail.to), "subject": mail.subject,
         "raw": raw[:RAW_LENGTH_MAX].decode("utf-8", "backslashreplace"),
     }  # fmt: skip
-    if not found and mail.kind not in ("auto_reply", "other"):
-        keep(ports, workspace, _key(mail, raw), "unreadable_mail", f"a {mail.kind} that names no recipient", shown)
+    # A complaint that was taken back is understood, and nothing follows from it.
+    if not found and mail.kind != "auto_reply" and not mail.feedback:
+        keep(ports, workspace, _key(mail, raw), "unreadable_mail", "a report that names no recipient", shown)
         return TakenMail(mail.kind, [Taken("unmatched")])
     return TakenMail(mail.kind, [take(ports, workspace, each, shown) for each in found])
 
@@ -48,9 +49,9 @@ def feedback_of(mail: Mail, raw: bytes) -> Iterator[Feedback]:
         details = {"subject": mail.subject, "text": mail.text[:REPLY_LENGTH_MAX], "sender": mail.sender}
         yield Feedback("replied", short_hash("mail", "replied", _key(mail, raw)), None, about, details=details)
     elif mail.kind == "complaint":
-        for address in dict.fromkeys([each.address for each in mail.recipients] or [""]):
-            key = short_hash("mail", "complained", _key(mail, raw), address.lower())
-            yield Feedback("complained", key, None, about, recipient=address, details={"feedback": mail.feedback})
+        # A mail of ours has one recipient, and many providers leave out or replace the address of who complains.
+        key = short_hash("mail", "complained", _key(mail, raw))
+        yield Feedback("complained", key, None, about, details={"feedback": mail.feedback})
     elif mail.kind in ("bounce", "delay", "delivered"):
         for each in mail.recipients:
             kind = _KINDS[each.action]
