@@ -124,7 +124,7 @@ def _show(console: Console, server: Server) -> None:
     report.say(console, f"{len(history):,} duplicates in {seconds:.1f} s, and nothing was recorded.", "bold green")
     report.say(console, "Asked again, the customer and the ten best are the same, to the cent.")
 
-    _show_mail(console, server, writer, reader)
+    _show_mails(console, server, writer, reader)
 
 
 def _show_declared(console: Console, reader: Client) -> None:
@@ -141,7 +141,7 @@ def _show_declared(console: Console, reader: Client) -> None:
     print_what_if(console, msgspec.convert(tried, WhatIfView))
 
 
-def _show_mail(console: Console, server: Server, writer: Client, reader: Client) -> None:
+def _show_mails(console: Console, server: Server, writer: Client, reader: Client) -> None:
     report.heading(console, "7  A mail")
     if has_mail():
         mail.show(console, server, writer, reader)
