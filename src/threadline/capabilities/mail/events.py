@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.feedback.events import MAIL_SENT as MAIL_SENT
-from threadline.capabilities.feedback.events import is_trusted as is_trusted
+from threadline.capabilities.feedback import events as feedback
+
+MAIL_SENT = feedback.MAIL_SENT
+is_trusted = feedback.is_trusted
 
 MAIL_SKIPPED = "mail_skipped"
 """A mail that a policy wished for was not sent: ``message``, ``template`` and the ``reason``, such as
