@@ -249,6 +249,7 @@ def operations(consent: Consent) -> list[Operation]:
             path="/v1/people/{id}/consent",
             scope="write",
             example=ChangeParams(id="user_id:42", everything=True),
+            refused=lambda result: any(each.status == "rejected" for each in result.receipts),
         ),
         Operation(
             name="consent_link",
