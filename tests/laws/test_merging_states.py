@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.laws import staging
 from tests.laws.staging import CATALOGUE, CountingStore, event
 from threadline.app import rules
-from threadline.capabilities.consent.projection import ADDRESSES_MAX
+from threadline.capabilities.consent.projection import ADDRESSES_MAX as CONSENT_ADDRESSES_MAX
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.features.campaigns import CAMPAIGNS_MAX
 from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, CURRENCIES_MAX
@@ -196,7 +196,10 @@ def memberships(random: Random, n: int) -> Event:
 
 def subscriptions(random: Random, n: int) -> Event:
     type = random.choice(("subscribed", "subscribed", "subscribed", "unsubscribed"))
-    properties = {"topic": random.choice(("news", "club")), "address": f"{random.randrange(2 * ADDRESSES_MAX)}@x.com"}
+    properties = {
+        "topic": random.choice(("news", "club")),
+        "address": f"{random.randrange(2 * CONSENT_ADDRESSES_MAX)}@x.com",
+    }
     properties |= {"confirmed": True} if random.randrange(2) else {}
     return _event(type, properties, str(n), _back(random, 99), source_type="internal")
 
@@ -204,7 +207,7 @@ def subscriptions(random: Random, n: int) -> Event:
 def suppressions(random: Random, n: int) -> Event:
     type = random.choice(("address_suppressed", "address_unsuppressed"))
     properties = {
-        "address": f"{random.randrange(2 * ADDRESSES_MAX)}@x.com",
+        "address": f"{random.randrange(2 * CONSENT_ADDRESSES_MAX)}@x.com",
         "reason": random.choice(("bounce", "manual")),
     }
     return _event(type, properties, str(n), _back(random, 99), source_type="internal")
@@ -338,15 +341,12 @@ CROWDS: dict[str, tuple[Callable[[Random, int], Event], int, Callable[[Any], boo
         memberships, 4_000,
         lambda s: (len(s), max(len(kept[1]) for kept in s.values())) == (2 * limits.SEGMENTS_MAX, 4),
     ),
-<<<<<<< HEAD
     "feedback": (
         feedback, 1_500,
         lambda s: (len(s), max(len(bounces) for _, bounces in s.values())) == (ADDRESSES_MAX, TRANSIENT_MAX),
     ),
-=======
-    "consent": (subscriptions, 1_000, lambda s: [len(s[topic][1]) for topic in s] == [ADDRESSES_MAX] * 2),
-    "suppression": (suppressions, 500, lambda s: len(s) == ADDRESSES_MAX),
->>>>>>> cons
+    "consent": (subscriptions, 1_000, lambda s: [len(s[topic][1]) for topic in s] == [CONSENT_ADDRESSES_MAX] * 2),
+    "suppression": (suppressions, 500, lambda s: len(s) == CONSENT_ADDRESSES_MAX),
     "decisions": (decisions, 300, lambda s: len(s) == RULES_PER_PERSON),
     "interests": (interests, 4_000, full_interests),
     "points": (ledger, 9_000, full_points),
