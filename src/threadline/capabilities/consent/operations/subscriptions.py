@@ -258,7 +258,7 @@ def operations(consent: Consent) -> list[Operation]:
             params=LinkParams,
             result=LinkResult,
             run=_link,
-            method="GET",
+            method="POST",
             path="/v1/people/{id}/consent/link",
             scope="write",
             example=LinkParams(id="user_id:42", address="ada@example.com"),
