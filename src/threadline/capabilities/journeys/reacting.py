@@ -203,7 +203,8 @@ class Reaction:
         if not journey.transactional:
             if type == MAIL_BOUNCED and properties.get("bounce") == "permanent" and journey.on_bounce == "exit":
                 return LEFT_BOUNCE
-            if type == MAIL_COMPLAINED and journey.on_complaint == "exit":
+            is_complaint = type == MAIL_COMPLAINED and properties.get("feedback") != "not-spam"
+            if is_complaint and journey.on_complaint == "exit":
                 return LEFT_COMPLAINT
         return LEFT_EVENT if any(self._is_on(on, run) for on in journey.exit_on) else ""
 

@@ -84,7 +84,7 @@ def write(
 def _headers(order: Order, links: Mapping[str, str]) -> list[Header]:
     sender, domain = order.sender, order.sender.id_domain
     headers = []
-    answers = tagged(sender.replies, order.id) if sender.replies else sender.reply_to
+    answers = order.reply_to or (tagged(sender.replies, order.id) if sender.replies else sender.reply_to)
     if (reply_to := address_of(answers)) is not None:
         headers.append(Header("Reply-To", reply_to.mailbox))
     if order.transactional:
