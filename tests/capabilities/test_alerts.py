@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -219,6 +220,75 @@ def test_an_audience_that_the_definitions_lack_is_nobody_and_is_listed(catalogue
     later.now, later.engine = asked.now, Engine(asked.engine.store, later.engine.catalogue, lambda: later.now)
     assert shown(later) == []
     assert later.ask("alerts_list")["alerts"][0]["problem"] == "there is no segment 'spenders'"
+
+
+def test_an_audience_that_can_no_longer_be_read_hides_no_other_alert(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(asked, "plain")
+    write(asked, "pros", when={"field": "traits.plan", "exists": False})
+    assert shown(asked) == ["pros", "plain"]
+
+    def refuse(value: Any, place: str) -> Any:
+        raise InvalidDefinition(f"{place}: no longer")
+
+    monkeypatch.setattr("threadline.capabilities.alerts.definition.read_json", refuse)
+    write(asked, "third")  # what is cached is made again
+    assert shown(asked) == ["third", "plain"]
+    assert [line["problem"] for line in asked.ask("alerts_list")["alerts"]] == ["", "when: no longer", ""]
+
+
+# --- several processes -------------------------------------------------------------------------
+
+
+def beside(asked: Asked) -> Asked:
+    """Another process on the same store."""
+    other = Asked(catalogue=asked.engine.catalogue)
+    other.engine = Engine(asked.engine.store, asked.engine.catalogue, lambda: max(asked.now, other.now))
+    return other
+
+
+def interrupted(asked: Asked, monkeypatch: pytest.MonkeyPatch, what: Callable[[], object]) -> None:
+    """Have something happen right before the next commit of anybody."""
+    commit, pending = asked.engine.store.commit, [what]
+
+    def committed(batches: Any) -> Any:
+        if pending:
+            pending.pop()()
+        return commit(batches)
+
+    monkeypatch.setattr(asked.engine.store, "commit", committed)
+
+
+def test_what_another_process_has_written_is_shown_at_once(asked: Asked) -> None:
+    other = beside(asked)
+    write(asked, "sale")
+    assert (shown(asked), shown(other)) == (["sale"], ["sale"])
+    other.now = asked.now
+    other.ask("alerts_withdraw", id="sale")
+    assert shown(asked) == []
+
+
+def test_of_two_processes_that_write_at_once_none_is_lost(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = beside(asked)
+    interrupted(asked, monkeypatch, lambda: write(other, "sale", title="other"))
+    assert write(asked, "sale", title="own")["version"]["version"] == 2
+    versions = asked.ask("alerts_versions", id="sale")["versions"]
+    assert [each["alert"]["title"] for each in versions] == ["other", "own"]
+    interrupted(asked, monkeypatch, lambda: write(other, "sale", title="third"))
+    with pytest.raises(Conflict, match="is 3, not 2"):
+        write(asked, "sale", title="fourth", expected=2)
+
+
+def test_an_alert_that_is_prolonged_while_it_is_tidied_away_is_shown(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = beside(asked)
+    write(asked, "sale", stop=format_time(STARTS_AT + HOUR))
+    asked.now = other.now = STARTS_AT + 2 * HOUR
+    interrupted(asked, monkeypatch, lambda: write(other, "sale", stop=format_time(STARTS_AT + DAY)))
+    write(asked, "next")
+    assert set(shown(asked)) == {"next", "sale"}
 
 
 # --- the law -----------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.laws import staging
 from tests.laws.staging import CATALOGUE, CountingStore, event
 from threadline.app import rules
+from threadline.capabilities.consent.projection import ADDRESSES_MAX as CONSENT_ADDRESSES_MAX
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.features.campaigns import CAMPAIGNS_MAX
 from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, CURRENCIES_MAX
@@ -139,6 +140,7 @@ features:
   hour: {aggregate: preferred_hour, events: sale, window: 3y}
   mean: {aggregate: average, events: sale, of: total, window: 2d}
 interests: {counting: unique, window: 10m}
+consent: {topics: {news: {}, club: {confirm: welcome}}}
 leaderboards:
   points: {score: points.earned, periods: [day, week, month, all], per: plan, tags: [vip]}
   purse: {score: points.balance}
@@ -189,6 +191,25 @@ def campaigns(random: Random, n: int) -> Event:
 def memberships(random: Random, n: int) -> Event:
     type = random.choice(("segment_entered", "segment_entered", "segment_entered", "segment_kept", "segment_left"))
     properties = {"segment": f"s{random.randrange(3 * limits.SEGMENTS_MAX)}", "version": random.choice("ab")}
+    return _event(type, properties, str(n), _back(random, 99), source_type="internal")
+
+
+def subscriptions(random: Random, n: int) -> Event:
+    type = random.choice(("subscribed", "subscribed", "subscribed", "unsubscribed"))
+    properties = {
+        "topic": random.choice(("news", "club")),
+        "address": f"{random.randrange(2 * CONSENT_ADDRESSES_MAX)}@x.com",
+    }
+    properties |= {"confirmed": True} if random.randrange(2) else {}
+    return _event(type, properties, str(n), _back(random, 99), source_type="internal")
+
+
+def suppressions(random: Random, n: int) -> Event:
+    type = random.choice(("address_suppressed", "address_unsuppressed"))
+    properties = {
+        "address": f"{random.randrange(2 * CONSENT_ADDRESSES_MAX)}@x.com",
+        "reason": random.choice(("bounce", "manual")),
+    }
     return _event(type, properties, str(n), _back(random, 99), source_type="internal")
 
 
@@ -341,6 +362,8 @@ CROWDS: dict[str, tuple[Callable[[Random, int], Event], int, Callable[[Any], boo
         feedback, 1_500,
         lambda s: (len(s), max(len(bounces) for _, bounces in s.values())) == (ADDRESSES_MAX, TRANSIENT_MAX),
     ),
+    "consent": (subscriptions, 1_000, lambda s: [len(s[topic][1]) for topic in s] == [CONSENT_ADDRESSES_MAX] * 2),
+    "suppression": (suppressions, 500, lambda s: len(s) == CONSENT_ADDRESSES_MAX),
     "decisions": (decisions, 300, lambda s: len(s) == RULES_PER_PERSON),
     "journeys": (
         runs, 9_000,
@@ -371,7 +394,7 @@ def test_of_too_much_a_merged_state_keeps_what_a_fold_of_the_union_keeps(name: s
 
 
 def test_every_projection_that_bounds_its_state_has_a_crowd() -> None:
-    assert CROWDS.keys() | {"attribution"} == DECLARED.index.keys()
+    assert CROWDS.keys() | {"attribution", "privacy"} == DECLARED.index.keys()
 
 
 # --- joins -------------------------------------------------------------------------------------

@@ -403,6 +403,15 @@ def test_an_operation_that_is_asked_for_twice_runs_once(
     assert sorted(ran) == [(), ("features",)]
 
 
+def test_a_list_that_is_older_than_the_definitions_says_so(
+    client: TestClient, keys: Keys, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(engine.maintenance), "stale", lambda self: ("segments",))
+    for query, wanted in (('{ segmentMembers(name: "spenders") { next } }', True), ("{ segments { name } }", False)):
+        answer = client.post(PATH, json={"query": query}, headers=keys.bearer("read"))
+        assert answer.headers.get("threadline-stale", "").startswith("segments; run") == wanted
+
+
 def test_a_fault_is_told_without_what_is_inside(
     client: TestClient, keys: Keys, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ from threadline.capabilities.conditions import Conditions, read_json
 from threadline.capabilities.conditions.fields import viewed
 from threadline.capabilities.segments.definition import Segment
 from threadline.capabilities.segments.membership import Memberships
-from threadline.kernel.errors import InvalidValue
+from threadline.kernel.errors import InvalidDefinition, InvalidValue
 from threadline.kernel.policy import Shared
 from threadline.kernel.typed import prepared
 
@@ -62,7 +62,20 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=
         known = [segments[name] for name in self.segments if name in segments]
         if self.segments and not any(map(memberships.belongs, known)):
             return False
-        return self.conditions is None or self.conditions.test(memberships.subject)
+        try:
+            return self.conditions is None or self.conditions.test(memberships.subject)
+        except InvalidDefinition:
+            return False  # it was written when conditions were read otherwise: all other alerts are still shown
+
+    def problem(self, segments: Collection[str]) -> str:
+        """Why nobody belongs to the audience any more; empty if somebody may."""
+        if self.segments and not set(self.segments).intersection(segments):
+            return f"there is no segment {self.segments[0]!r}"
+        try:
+            self.conditions  # noqa: B018 — compiled when it is first looked at
+        except InvalidDefinition as error:
+            return str(error)
+        return ""
 
 
 @prepared

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from threadline.capabilities.feedback.recording import RecordingPorts, Taken, keep, take
 from threadline.kernel.ids import short_hash
-from threadline.wire.feedback import Bounce, Feedback, Kind
+from threadline.wire.feedback import Feedback, Kind
 from threadline.wire.mime.delivery_status import Recipient
 from threadline.wire.mime.mail import Mail, read_mail
 
@@ -59,17 +59,10 @@ def feedback_of(mail: Mail, raw: bytes) -> Iterator[Feedback]:
             yield Feedback(kind, key, None, about, recipient=each.address, details=_details(each))
 
 
-def bounce_of(recipient: Recipient) -> Bounce:
-    """Whether a failure is because of the address, of what may pass, or of what was sent."""
-    if recipient.permanent:
-        return "permanent"
-    return "content" if recipient.code.startswith(("5.3.", "5.6.", "5.7.")) else "transient"
-
-
 def _details(recipient: Recipient) -> dict[str, str]:
     details = {"code": recipient.code, "text": recipient.text}
     if recipient.action == "failed":
-        details["bounce"] = bounce_of(recipient)
+        details["bounce"] = recipient.bounce
     return {name: value for name, value in details.items() if value}
 
 

@@ -44,6 +44,8 @@ class Answer(NamedTuple):
     data: dict[str, Any] | None
     errors: list[dict[str, Any]]
     ran: bool
+    stale: str = ""
+    """What the answer relies on that is older than the definitions in force, and what to do."""
 
 
 class _Prepared(SchemaExtension):
@@ -87,16 +89,18 @@ class Documents:
                 raise GraphQLError("this server does not show its schema; see the setting graphql_introspection")
         except GraphQLError as error:
             return Answer(None, [_formatted(error)], ran=False)
+        loading = Loading(self._engine, caller, document)
         result = asyncio.run(
             self._schema.execute(
                 document.text, variable_values=request.variables, operation_name=request.operation_name,
-                context_value=Loading(self._engine, caller, document),
+                context_value=loading,
             )
         )  # fmt: skip
         if document.is_valid:
             self._remember(document)
         ran = result.data is not None or any(each.path for each in result.errors or ())
-        return Answer(result.data, [_formatted(each) for each in result.errors or ()], ran)
+        errors = [_formatted(each) for each in result.errors or ()]
+        return Answer(result.data, errors, ran, "; ".join(sorted(loading.stale)))
 
     @property
     def _graph(self) -> GraphQLSchema:

@@ -15,7 +15,7 @@ from threadline.kernel.event import is_thread_id
 from threadline.kernel.operation import Operation
 from threadline.kernel.ports import Person
 from threadline.surfaces.graphql.measuring import Document
-from threadline.surfaces.operation_calls import convert
+from threadline.surfaces.operation_calls import convert, stale_note
 
 USER_FIELDS = frozenset({"alerts_of"})
 """The operations that a web token may call, about its own user."""
@@ -45,6 +45,8 @@ class Loading:
     def __init__(self, engine: Engine, caller: Caller, document: Document) -> None:
         self.caller = caller
         self.document = document
+        self.stale: set[str] = set()
+        """What the answer relies on that is older than the definitions in force; see `stale_note`."""
         self._people = _PeopleReadOnce(engine.reader, caller.workspace)
         ports: Any = _Ports(engine, self._people)
         self._context = Context(ports, caller.workspace, engine.now(), caller.source, over_wire=True)
@@ -67,7 +69,9 @@ class Loading:
             params = convert(call.operation, call.values, strict=True)
             if (reason := call.operation.guarded(params)) and not self.caller.allows("admin"):
                 return Forbidden(f"this token lacks the scope 'admin': {reason}")
-            return call.operation.run(self._context, params)
+            result = call.operation.run(self._context, params)
+            self.stale |= {note for note in [stale_note(call.operation, self._context, params)] if note}
+            return result
         except Exception as error:  # noqa: BLE001 — one of a batch: the others have their answers
             return error
 

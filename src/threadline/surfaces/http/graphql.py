@@ -24,6 +24,7 @@ from threadline.surfaces.http.problem import NotInstalled, UnsupportedFormat
 from threadline.surfaces.http.revalidation import revalidated
 from threadline.surfaces.http.routing import Route
 from threadline.surfaces.http.web_user import WebUsers
+from threadline.surfaces.operation_calls import STALE_HEADER
 
 if TYPE_CHECKING:
     from threadline.surfaces.graphql.execution import Answer, Documents
@@ -114,9 +115,10 @@ class GraphQL:
             shown["data"] = answer.data
         body = msgspec.json.encode(shown)
         media_type = f"{media_type}; charset=utf-8"
+        headers = {STALE_HEADER: answer.stale} if answer.stale else {}
         if request.method != "POST" and not answer.errors:
-            return revalidated(request, body, status, {}, media_type)
-        return Response(body, status, {"cache-control": "no-store"}, media_type)
+            return revalidated(request, body, status, headers, media_type)
+        return Response(body, status, {**headers, "cache-control": "no-store"}, media_type)
 
     def _made(self) -> Documents:
         with self._making:

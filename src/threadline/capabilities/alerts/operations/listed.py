@@ -38,7 +38,7 @@ class AlertLine(msgspec.Struct, kw_only=True):
     severity: Severity
     start: Instant | None
     stop: Instant | None
-    problem: Annotated[str, Meta(description="What its audience names that there is not; empty if there is all.")]
+    problem: Annotated[str, Meta(description="Why nobody belongs to its audience any more; empty if somebody may.")]
 
 
 class AlertList(msgspec.Struct, kw_only=True):
@@ -64,11 +64,10 @@ def _list(segments: Segments, context: Context[WithStore], params: AlertListPara
 
 def _line(id: str, version: Version, known: set[str], now: int) -> AlertLine:
     alert = version.alert
-    absent = [name for name in alert.segments if name not in known]
     return AlertLine(
         id=id, version=version.number, state=_state(version, now), title=alert.title, severity=alert.severity,
         start=optional(alert.start), stop=optional(alert.stop),
-        problem=f"there is no segment {absent[0]!r}" if absent else "",
+        problem=alert.problem(known),
     )  # fmt: skip
 
 
