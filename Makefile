@@ -9,6 +9,9 @@ VENV := .venv$(subst /,-,$(abspath $(BENCH_PYTHON)))
 endif
 BIN := $(VENV)/bin
 WORKERS ?= 2
+# Tests start several hundred processes of Python. Each would compile everything for itself where the environment forbids
+# the files that keep what is compiled, as container images like to do.
+COMPILED := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/compiled
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The lock holds every part with its hash; the package itself comes last, from this folder.
 # dkimpy is published as source alone; it is built by the locked setuptools.
@@ -43,13 +46,13 @@ demo: $(VENV)/.run ## Start a server on an empty file and send it a shop's real 
 	@$(BIN)/threadline demo
 
 test: setup ## Run every test
-	@THREADLINE_TEST_PROFILE=$${THREADLINE_TEST_PROFILE:-ci} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	@$(COMPILED) THREADLINE_TEST_PROFILE=$${THREADLINE_TEST_PROFILE:-ci} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-fast: $(VENV)/.test ## Run what takes under a minute: the pure rooms and the engine, a few examples of each law
-	@THREADLINE_TEST_PROFILE=few $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow' $(FAST)
+	@$(COMPILED) THREADLINE_TEST_PROFILE=few $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow' $(FAST)
 
 torture: setup ## Run everything that draws with fresh seeds on all stores (SECONDS=7200 SEED=1)
-	@$(BIN)/python -m tests.torture --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
+	@$(COMPILED) $(BIN)/python -m tests.torture --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
 lint: $(VENV)/.test ## Check style, types and the direction of imports
 	@$(BIN)/ruff check .

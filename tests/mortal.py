@@ -19,8 +19,8 @@ class Fate:
         self.commits = 0
         self.killed_at = -1
         """The number of the commit at which the process is killed, counted from 1."""
-        self.after = True
-        """Whether right after it, or right before."""
+        self.through = 1_000
+        """How many batches of that commit go through; 0: it dies right before it. Some stores commit one by one."""
         self.unavailable = False
         self._commit = store.commit
         store.commit = self.commit  # type: ignore[method-assign]
@@ -32,6 +32,6 @@ class Fate:
         self.commits += 1
         if self.commits != self.killed_at:
             return self._commit(batches)
-        if self.after:
-            self._commit(batches)
+        if self.through:
+            self._commit(batches[: self.through])
         raise Killed

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from threadline.kernel.errors import MalformedBody as MalformedBody
     from threadline.kernel.errors import MergeRefused as MergeRefused
     from threadline.kernel.errors import NotFound as NotFound
+    from threadline.kernel.errors import OutcomeUnknown as OutcomeUnknown
     from threadline.kernel.errors import StoreBusy as StoreBusy
     from threadline.kernel.errors import StoreDamaged as StoreDamaged
     from threadline.kernel.errors import StoreFull as StoreFull
@@ -54,6 +55,7 @@ _HOMES = {
     "MalformedBody": "threadline.kernel.errors",
     "MergeRefused": "threadline.kernel.errors",
     "NotFound": "threadline.kernel.errors",
+    "OutcomeUnknown": "threadline.kernel.errors",
     "Operation": "threadline.kernel.operation",
     "Policy": "threadline.kernel.policy",
     "Projection": "threadline.kernel.projection",
@@ -91,6 +93,7 @@ __all__ = [
     "MergeRefused",
     "NotFound",
     "Operation",
+    "OutcomeUnknown",
     "Policy",
     "Projection",
     "Receipt",

@@ -125,6 +125,7 @@ class World:
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_worker, "JOB_PAGE", 5)
+    monkeypatch.setattr(job_worker, "WRITES_MAX", 2)
 
 
 AUDIENCES = {
@@ -170,7 +171,8 @@ def test_a_mail_says_all_that_its_sender_needs() -> None:
     }  # fmt: skip
 
 
-def test_killed_after_any_commit_everybody_is_addressed_once() -> None:
+@pytest.mark.parametrize("through", [1, 1_000])
+def test_killed_at_any_commit_everybody_is_addressed_once(through: int) -> None:
     def picture(world: World) -> Any:
         events = sorted((event.key, str(event.properties)) for event in world.addressed())
         return events, sorted(mail.id for mail in world.mails()), world.call("show", id="sale").addressed
@@ -183,6 +185,7 @@ def test_killed_after_any_commit_everybody_is_addressed_once() -> None:
     def lived(killed_at: int) -> tuple[World, bool]:
         world = World()
         world.start(**given)
+        world.fate.through = through
         world.fate.killed_at = world.fate.commits + killed_at
         killed = False
         for hours in (0, 2):
@@ -445,6 +448,8 @@ def test_recipients_have_the_status_that_events_say_page_by_page() -> None:
         ({"holdout": 1.0}, "holdout"),
         ({"arms": [{"name": "a"}, {"name": "b"}], "winner": {"share": 0.5, "after": "1h"}, "at": "2026-03-03T09:00",
           "in_zone_of_recipient": True}, "one instant"),
+        ({"variables": {"percent": "%" * 40_000}}, "32,768 bytes"),
+        ({"subject": "\ud800"}, "JSON"),
         ({"template": "sail"}, "sale"),
         ({"sender": "shopp"}, "shop"),
         ({"template": "other"}, "until"),

@@ -18,6 +18,7 @@ MISTAKES = {
     "event_schemas": "event_schemas: {paid: {type: objekt}}",
     "feature_updates": "feature_updates: {active_within: 1h}",
     "features": "features: {wrong_count: {aggregate: cuont, events: click}}",
+    "feedback": "feedback: {topics: [arn:aws:sns:x]}",
     "identifiers": "identifiers: {customer_no: {priority: high}}",
     "interests": "interests: {modus: 3}",
     "leaderboards": "leaderboards: {top: {score: features.nothing_of_the_kind}}",

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.capabilities.feedback_stage import Stage
+from threadline.engine.context import Context
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.time import format_time
 
@@ -158,6 +159,46 @@ def test_a_write_key_cannot_forge_a_bounce():
     assert stage.engine.recorder.record([event])[0].status == "accepted"
     assert stage.suppressed() == ""
     assert stage.run("feedback_counters", template="welcome").counts.bounced.total == 0
+
+
+def test_report_of_a_mail_server_that_nobody_understands_is_kept():
+    stage = Stage()
+    raw = f"From: MAILER-DAEMON@x.example\r\nTo: bounce+{stage.mail()}@shop.example\r\nSubject: ?\r\n\r\nOops\r\n"
+    assert stage.run("feedback_receive", raw=b64encode(raw.encode()).decode()).kind == "other"
+    assert [entry.code for _, entry in stage.engine.rejected.page("default")] == ["unreadable_mail"]
+    assert stage.suppressed() == ""
+
+
+def test_caller_of_one_workspace_says_nothing_about_mails_of_another():
+    stage = Stage()
+    recipients = [ADA]
+    bounce = {"bounceType": "Permanent", "feedbackId": "f", "bouncedRecipients": recipients}
+    text = ses(stage, stage.mail(), "Bounce", "bounce", **bounce)
+    operation = stage.engine.catalogue.operation("feedback_notify")
+    stage.pass_(3_600)
+    found = operation.run(Context(stage.engine, "other", stage.now, "test"), operation.params(text=text))
+    assert [each.status for each in found.taken] == ["unmatched"]
+    assert stage.suppressed() == ""
+    assert len(stage.engine.rejected.page("other")) == 1
+
+
+@pytest.mark.parametrize(
+    "fields", ["Original-Rcpt-To: <hidden@isp.example>", "Original-Rcpt-To: <ada@example.com>", ""]
+)
+@pytest.mark.parametrize(("type", "reason"), [("abuse", "complaint"), ("not-spam", "")])
+def test_complaint_is_about_the_recipient_of_the_mail_whatever_address_it_names(fields, type, reason):
+    stage = Stage()
+    raw = (
+        "From: fbl@isp.example\r\nTo: fbl@shop.example\r\nSubject: complaint\r\n"
+        'Content-Type: multipart/report; report-type=feedback-report; boundary="b"\r\n\r\n--b\r\n\r\nSpam.\r\n--b\r\n'
+        f"Content-Type: message/feedback-report\r\n\r\nFeedback-Type: {type}\r\nVersion: 1\r\n{fields}\r\n--b\r\n"
+        f"Content-Type: message/rfc822\r\n\r\nFrom: x\r\nMessage-ID: <replaced@isp.example>\r\n"
+        f"X-Threadline-Message: {stage.mail()}\r\n\r\nHello\r\n--b--\r\n"
+    )
+    assert len(stage.run("feedback_receive", raw=b64encode(raw.encode()).decode()).taken) == bool(reason)
+    assert [each.properties["feedback"] for each in stage.events("ada", "mail_complained")] == [type][: bool(reason)]
+    assert stage.suppressed() == reason
+    assert stage.engine.rejected.page("default") == []
 
 
 def test_reply_is_an_event_with_its_visible_text_and_an_automatic_one_is_none():

@@ -203,3 +203,11 @@ def test_errors_of_the_webhook_are_clients_errors():
         with pytest.raises(ThreadlineError) as refused:
             post(stage, body)
         assert 400 <= refused.value.status < 500
+
+
+def test_signed_notification_counts_for_the_workspace_that_its_mail_bears():
+    stage = staged()
+    text = ses(stage, stage.mail(), "Delivery", "delivery", recipients=["ada@example.com"])
+    body = json.dumps(message(text)).encode()
+    assert stage.request("mail_sns", {"workspace": "other"}, body=body, method="POST").status == 200
+    assert len(stage.events("ada", "mail_delivered")) == 1

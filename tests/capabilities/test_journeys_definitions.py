@@ -53,3 +53,16 @@ journeys: {welcome: {steps: [{send: welcom_mail}]}}
     assert any(
         "there is no template 'welcom_mail'; did you mean 'welcome_mail'" in each for each in definitions.problems
     )
+
+
+def test_a_rule_that_names_no_declared_journey_is_refused() -> None:
+    text = """
+journeys: {welcome: {steps: [{send: hello}]}}
+rules: {in: {conditions: {field: event.type, equals: x}, actions: [{enter_journey: {journey: welcom}}]}}
+rule_sets: {all: {events: [x], rules: [in]}}
+"""
+    definitions = Definitions([("shop.yaml", text)])
+    with pytest.raises(InvalidDefinition) as raised:
+        Catalogue.declared(definitions, rules(definitions))
+    expected = "rule 'in' names 'welcom', which is no declared journey; did you mean 'welcome'?"
+    assert expected in str(raised.value)

@@ -329,3 +329,42 @@ journeys:
     stage.tell("tag_removed", user_id="ada", properties={"tag": "vip"})
     assert stage.path() == ["exit_on"]
     assert stage.told("bob") == []
+
+
+# --- much at once -----------------------------------------------------------------------------
+
+
+def test_an_event_that_begins_more_than_one_commit_takes_begins_all_of_it() -> None:
+    mails = ", ".join("{send: mail_" + letter + "}" for letter in "abcdefgh")
+    journeys = "".join(
+        f"  j{number}: {{trigger: {{event: signed_up}}, exit_on: {{event: gone}}, "
+        f"steps: [{mails}, {{wait: 1d}}, {{send: last}}]}}\n"
+        for number in range(30)
+    )
+    stage = Stage(f"journeys:\n{journeys}")
+    stage.tell("signed_up", user_id="ada")
+    stage.until(STARTS_AT + HOUR)
+    assert len(stage.got()) == 30 * 8
+    assert len({data["occurrence"] for _, _, data in stage.mails}) == 30 * 8
+    assert len({each["run"] for each in stage.told()}) == 1, "one event let the person into all of them"
+    stage.tell("gone", user_id="ada")
+    stage.until(STARTS_AT + 2 * DAY)
+    assert [each["reason"] for each in stage.told() if each.get("reason")] == ["exit_on"] * 30
+    assert len(stage.got()) == 30 * 8
+    person = stage.engine.reader.person("default", "user_id:ada")
+    types = {each.event.type for each in stage.engine.reader.events(person, limit=1_000)}
+    assert "threadline.cascade_cut" not in types
+
+
+def test_a_run_stays_with_whoever_entered_when_a_person_is_split() -> None:
+    stage = Stage(WELCOME)
+    stage.tell("identify", user_id="ada", email="ada@example.com")
+    stage.tell("signed_up", user_id="ada")
+    stage.until(STARTS_AT + DAY)
+    stage.ask("people_split", id="ada", identifiers=["email:ada@example.com"], request="apart")
+    stage.until(STARTS_AT + 20 * DAY)
+    assert stage.path()[-1] == "completed"
+    other = stage.engine.reader.person("default", "email:ada@example.com")
+    views = stage.engine.reader.views(other, stage.now, names=["journeys"])
+    assert views["journeys"]["active"] == {}
+    assert [template for _, template in stage.got()] == ["hello", "goodbye", "reminder"]

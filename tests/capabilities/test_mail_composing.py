@@ -97,7 +97,10 @@ def test_a_line_break_in_what_fills_a_subject_becomes_a_blank(subject: str) -> N
     ("text", "mailbox", "smtputf8"),
     [
         (" Ada@Example.COM ", "Ada@example.com", False),
-        ("ada@grüße.example", "ada@xn--gre-6ka8i.example", False),
+        ("ada@faß.example", "ada@xn--fa-hia.example", False),
+        ("ada@straße.example", "ada@xn--strae-oqa.example", False),
+        ("ada@BÜCHER.example", "ada@xn--bcher-kva.example", False),
+        ("ada@例え。jp", "ada@xn--r8jz45g.jp", False),
         ("jörg@example.com", "jörg@example.com", True),
         ("a+b/c=d@example.com", "a+b/c=d@example.com", False),
     ],
@@ -106,7 +109,7 @@ def test_addresses(text: str, mailbox: str, smtputf8: bool) -> None:
     found = address_of(text)
     assert found is not None
     assert found.smtputf8 is smtputf8
-    assert found.mailbox == mailbox or "xn--" in mailbox
+    assert found.mailbox == mailbox
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.capabilities.mail_stage import SHOP, STARTS_AT, MailStage
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.mail.effect import mail_effect
 from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
-from threadline.kernel.event import Recorded
+from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.policy import Policy, PolicyView
 from threadline.kernel.sender import Outcome
 from threadline.kernel.time import DAY, HOUR
@@ -102,6 +102,18 @@ def test_without_an_address_a_mail_is_skipped(traits: dict[str, Any], reason: st
     [(type, properties)] = stage.outcomes()
     assert (type, properties["reason"], properties["template"]) == ("mail_skipped", reason, "welcome")
     assert mails_of(stage) == [("welcome", "skipped")]
+
+
+@pytest.mark.parametrize("order", [("old", "new"), ("new", "old")])
+def test_of_several_addresses_the_one_that_was_used_last_counts(order: tuple[str, str]) -> None:
+    stage = MailStage()
+    for name in order:
+        stage.now += DAY
+        identifiers = (Identifier("user_id", "ada"), Identifier("email", f"{name}@example.com"))
+        event = Event(type="page", identifiers=identifiers, occurred_at=stage.now, key=name)
+        stage.engine.recorder.record([event])
+    stage.send()
+    assert [each["to"] for each in stage.box.sent] == [f"{order[1]}@example.com"]
 
 
 def test_a_missing_trait_is_a_dead_letter_that_is_sent_once_it_is_there() -> None:

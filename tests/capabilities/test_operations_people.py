@@ -77,7 +77,12 @@ def test_a_bare_value_is_a_user_id_for_every_operation(operation: Operation) -> 
     asked.tell("page", user_id="ada", email="ada@example.com", properties={"url": "/"})
     asked.tell("page", email="x", user_id=32 * "a")
     asked.tell("page", user_id="bob")
-    more = {"people_merge_preview": {"other": "bob"}, "memory_variables": {"names": "a.b.c"}}.get(operation.name, {})
+    asked.engine.public_address.use_local("http://localhost")
+    more = {
+        "people_merge_preview": {"other": "bob"},
+        "memory_variables": {"names": "a.b.c"},
+        "consent_link": {"address": "ada@example.com"},
+    }.get(operation.name, {})
     instant = {"as_of": format_time(asked.now)} if "as_of" in operation.params.__struct_fields__ else {}
     for name in ("ada", 32 * "a"):
         answers = []

@@ -194,8 +194,8 @@ def test_the_content_of_a_rule_reads_as_the_same_rule() -> None:
 
 def test_every_action_has_its_name_of_old() -> None:
     assert set(SYNONYMS.values()) == set(KINDS)
-    assert {"StoreDecision", "SetValue", "EmitEvent", "AwardPoints", "Tag", "Untag", "EnterJourney", "SendNotification",
-            "CallWebhook", "LogEvent"} == set(SYNONYMS)  # fmt: skip
+    assert {"StoreDecision", "SetValue", "EmitEvent", "AwardPoints", "Tag", "Untag", "EnterJourney", "ExitJourney",
+            "SendNotification", "CallWebhook", "LogEvent"} == set(SYNONYMS)  # fmt: skip
 
 
 # --- the schema for editors ---------------------------------------------------------------------

@@ -59,7 +59,7 @@ def test_types_emitted_by_rules_replay_the_policies_that_read_what_these_touch()
 def test_sections_shape_what_is_in_the_catalogue() -> None:
     names = {each.name for each in (*CATALOGUE.projections, *CATALOGUE.policies)}
     shaping = {each.name: each.shapes for each in CATALOGUE.sections if each.shapes}
-    assert set(shaping) == {"calendar", "campaigns", "currencies", "timezone"}
+    assert set(shaping) == {"calendar", "campaigns", "consent", "currencies", "feedback", "mail", "timezone"}
     assert set().union(*shaping.values()) <= names
 
 
@@ -71,6 +71,7 @@ ACTIONS: dict[str, list[dict[str, Any]]] = {
     "tag": [{"tag": "vip"}],
     "untag": [{"tag": "vip"}],
     "enter_journey": [{"journey": "welcome"}],
+    "exit_journey": [{"journey": "welcome"}],
     "send_notification": [{"message": "hello"}],
     "call_webhook": [{"url": "https://example.com"}],
     "log_event": [{"message": "hello"}],

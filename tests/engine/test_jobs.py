@@ -93,6 +93,7 @@ class World:
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_worker, "JOB_PAGE", PAGE)
+    monkeypatch.setattr(job_worker, "WRITES_MAX", 2)
 
 
 def finished() -> World:
@@ -111,13 +112,13 @@ def test_every_person_is_worked_on_once_and_the_job_says_so() -> None:
 
 def test_killed_at_any_commit_the_result_is_that_of_a_job_that_was_not() -> None:
     whole = finished()
-    for after in (False, True):
+    for through in (0, 1, 2, 1_000):
         first = killed = 0
         while True:
             world = World()
             first = world.fate.commits
             world.create()
-            world.fate.killed_at, world.fate.after = first + 2 + killed, after
+            world.fate.killed_at, world.fate.through = first + 2 + killed, through
             try:
                 world.work()
                 break  # it has fewer commits than that

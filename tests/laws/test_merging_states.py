@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 from tests.laws import staging
 from tests.laws.staging import CATALOGUE, CountingStore, event
 from threadline.app import rules
+from threadline.capabilities.consent.projection import ADDRESSES_MAX as CONSENT_ADDRESSES_MAX
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.features.campaigns import CAMPAIGNS_MAX
 from threadline.capabilities.features.cells import BUCKET_KEYS_MAX, CURRENCIES_MAX
+from threadline.capabilities.feedback.definition import TRANSIENT_MAX
+from threadline.capabilities.feedback.projection import ADDRESSES_MAX
 from threadline.capabilities.interests.state import BLOCKS_MAX, CUTOFF, SLOTS_MAX, TOPICS, TOPICS_MAX
 from threadline.capabilities.points.ledger import CAPS_MAX, COOLS_MAX, DAYS_MAX, LOTS_MAX
 from threadline.capabilities.rules.projection import RULES_PER_PERSON
@@ -137,6 +140,7 @@ features:
   hour: {aggregate: preferred_hour, events: sale, window: 3y}
   mean: {aggregate: average, events: sale, of: total, window: 2d}
 interests: {counting: unique, window: 10m}
+consent: {topics: {news: {}, club: {confirm: welcome}}}
 leaderboards:
   points: {score: points.earned, periods: [day, week, month, all], per: plan, tags: [vip]}
   purse: {score: points.balance}
@@ -190,9 +194,36 @@ def memberships(random: Random, n: int) -> Event:
     return _event(type, properties, str(n), _back(random, 99), source_type="internal")
 
 
+def subscriptions(random: Random, n: int) -> Event:
+    type = random.choice(("subscribed", "subscribed", "subscribed", "unsubscribed"))
+    properties = {
+        "topic": random.choice(("news", "club")),
+        "address": f"{random.randrange(2 * CONSENT_ADDRESSES_MAX)}@x.com",
+    }
+    properties |= {"confirmed": True} if random.randrange(2) else {}
+    return _event(type, properties, str(n), _back(random, 99), source_type="internal")
+
+
+def suppressions(random: Random, n: int) -> Event:
+    type = random.choice(("address_suppressed", "address_unsuppressed"))
+    properties = {
+        "address": f"{random.randrange(2 * CONSENT_ADDRESSES_MAX)}@x.com",
+        "reason": random.choice(("bounce", "manual")),
+    }
+    return _event(type, properties, str(n), _back(random, 99), source_type="internal")
+
+
 def decisions(random: Random, n: int) -> Event:
     properties = {"rule": f"r{random.randrange(40)}", "version": 1, "status": random.choice(("Approved", "Rejected"))}
     return _event("decision_made", properties, str(n), _back(random, 99), source_type="internal")
+
+
+def feedback(random: Random, n: int) -> Event:
+    # Few of them end a count, so that one address has more bounces than are remembered.
+    type = "mail_delivered" if random.randrange(400) == 0 else "mail_bounced"
+    address = "a@example.com" if n % 4 == 0 else f"b{random.randrange(90)}@example.com"
+    properties = {"address": address, "bounce": "transient", "message": str(n)}
+    return _event(type, properties, str(n), _back(random, 30 * DAY), source_type="internal")
 
 
 def interests(random: Random, n: int) -> Event:
@@ -310,6 +341,12 @@ CROWDS: dict[str, tuple[Callable[[Random, int], Event], int, Callable[[Any], boo
         memberships, 4_000,
         lambda s: (len(s), max(len(kept[1]) for kept in s.values())) == (2 * limits.SEGMENTS_MAX, 4),
     ),
+    "feedback": (
+        feedback, 1_500,
+        lambda s: (len(s), max(len(bounces) for _, bounces in s.values())) == (ADDRESSES_MAX, TRANSIENT_MAX),
+    ),
+    "consent": (subscriptions, 1_000, lambda s: [len(s[topic][1]) for topic in s] == [CONSENT_ADDRESSES_MAX] * 2),
+    "suppression": (suppressions, 500, lambda s: len(s) == CONSENT_ADDRESSES_MAX),
     "decisions": (decisions, 300, lambda s: len(s) == RULES_PER_PERSON),
     "interests": (interests, 4_000, full_interests),
     "points": (ledger, 9_000, full_points),
@@ -335,7 +372,7 @@ def test_of_too_much_a_merged_state_keeps_what_a_fold_of_the_union_keeps(name: s
 
 
 def test_every_projection_that_bounds_its_state_has_a_crowd() -> None:
-    assert CROWDS.keys() | {"attribution"} == DECLARED.index.keys()
+    assert CROWDS.keys() | {"attribution", "privacy"} == DECLARED.index.keys()
 
 
 # --- joins -------------------------------------------------------------------------------------

@@ -35,6 +35,13 @@ points:
     - {by: streaks.daily.current, from: 2, times: 1.5}
   expires_after: 30d
 feature_updates: {features: [recency_days, monetary_total], active_within: 2d}
+mail:
+  senders: {shop: {from: shop@example.com}}
+  templates:
+    thanks: {subject: Thanks, text: "{{ features.monetary_total }} {{ total }}", variables: {total: {}}}
+    first: {subject: First, text: Hello}
+    second: {subject: Second, text: Hello again}
+    aside: {subject: Aside, text: By the way}
 rules:
   large:
     version: 1
@@ -43,6 +50,7 @@ rules:
       - store_decision: {result: large, reason: "${event.properties.total}"}
       - award_points: {points: 25, reason: "a purchase of ${event.properties.total}"}
       - send_notification: {message: "Thanks, ${traits.name}!", data: {total: "${event.properties.total}"}}
+      - send_notification: {template: thanks, variables: {total: "${event.properties.total}"}}
   any:
     version: 1
     priority: 1

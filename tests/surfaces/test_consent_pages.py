@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from tests.capabilities.asked import Asked
 from tests.surfaces.conftest import NOW, Clock
 from threadline.capabilities.consent.links import confirm_url, preferences_url, unsubscribe_url
+from threadline.capabilities.consent.privacy import privacy_projection
 from threadline.capabilities.consent.refusal import refusal
 from threadline.engine.engine import Engine
 from threadline.engine.public_address import PublicAddress
-from threadline.kernel.event import Event, Identifier
+from threadline.kernel.event import GLOBAL_PRIVACY_CONTROL, Event, Identifier, Recorded
 from threadline.stores.memory import MemoryStore
 
 DEFINITIONS = """
@@ -240,3 +241,44 @@ def test_a_topic_that_is_not_declared_any_more_can_still_be_left(engine, client)
     assert refused(engine, "gone") == "unsubscribed"
     assert refused(engine, "news") == ""
     assert "Gone" in client.get(link(engine, "gone")).text
+
+
+def test_a_browser_with_global_privacy_control_ends_what_only_a_default_allowed(engine, client, clock):
+    write_key = engine.credentials.create("default", "write_key", "web")[1]
+
+    def track(message: str, **headers: str) -> None:
+        body = {"userId": "ada", "event": "seen", "messageId": message, "writeKey": write_key}
+        assert client.post("/v1/track", json=body, headers=headers).status_code == 200
+        clock.now += 1
+
+    track("1")
+    track("2", **{"sec-gpc": "0"})
+    assert refused(engine, "news") == ""
+    track("3", **{"sec-gpc": "1"})
+    assert refused(engine, "news") == "opted_out"
+    assert refused(engine, "") == "opted_out"
+    track("3")
+    assert len(events(engine)) == 3
+    url = preferences_url(engine, "default", person(engine), ADDRESS)
+    assert " checked" not in client.get(url).text
+    client.post(url, content="save=1&topic=news", headers={**FORM, "sec-gpc": "1"})
+    assert refused(engine, "news") == ""
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_the_signal_is_known_since_its_first_event_in_any_order_and_of_merged_people(order):
+    projection = privacy_projection(needed=True)
+    told = [
+        recorded(Event(type="x", identifiers=(), occurred_at=at, key=str(at), marks=marks), at)
+        for at, marks in ((1, ()), (2, (GLOBAL_PRIVACY_CONTROL,)), (3, (GLOBAL_PRIVACY_CONTROL,)))
+    ]
+    state = projection.empty()
+    for place in order:
+        state = projection.after(state, told[place])
+    assert state == {"since": 2}
+    assert projection.faster.merge(state, {}) == projection.faster.merge({}, dict(state)) == {"since": 2}
+    assert projection.view({}, 9, [])["global_privacy_control"] is False
+
+
+def recorded(event: Event, sequence: int) -> Recorded:
+    return Recorded(event, f"{sequence:032x}", "0" * 32, sequence, sequence)

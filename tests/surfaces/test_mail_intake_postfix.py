@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import pytest
 
@@ -27,9 +26,9 @@ EXPECTED = {
 }
 
 
-def test_bounces_of_postfix_become_events_of_the_right_people(tmp_path: Path, tmp_path_factory) -> None:
+def test_bounces_of_postfix_become_events_of_the_right_people(tmp_path_factory) -> None:
     stage = Stage()
-    with mail_sink(tmp_path_factory.mktemp("sink")) as sink, postfix(tmp_path, sink.port) as server:
+    with mail_sink(tmp_path_factory.mktemp("sink")) as sink, postfix(sink.port) as server:
         sender = sender_of(f"smtp://127.0.0.1:{server.port}?tls=off")
         for name in (*EXPECTED, "fine"):
             message = stage.mail(f"{name}-x@b.example", name)

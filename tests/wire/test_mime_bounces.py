@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threadline.wire.mime import parts
-from threadline.wire.mime.mail import read_mail
+from threadline.wire.mime.delivery_status import Recipient
+from threadline.wire.mime.mail import Mail, read_mail
 
 DATA = Path(__file__).parent.parent / "data"
 BOUNCES = DATA / "bounces"
@@ -24,25 +26,53 @@ def test_bounce_of_a_real_server_names_who_failed_and_who_is_still_tried(expecte
     assert {each.address for each in mail.recipients if each.action == "failed"} == set(expected["permanent"])
     assert {each.address for each in mail.recipients if each.action == "delayed"} == set(expected["temporary"])
     kind = "bounce" if expected["permanent"] else "delay" if expected["temporary"] else None
-    assert mail.kind == kind if kind else mail.kind in ("reply", "auto_reply")
+    assert mail.kind == kind if kind else mail.kind in ("reply", "auto_reply", "other")
+
+
+def permanent(mail: Mail) -> list[str]:
+    """The addresses that a mail says are to blame."""
+    return [each.address for each in mail.recipients if each.action == "failed" and each.bounce == "permanent"]
 
 
 def test_bounce_that_names_nobody_suppresses_nobody():
     others = set(RAW) - {each["file"] for each in EXPECTED}
     assert others
     for name in others:
-        assert not any(each.permanent for each in read_mail(RAW[name]).recipients)
+        assert permanent(read_mail(RAW[name])) == []
 
 
-def test_delay_or_full_mailbox_or_policy_is_not_permanent():
-    for name, mail in ((name, read_mail(raw)) for name, raw in RAW.items()):
-        for each in mail.recipients:
-            assert not (each.permanent and each.action != "failed"), name
-            assert not (each.permanent and ("quota" in each.text.lower() or each.code.startswith("4."))), name
-    full = ["yahoo_02.txt", "qmail_02.txt", "qmail_06.txt", "hotpop_01.txt", "simple_07.txt", "simple_45.txt"]
-    gone = ["qmail_04.txt", "postfix_01.txt", "dsn_12.txt", "yahoo_10.txt", "simple_30.txt", "exim_01.txt"]
-    assert [name for name in full if any(each.permanent for each in read_mail(RAW[name]).recipients)] == []
-    assert [name for name in gone if not any(each.permanent for each in read_mail(RAW[name]).recipients)] == []
+def test_delay_or_full_mailbox_is_not_permanent_and_an_unknown_user_is():
+    full = [
+        "yahoo_02",
+        "qmail_02",
+        "qmail_06",
+        "hotpop_01",
+        "simple_07",
+        "simple_45",
+        "newmailru_01",
+        "dsn_01",
+        "dsn_02",
+    ]
+    gone = ["qmail_03", "qmail_04", "postfix_01", "dsn_11", "dsn_12", "yahoo_10", "exim_01", "simple_08", "simple_34"]
+    assert [name for name in full if permanent(read_mail(RAW[f"{name}.txt"]))] == []
+    assert [name for name in gone if not permanent(read_mail(RAW[f"{name}.txt"]))] == []
+    for name, raw in RAW.items():
+        for each in read_mail(raw).recipients:
+            assert each.bounce != "permanent" or not re.match(r"4\.[1-9]|5\.[2367]\.[2-9]", each.code), name
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "bounce"),
+    [("5.1.1", "", "permanent"), ("5.1.10", "", "permanent"), ("5.4.4", "Host not found", "permanent"),
+     ("5.2.1", "", "permanent"),
+     ("5.0.0", "550 no such user", "permanent"), ("", "mailbox unknown", "permanent"), ("", "", "transient"),
+     ("5.0.0", "", "transient"), ("4.4.7", "expired", "transient"), ("4.2.2", "user unknown", "transient"),
+     ("5.2.2", "", "transient"), ("", "mailbox full", "transient"), ("5.7.1", "blocked", "content"),
+     ("5.3.4", "", "content"),
+     ("", "message looks like spam", "content"), ("5.1.8", "", "content")],
+)  # fmt: skip
+def test_failure_is_because_of_the_address_of_what_passes_or_of_the_mail(code, text, bounce):
+    assert Recipient("a@b.example", "failed", code, text).bounce == bounce
 
 
 @pytest.mark.parametrize("name", sorted(RAW))
@@ -89,7 +119,7 @@ LINES = st.sampled_from([
 def test_any_mail_is_read_as_something(headers, lines):
     mail = read_mail(b"\r\n".join([*headers, b"", *lines]))
     assert mail.kind in ("bounce", "delay", "delivered", "complaint", "reply", "auto_reply", "other")
-    assert not any(each.permanent for each in mail.recipients) or mail.kind == "bounce"
+    assert permanent(mail) == [] or mail.kind == "bounce"
     "\0".join((mail.subject, mail.text, mail.sender, *mail.about, *mail.to)).encode()
 
 

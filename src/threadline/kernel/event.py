@@ -34,6 +34,10 @@ CLAIMED_HISTORY = "claimed_history"
 """The mark of a back-filled event that came with a write key. Those are public: anybody can claim this of any event."""
 
 
+GLOBAL_PRIVACY_CONTROL = "global_privacy_control"
+"""The mark of an event that a browser sent with the header `Sec-GPC: 1`: its user has agreed to nothing by default."""
+
+
 class Identifier(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
     """One way to name a person: a kind such as ``user_id`` and the value under that kind."""
 

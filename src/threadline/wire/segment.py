@@ -61,15 +61,17 @@ def decode(
     received_at: int,
     fresh_key: Callable[[], str],
     pause: Callable[[], None] = lambda: None,
+    marks: tuple[str, ...] = (),
 ) -> Decoded:
     """What a request says. ``kind`` is the call that its path names, one of `KINDS`, or None for a batch.
 
     Each message stands for itself: one that cannot be an event is answered with a `Rejection` in its place.
     ``fresh_key`` gives an idempotency key to a message that came without a messageId; such a message is recorded
     again if it is sent again. ``pause`` is called before each message of a batch, by a thread that gives way to others.
+    ``marks`` are those of every event.
     Raises `MalformedBody` if no single message can be made out, and `LimitExceeded` for too many of them.
     """
-    request = Request(source, workspace, received_at, fresh_key, Envelope(kind=kind or ""))
+    request = Request(source, workspace, received_at, fresh_key, Envelope(kind=kind or ""), marks)
     if kind is None:
         envelope, messages = _open(body)
         return Decoded(results=_batch(envelope, messages, request, pause), write_key=envelope.write_key)

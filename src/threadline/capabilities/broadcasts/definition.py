@@ -23,6 +23,7 @@ from threadline.kernel.zones import zone_of
 ARMS_MAX = 10
 TAGS_MAX = 20
 VARIABLES_MAX = 50
+BYTES_MAX = 32 * 1_024
 EARLIEST_ZONE = 14 * HOUR
 """How far the clocks of the first zone are ahead of UTC."""
 _ARM = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
@@ -91,6 +92,15 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Raise `InvalidValue` with the first mistake that the types do not see."""
         for param, problem in self._mistakes():
             raise InvalidValue(f"{param}: {problem}", param=param)
+
+        try:
+            size = len(msgspec.json.encode(self))
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise InvalidValue(f"a broadcast is written as JSON: {error}") from None
+        if size > BYTES_MAX:
+            raise InvalidValue(
+                f"a broadcast has at most {BYTES_MAX:,} bytes as JSON, for every recipient's event has it"
+            )
 
     def _mistakes(self) -> Iterator[tuple[str, str]]:
         names = [arm.name for arm in self.arms]

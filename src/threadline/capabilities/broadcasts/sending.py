@@ -83,7 +83,8 @@ class _Work:
         """Address everybody else, all in the arm that did best."""
         page, cursor = self._page(REST)
         arm = winner_of(self._broadcast, self._job.counts)
-        rest = [Recipient(each.person, arm) for each in page if not each.arm]
+        # By the draw and not by the rows: a page that is done again has some that bear their arm already.
+        rest = [Recipient(each.person, arm) for each in page if not self._broadcast.arm_of(self._id, each.person)]
         writes = [repository.recipient_put(self._job.workspace, self._id, each) for each in rest]
         step = self._addressed(rest, self._broadcast.rest_begins_at(self._began))
         return step._replace(cursor=cursor, finished=not cursor, writes=writes)

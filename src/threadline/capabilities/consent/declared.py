@@ -7,6 +7,7 @@ from typing import Any
 from threadline.capabilities.consent.definition import CONSENT, read_consent
 from threadline.capabilities.consent.operations.subscriptions import operations
 from threadline.capabilities.consent.policy import confirmation_policy
+from threadline.capabilities.consent.privacy import privacy_projection
 from threadline.capabilities.consent.projection import consent_projection
 from threadline.capabilities.consent.routes import routes
 from threadline.capabilities.definitions import Definitions
@@ -18,6 +19,7 @@ def declare(definitions: Definitions | None) -> list[Any]:
     The policy only where a topic has double opt-in: elsewhere no event costs anything.
     """
     consent = read_consent(definitions)
-    made = [CONSENT.declared, consent_projection(consent), *operations(consent), *routes(consent)]
+    signals = privacy_projection(needed=any(topic.default == "opted_in" for topic in consent.topics.values()))
+    made = [CONSENT.declared, consent_projection(consent), signals, *operations(consent), *routes(consent)]
     asks = any(topic.confirm for topic in consent.topics.values())
     return [*made, confirmation_policy(consent)] if asks else made

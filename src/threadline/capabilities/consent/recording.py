@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -47,23 +47,38 @@ def person_of(engine: WithReader, workspace: str, id: str) -> Person | None:
         return None
 
 
+class Standing(NamedTuple):
+    """How a recipient stands to a topic, and what was said about it."""
+
+    status: Status
+    statements: Statements
+
+
+def standings(engine: Needs, consent: Consent, recipient: Recipient) -> dict[str, Standing]:
+    """How the recipient stands to each declared topic."""
+    signalled = _views(engine, recipient).get("privacy", {}).get("global_privacy_control", False)
+    return {
+        name: Standing(status_of(consent.topics[name], statements, signalled=signalled), statements)
+        for name, statements in statements_for(engine, recipient, consent.topics).items()
+    }
+
+
 def statements_for(engine: Needs, recipient: Recipient, topics: Iterable[str]) -> dict[str, Statements]:
     """What was said about these topics, of the address by anybody and by the person."""
     address = normal_address(recipient.address)
     statements = statements_about(engine.store, recipient.workspace, address, list(topics))
-    person = person_of(engine, recipient.workspace, recipient.person)
-    if person is not None:
-        shown = engine.reader.views(person, engine.recorder.now(), names=["consent"])["consent"]
-        statements = {
-            topic: each.newest(statements_of_person(shown, topic, address)) for topic, each in statements.items()
-        }
+    if shown := _views(engine, recipient).get("consent"):
+        for topic, of_address in statements.items():
+            statements[topic] = of_address.newest(statements_of_person(shown, topic, address))
     return statements
 
 
-def statuses(engine: Needs, consent: Consent, recipient: Recipient) -> dict[str, Status]:
-    """How the recipient stands to each declared topic."""
-    statements = statements_for(engine, recipient, consent.topics)
-    return {name: status_of(topic, statements[name]) for name, topic in consent.topics.items()}
+def _views(engine: Needs, recipient: Recipient) -> dict[str, Any]:
+    """What is known of the recipient; empty if there is no such person any more."""
+    person = person_of(engine, recipient.workspace, recipient.person)
+    if person is None:
+        return {}
+    return engine.reader.views(person, engine.recorder.now(), names=["consent", "privacy"])
 
 
 def unsubscribe(engine: Needs, consent: Consent, recipient: Recipient, **more: Any) -> None:

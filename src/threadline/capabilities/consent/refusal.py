@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threadline.capabilities.consent.addresses import normal_address
 from threadline.capabilities.consent.rows import statements_about, suppression_of
-from threadline.capabilities.consent.standing import GETS_MAIL, Status, statements_of_person, status
+from threadline.capabilities.consent.standing import GETS_MAIL, default_of, statements_of_person, status
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import WithStore
 
@@ -27,6 +27,9 @@ def refusal(ports: WithStore, workspace: str, address: str, topic: str, transact
         statements_of_person(shown, topic, normal)
     )
     declared = shown["topics"].get(topic)
-    default: Status = "opted_in" if declared is None else declared["default"]
+    default = default_of(
+        "opted_in" if declared is None else declared["default"],
+        signalled=view.view("privacy")["global_privacy_control"],
+    )
     found = status(statements, default, double=declared is not None and declared["double_opt_in"])
     return "" if found in GETS_MAIL else found

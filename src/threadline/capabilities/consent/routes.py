@@ -22,7 +22,7 @@ from threadline.capabilities.consent.links import (
     path_to,
     recipient_of,
 )
-from threadline.capabilities.consent.recording import statuses, subscribe, unsubscribe
+from threadline.capabilities.consent.recording import standings, subscribe, unsubscribe
 from threadline.capabilities.consent.rows import suppression_of
 from threadline.capabilities.consent.standing import GETS_MAIL
 from threadline.kernel.ports import Ports
@@ -119,7 +119,7 @@ def _show_preferences(visit: Visit, saved: bool = False) -> PublicAnswer:
     consent, engine, recipient = visit.consent, visit.engine, visit.recipient
     # Whom the browser speaks for by Global Privacy Control has agreed to nothing by default.
     agreed = GETS_MAIL - {"opted_in"} if visit.signal else GETS_MAIL
-    ticked = {name for name, status in statuses(engine, consent, recipient).items() if status in agreed}
+    ticked = {name for name, each in standings(engine, consent, recipient).items() if each.status in agreed}
     suppressed = suppression_of(engine.store, recipient.workspace, normal_address(recipient.address)) is not None
     return page.preferences(consent, recipient.address, ticked, saved=saved, suppressed=suppressed)
 
@@ -131,7 +131,7 @@ def _save_preferences(visit: Visit) -> PublicAnswer:
         unsubscribe(engine, consent, recipient, **given)
     elif "save" in visit.form:
         ticked = visit.form.get("topic", [])
-        for name, status in statuses(engine, consent, recipient).items():
+        for name, (status, _) in standings(engine, consent, recipient).items():
             about = recipient._replace(topic=name)
             if name in ticked and status not in GETS_MAIL:
                 subscribe(engine, about, **given)

@@ -21,9 +21,14 @@ def status(statements: Statements, default: Status, *, double: bool) -> Status:
     return "unsubscribed" if statements.unsubscribed else default
 
 
-def status_of(topic: Topic, statements: Statements) -> Status:
-    """The same, by a topic's declaration."""
-    return status(statements, topic.default, double=bool(topic.confirm))
+def status_of(topic: Topic, statements: Statements, *, signalled: bool = False) -> Status:
+    """The same, by a topic's declaration; ``signalled``: the person's browser sends Global Privacy Control."""
+    return status(statements, default_of(topic.default, signalled=signalled), double=bool(topic.confirm))
+
+
+def default_of(declared: Literal["opted_in", "opted_out"], *, signalled: bool) -> Literal["opted_in", "opted_out"]:
+    """What counts for somebody who has said nothing. By that signal they have agreed to nothing by default."""
+    return "opted_out" if signalled else declared
 
 
 def statements_of_person(shown: Any, topic: str, address: str) -> Statements:

@@ -189,7 +189,7 @@ _ZONE = parsed(lambda name: name if name in zone_names() else None, "an IANA nam
 TIMEZONE = Single(
     "timezone",
     described(_ZONE, description="IANA zone of events that name none.", default="UTC"),
-    frozenset({"features", "points", "streaks"}),
+    frozenset({"features", "journeys", "points", "streaks"}),
 )
 
 _EVERYWHERE = ("aggregate", "description", "unit", "version", "empty", "stale_after")

@@ -41,7 +41,7 @@ class FeedbackRules(msgspec.Struct, frozen=True, kw_only=True):
     ] = 2 * SECOND
 
 
-FEEDBACK = Single("feedback", struct(FeedbackRules), frozenset({"feedback"}))
+FEEDBACK = Single("feedback", struct(FeedbackRules))
 
 
 def read_feedback(definitions: Definitions | None) -> FeedbackRules:

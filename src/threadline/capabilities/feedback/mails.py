@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from threadline.capabilities.feedback.recording import RecordingPorts, Taken, keep, take
 from threadline.kernel.ids import short_hash
-from threadline.wire.feedback import Bounce, Feedback, Kind
+from threadline.wire.feedback import Feedback, Kind
 from threadline.wire.mime.delivery_status import Recipient
 from threadline.wire.mime.mail import Mail, read_mail
 
@@ -35,8 +35,9 @@ def take_mail(
         "kind": mail.kind, "from": mail.sender, "to": list(mail.to), "subject": mail.subject,
         "raw": raw[:RAW_LENGTH_MAX].decode("utf-8", "backslashreplace"),
     }  # fmt: skip
-    if not found and mail.kind not in ("auto_reply", "other"):
-        keep(ports, workspace, _key(mail, raw), "unreadable_mail", f"a {mail.kind} that names no recipient", shown)
+    # A complaint that was taken back is understood, and nothing follows from it.
+    if not found and mail.kind != "auto_reply" and not mail.feedback:
+        keep(ports, workspace, _key(mail, raw), "unreadable_mail", "a report that names no recipient", shown)
         return TakenMail(mail.kind, [Taken("unmatched")])
     return TakenMail(mail.kind, [take(ports, workspace, each, shown) for each in found])
 
@@ -48,9 +49,9 @@ def feedback_of(mail: Mail, raw: bytes) -> Iterator[Feedback]:
         details = {"subject": mail.subject, "text": mail.text[:REPLY_LENGTH_MAX], "sender": mail.sender}
         yield Feedback("replied", short_hash("mail", "replied", _key(mail, raw)), None, about, details=details)
     elif mail.kind == "complaint":
-        for address in dict.fromkeys([each.address for each in mail.recipients] or [""]):
-            key = short_hash("mail", "complained", _key(mail, raw), address.lower())
-            yield Feedback("complained", key, None, about, recipient=address, details={"feedback": mail.feedback})
+        # A mail of ours has one recipient, and many providers leave out or replace the address of who complains.
+        key = short_hash("mail", "complained", _key(mail, raw))
+        yield Feedback("complained", key, None, about, details={"feedback": mail.feedback})
     elif mail.kind in ("bounce", "delay", "delivered"):
         for each in mail.recipients:
             kind = _KINDS[each.action]
@@ -58,17 +59,10 @@ def feedback_of(mail: Mail, raw: bytes) -> Iterator[Feedback]:
             yield Feedback(kind, key, None, about, recipient=each.address, details=_details(each))
 
 
-def bounce_of(recipient: Recipient) -> Bounce:
-    """Whether a failure is because of the address, of what may pass, or of what was sent."""
-    if recipient.permanent:
-        return "permanent"
-    return "content" if recipient.code.startswith(("5.3.", "5.6.", "5.7.")) else "transient"
-
-
 def _details(recipient: Recipient) -> dict[str, str]:
     details = {"code": recipient.code, "text": recipient.text}
     if recipient.action == "failed":
-        details["bounce"] = bounce_of(recipient)
+        details["bounce"] = recipient.bounce
     return {name: value for name, value in details.items() if value}
 
 

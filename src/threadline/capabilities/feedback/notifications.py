@@ -8,6 +8,7 @@ from typing import Protocol
 from threadline.capabilities.feedback.mails import take_mail
 from threadline.capabilities.feedback.recording import RecordingPorts, Taken, keep, take
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import is_workspace
 from threadline.kernel.ids import short_hash
 from threadline.kernel.ports import WithWeb
 from threadline.wire.feedback import Received, UnreadableFeedback
@@ -49,11 +50,14 @@ def take_envelope(
         ports.web.get(envelope.subscribe_url, CERTIFICATE_BYTES_MAX)
     if envelope.type != "Notification":
         return []
-    return take_notification(ports, workspace, envelope.message)
+    return take_notification(ports, workspace, envelope.message, of_any=True)
 
 
 def take_queued(ports: RecordingPorts, workspace: str, text: str) -> list[Taken]:
-    """Take a message from a queue that a topic writes to: in the envelope of SNS, or raw."""
+    """Take a message from a queue that a topic writes to, in the envelope of SNS or raw: about mails of this workspace.
+
+    Whoever hands it in may speak for their own workspace only.
+    """
     try:
         envelope = read_envelope(text)
     except UnreadableFeedback:
@@ -61,7 +65,7 @@ def take_queued(ports: RecordingPorts, workspace: str, text: str) -> list[Taken]
     return take_notification(ports, workspace, envelope.message) if envelope.type == "Notification" else []
 
 
-def take_notification(ports: RecordingPorts, workspace: str, text: str) -> list[Taken]:
+def take_notification(ports: RecordingPorts, workspace: str, text: str, *, of_any: bool = False) -> list[Taken]:
     """Record what SES says. What cannot be read is kept in the rejected log. Raises `NotYet`."""
     try:
         feedback = read_ses(text)
@@ -74,5 +78,7 @@ def take_notification(ports: RecordingPorts, workspace: str, text: str) -> list[
         if isinstance(each, Received):
             taken += take_mail(ports, workspace, each.raw, each.recipients, each.sender).taken
         else:
-            taken.append(take(ports, workspace, each))
+            # One topic serves all workspaces: a mail bears the name of its own.
+            named = of_any and is_workspace(each.workspace)
+            taken.append(take(ports, each.workspace if named else workspace, each))
     return taken

@@ -19,7 +19,7 @@ from threadline.capabilities.feedback.events import (
 from threadline.capabilities.feedback.finding import FindingPorts, find_mail
 from threadline.capabilities.feedback.machines import machine_agent
 from threadline.kernel.errors import Unavailable
-from threadline.kernel.event import Event, Recorded, is_workspace
+from threadline.kernel.event import Event, Recorded
 from threadline.kernel.ids import short_hash
 from threadline.kernel.ports import WithReader, WithRecorder, WithRejected
 from threadline.kernel.rejected import RejectedEntry, keepable
@@ -65,7 +65,6 @@ def take(ports: RecordingPorts, workspace: str, feedback: Feedback, payload: Any
 
     What is about no mail of ours goes to the rejected log, as ``payload`` if that is given.
     """
-    workspace = feedback.workspace if is_workspace(feedback.workspace) else workspace
     sent = find_mail(ports, workspace, feedback.about, feedback.provider_id)
     if sent is None:
         now = ports.recorder.clock()

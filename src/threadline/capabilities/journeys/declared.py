@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from threadline.capabilities.consent.definition import CONSENT, read_consent
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.features.definition import TIMEZONE
 from threadline.capabilities.journeys.definition import DECLARED, Journey
@@ -27,13 +28,15 @@ def declare(definitions: Definitions) -> list[Any]:
     return made if journeys is None else [*made, journeys_policy(journeys, TIMEZONE.read(definitions, "UTC"))]
 
 
-def _unknown(journey: Journey, mail: Mail | None) -> Iterator[str]:
-    """What it sends that the section `mail` does not declare, where there is one."""
+def _unknown(journey: Journey, mail: Mail | None, topics: Collection[str] | None) -> Iterator[str]:
+    """What it names that the sections `mail` and `consent` do not declare, where they stand."""
     for template in sorted({arm.template for send in journey.sends for arm in send.arms}):
         if mail is not None and template not in mail.templates:
             yield f"there is no template {template!r}; {_hint(template, mail.templates)}"
     if mail is not None and journey.sender and journey.sender not in mail.senders:
         yield f"there is no sender {journey.sender!r}; {_hint(journey.sender, mail.senders)}"
+    if journey.topic and topics is not None and journey.topic not in topics:
+        yield f"there is no topic {journey.topic!r}; {_hint(journey.topic, topics)}"
 
 
 def _hint(name: str, known: Collection[str]) -> str:
@@ -45,9 +48,10 @@ def read_journeys(definitions: Definitions) -> Sequence[Journey] | None:
     if not definitions.section(DECLARED.section):
         return None
     mail = read_mail(definitions)
+    topics = read_consent(definitions).topics if definitions.section(CONSENT.section) else None
     found: list[Journey] = []
     for journey in DECLARED.read(definitions).values.values():
-        problems = [*mistakes(journey), *_unknown(journey, mail)]
+        problems = [*mistakes(journey), *_unknown(journey, mail, topics)]
         definitions.problems += [f"{journey.place}: journey {journey.name!r}: {problem}" for problem in problems]
         found += [] if problems else [journey]
     return found

@@ -29,7 +29,7 @@ from threadline.capabilities.journeys.steps import JOURNEY, On
 from threadline.capabilities.journeys.walk import Mail, Walk, Walker, arm_of
 from threadline.capabilities.journeys.wishes import came_while_paused, entered, left, moved, timer, timer_key
 from threadline.capabilities.people.events import IDENTIFY
-from threadline.kernel.event import CLAIMED_HISTORY, Recorded
+from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.ids import short_hash
 from threadline.kernel.limits import JOURNEY_MAILS_IN_A_ROW_MAX
@@ -143,7 +143,7 @@ class Reaction:
     @property
     def _is_history(self) -> bool:
         """Whether the event says only what was long ago: an import sends nobody anything."""
-        return self._event.historical and (not self._history or CLAIMED_HISTORY in self._event.marks)
+        return self._event.historical and not self._history
 
     def _due(self) -> Iterable[Act]:
         if "acts" in self._timer_data:
@@ -203,7 +203,8 @@ class Reaction:
         if not journey.transactional:
             if type == MAIL_BOUNCED and properties.get("bounce") == "permanent" and journey.on_bounce == "exit":
                 return LEFT_BOUNCE
-            if type == MAIL_COMPLAINED and journey.on_complaint == "exit":
+            is_complaint = type == MAIL_COMPLAINED and properties.get("feedback") != "not-spam"
+            if is_complaint and journey.on_complaint == "exit":
                 return LEFT_COMPLAINT
         return LEFT_EVENT if any(self._is_on(on, run) for on in journey.exit_on) else ""
 

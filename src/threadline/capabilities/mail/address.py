@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import NamedTuple
 
 LOCAL_OCTETS_MAX = 64
@@ -10,6 +11,8 @@ ADDRESS_OCTETS_MAX = 254
 
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u0080-\U0010ffff-]+"
 _LOCAL = re.compile(rf"{_ATOM}(\.{_ATOM})*")
+_DEVIATES = re.compile("[\u00df\u03c2\u200c\u200d]")
+"""What IDNA of 2003 maps to something else and that of 2008 leaves as it is (RFC 5894, 7.2)."""
 _LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
 
 
@@ -29,7 +32,7 @@ def address_problem(text: str) -> str:
         return f"{text[:80]!r} is not an address"
     if not text.isprintable():
         return "an address holds no control characters"
-    ascii_domain = _ascii(domain)
+    ascii_domain = ascii_domain_of(domain)
     labels = ascii_domain.split(".")
     if len(labels) < 2 or not all(map(_LABEL.fullmatch, labels)) or labels[-1].isdigit():
         return f"{domain[:80]!r} is not a domain"
@@ -44,7 +47,7 @@ def address_of(text: str) -> Address | None:
     if address_problem(text):
         return None
     local, _, domain = text.rpartition("@")
-    return Address(f"{local}@{_ascii(domain)}", not local.isascii())
+    return Address(f"{local}@{ascii_domain_of(domain)}", not local.isascii())
 
 
 def tagged(address: str, tag: str) -> str:
@@ -53,8 +56,18 @@ def tagged(address: str, tag: str) -> str:
     return f"{local}+{tag}@{domain}"
 
 
-def _ascii(domain: str) -> str:
+def ascii_domain_of(domain: str) -> str:
+    """A domain as the name system has it; empty for what is none."""
+    domain = domain.lower()
     try:
-        return domain.lower().encode("idna").decode() if not domain.isascii() else domain.lower()
+        return domain if domain.isascii() else ".".join(map(_ascii_label, re.split("[.\u3002\uff0e\uff61]", domain)))
     except UnicodeError:
         return ""
+
+
+def _ascii_label(label: str) -> str:
+    # The standard library has the mapping of 2003, which takes "straße" for "strasse": today these are two domains of
+    # two owners, and a mail to the one must not go to the other.
+    if _DEVIATES.search(label):
+        return "xn--" + unicodedata.normalize("NFC", label).encode("punycode").decode()
+    return label.encode("idna").decode()

@@ -24,11 +24,12 @@ class Facts(Protocol):
 
 
 def address_in(view: PersonView) -> str:
-    """The address of a person: the trait `email`, else an identifier of that kind; empty if there is none."""
+    """The address of a person: the trait `email`, else the identifier of that kind that was used last; empty if there
+    is none."""
     trait = _traits(view).get(EMAIL)
     if isinstance(trait, str) and trait.strip():
         return trait.strip()
-    return next((each.value for each in view.identifiers if each.kind == EMAIL), "")
+    return _identifiers(view).get(EMAIL, "")
 
 
 def context_of(
@@ -50,7 +51,7 @@ def context_of(
             "email": address_in(view),
             "traits": _traits(view),
             "tags": profile.get("tags", []),
-            "identifiers": {each.kind: each.value for each in reversed(view.identifiers)},
+            "identifiers": _identifiers(view),
         },
     }
     if compiled.read_below("event") and (recorded := facts.event()) is not None:
@@ -66,6 +67,15 @@ def sample_of(compiled: Compiled, given: Mapping[str, Any]) -> dict[str, Any]:
     """The values of variables in a preview: what is given, else the example."""
     examples = {name: each.example for name, each in compiled.template.variables.items() if each.example is not None}
     return examples | dict(given)
+
+
+def _identifiers(view: PersonView) -> dict[str, str]:
+    """By kind the identifier that was used last; of several at one instant the last by name."""
+    known = sorted(view.identifiers)
+    if len({each.kind for each in known}) < len(known):
+        uses = view.view("identifiers") or {}
+        known.sort(key=lambda each: str(uses.get(str(each), {}).get("last_used_at", "")))
+    return {each.kind: each.value for each in known}
 
 
 def _traits(view: PersonView) -> dict[str, Any]:

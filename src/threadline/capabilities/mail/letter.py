@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from threadline.capabilities.feedback.links import track
-from threadline.capabilities.mail.address import Address, address_of, tagged
+from threadline.capabilities.mail.address import Address, address_of, ascii_domain_of, tagged
 from threadline.capabilities.mail.composing import Header, Parties, compose
 from threadline.capabilities.mail.context import Facts, context_of
 from threadline.capabilities.mail.links import UNSUBSCRIBE
@@ -74,7 +74,7 @@ def write(
         # A mail of text alone stays one: without HTML there is no picture to load.
         rendered = rendered._replace(html=html if rendered.html else "", text=text)
     parties = Parties(order.sender.display_name, envelope_sender, recipient)
-    message_id = f"{order.id}@{order.sender.id_domain.encode('idna').decode()}"
+    message_id = f"{order.id}@{ascii_domain_of(order.sender.id_domain)}"
     message = compose(parties, rendered, message_id, view.at, _headers(order, links))
     bounces = address_of(tagged(order.sender.bounces, order.id)) if order.sender.bounces else None
     envelope = (bounces or envelope_sender).mailbox
@@ -84,7 +84,7 @@ def write(
 def _headers(order: Order, links: Mapping[str, str]) -> list[Header]:
     sender, domain = order.sender, order.sender.id_domain
     headers = []
-    answers = tagged(sender.replies, order.id) if sender.replies else sender.reply_to
+    answers = order.reply_to or (tagged(sender.replies, order.id) if sender.replies else sender.reply_to)
     if (reply_to := address_of(answers)) is not None:
         headers.append(Header("Reply-To", reply_to.mailbox))
     if order.transactional:

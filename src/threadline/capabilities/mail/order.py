@@ -21,6 +21,8 @@ class Order(NamedTuple):
     workspace: str
     compiled: Compiled
     sender: Sender
+    reply_to: str
+    """Where answers go; empty: where the sender says."""
     address: str
     """As it was given; empty for a person without one."""
     variables: Mapping[str, Any]
@@ -44,6 +46,7 @@ def order_of(templates: Templates, compiled: Compiled, view: PersonView, id: str
         workspace=view.workspace,
         compiled=compiled,
         sender=templates.mail.sender_of(template, str(data.get("sender") or "")),
+        reply_to=str(data.get("reply_to") or ""),
         address=str(data.get("address") or "") or address_in(view),
         variables=data.get("variables") or {},
         topic=str(data.get("topic") or template.topic),

@@ -173,8 +173,8 @@ def compiled(template: Template, sources: Sources) -> Compiled:
 
 def restored(template: Template, packed: bytes) -> Compiled:
     """A template as it was, from what was kept of it."""
-    kept = msgspec.json.decode(packed)
-    return Compiled(template, Sources(kept["parts"], kept["texts"], {}))
+    stored = msgspec.json.decode(packed)
+    return Compiled(template, Sources(stored["parts"], stored["texts"], {}))
 
 
 def _environment(texts: Mapping[str, str], escaped: bool) -> Environment:

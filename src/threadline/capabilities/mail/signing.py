@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from threadline.capabilities.mail.address import ascii_domain_of
 from threadline.capabilities.mail.definition import Sender
 from threadline.kernel.errors import InvalidSetting
 
@@ -29,7 +30,7 @@ def signed(message: bytes, sender: Sender) -> bytes:
     try:
         present = {line.partition(b":")[0].lower() for line in message.partition(b"\r\n\r\n")[0].split(b"\r\n")}
         header: bytes = dkim.sign(
-            message, declared.selector.encode(), domain.encode("idna"), file.read_bytes(),
+            message, declared.selector.encode(), ascii_domain_of(domain).encode(), file.read_bytes(),
             canonicalize=(b"relaxed", b"relaxed"), include_headers=[name for name in SIGNED if name in present],
         )  # fmt: skip
     except (OSError, ValueError, dkim.DKIMException) as error:

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.journeys.steps import JOURNEYS
 from threadline.capabilities.mail.definition import read_mail
 from threadline.capabilities.rules.active_rules import ActiveRules
 from threadline.capabilities.rules.definition import RULES, SETS, Rule
@@ -17,6 +18,8 @@ from threadline.kernel.suggestion import suggestion
 
 WEBHOOK_CALL, NOTIFICATION = "call_webhook", "send_notification"
 """The actions that name a destination, and a mail template."""
+JOURNEY_ACTIONS = frozenset({"enter_journey", "exit_journey"})
+"""The actions that name a journey."""
 
 
 def declare(definitions: Definitions) -> list[Any]:
@@ -40,6 +43,7 @@ def read_rules(definitions: Definitions) -> ActiveRules:
     for rule in rules.values.values():
         _check_destinations(definitions, rule)
         _check_templates(definitions, rule, templates)
+        _check_journeys(definitions, rule)
         definitions.known_types.update(type for action in rule.actions if (type := action.emits) is not None)
         if rule.id not in asked:
             text = f"rule {rule.id!r} is in no rule set here, so nothing asks it; name it under `rules` of a set"
@@ -60,10 +64,25 @@ def _check_templates(definitions: Definitions, rule: Rule, templates: Collection
 
 def _check_destinations(definitions: Definitions, rule: Rule) -> None:
     """Where destinations are declared, a rule that names another one has a mistake in it."""
-    sections = [found.value for found in definitions.section(DESTINATIONS.name)]
-    known = {key.value for each in sections if isinstance(each, yaml.MappingNode) for key, _ in each.value}
+    known = _names(definitions, DESTINATIONS.name)
     for action in rule.actions if known else ():
         called = action.params.get("destination") if action.kind.name == WEBHOOK_CALL else None
         if called is not None and not called.holes and called.plain not in known:
             text = f"rule {rule.id!r} calls {called.plain!r}, which is no declared destination"
             definitions.problems.append(f"{rule.place}: {text}; {suggestion(called.plain, known)}")
+
+
+def _check_journeys(definitions: Definitions, rule: Rule) -> None:
+    """Where journeys are declared, a rule that names another one has a mistake in it."""
+    known = _names(definitions, JOURNEYS)
+    for action in rule.actions if known else ():
+        named = action.params["journey"] if action.kind.name in JOURNEY_ACTIONS else None
+        if named is not None and not named.holes and named.plain not in known:
+            text = f"rule {rule.id!r} names {named.plain!r}, which is no declared journey"
+            definitions.problems.append(f"{rule.place}: {text}; {suggestion(named.plain, known)}")
+
+
+def _names(definitions: Definitions, section: str) -> set[str]:
+    """What is declared in a section, rightly or wrongly."""
+    sections = [found.value for found in definitions.section(section)]
+    return {key.value for each in sections if isinstance(each, yaml.MappingNode) for key, _ in each.value}

@@ -14,7 +14,7 @@ from threadline.engine.delivery.destination import DestinationWorker
 from threadline.engine.delivery.job_worker import JobWorker
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.delivery.outbox import Outbox
-from threadline.engine.delivery.outcomes import identifier_of, internal, settle
+from threadline.engine.delivery.outcomes import internal, settle
 from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import (
     OUTBOX,
@@ -112,13 +112,15 @@ class Dispatcher:
 
     def _fire(self, due: list[Item], check: Check) -> int:
         timers, requests = [], []
-        for item in due:
-            timer = pending_timer(item)
-            identifier = identifier_of(self.engine.reader, timer.thread)
-            if identifier is None:
+        waiting = [pending_timer(item) for item in due]
+        people = self.engine.reader.by_threads([timer.thread for timer in waiting])
+        for item, timer in zip(due, waiting, strict=True):
+            person = people.get(timer.thread)
+            if person is None:
                 self._cannot_fire(item, "nobody has its thread")
                 continue
-            event = internal(timer.workspace, identifier, TIMER_FIRED, item.key.sort, due_of(item), timer.fired)
+            named = person.identifiers[timer.thread]
+            event = internal(timer.workspace, named, TIMER_FIRED, item.key.sort, due_of(item), timer.fired)
             timers.append(item)
             requests.append(RecordRequest(event, writes=(Delete(item.key, item.version), check), known=True))
         settled = settle(self.engine.recorder, requests)

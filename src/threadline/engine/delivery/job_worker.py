@@ -26,7 +26,7 @@ from threadline.kernel.time import SECOND
 JOBS_AT_ONCE = 20
 """Due jobs that are looked at in one round; each gets a page, so that none waits for another's end."""
 FAILED_SECONDS = 10.0
-_CHUNK = BATCH_WRITES_MAX - 4
+WRITES_MAX = BATCH_WRITES_MAX - 4
 """Writes of one commit beside the job's own."""
 
 log = logging.getLogger("threadline.work")
@@ -120,7 +120,7 @@ class JobWorker:
 
     def _committed(self, stored: StoredJob, step: Step, after: Job) -> bool:
         """Commit the rows of a page and then the job; whether nobody was faster."""
-        chunks = [step.writes[start : start + _CHUNK] for start in range(0, len(step.writes), _CHUNK)]
+        chunks = [step.writes[start : start + WRITES_MAX] for start in range(0, len(step.writes), WRITES_MAX)]
         batches = [Batch(writes=[*chunk, stored.fence]) for chunk in chunks]
         last = Batch(writes=stored.changed(after), builds_on=range(len(batches)))
         return all(refusal is None for refusal in self._engine.store.commit([*batches, last]))

@@ -69,10 +69,11 @@ def what_if(session: Session, /, candidate: TextIO, people: tuple[str, ...], as_
     if as_json:
         click.echo(json_of(found))
     else:
-        _print(session.console, found)
+        print_what_if(session.console, found)
 
 
-def _print(console: Console, found: JourneysWhatIfResult) -> None:
+def print_what_if(console: Console, found: JourneysWhatIfResult) -> None:
+    """Print what came of it: counts of people and mails, and some people with theirs."""
     start = "the first event" if found.start.startswith("0001") else f"{found.start[:19]}Z"
     console.print(
         f"from {start} to {found.stop[:19]}Z: {counted(found.people, 'person')}, of whom {found.people_old:,} would "

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from threadline.engine.credentials import Credential, fresh_key
 from threadline.kernel.errors import MalformedBody
-from threadline.kernel.event import Event
+from threadline.kernel.event import GLOBAL_PRIVACY_CONTROL, Event
 from threadline.surfaces.http.access import Access, secrets_of
 from threadline.surfaces.http.body import read_body, without_mark
 from threadline.surfaces.http.client_address import client_host
@@ -54,6 +54,7 @@ class Segment:
             workspace=credential.workspace if credential else "",
             received_at=self._ingest.engine.clock(),
             fresh_key=fresh_key,
+            marks=(GLOBAL_PRIVACY_CONTROL,) if request.headers.get("sec-gpc") == "1" else (),
         )
         try:
             decoded = await self._ingest.decode(body, work)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from threadline.kernel.mail_reply import bounce_of
+from threadline.wire.feedback import Bounce
 from threadline.wire.mime.parts import Part, read_part
 
 Action = Literal["failed", "delayed", "delivered"]
@@ -13,17 +15,8 @@ Action = Literal["failed", "delayed", "delivered"]
 RECIPIENTS_MAX = 100
 _STATUS = re.compile(r"\b([245]\.\d{1,3}\.\d{1,3})\b")
 _REPLY = re.compile(r"\b([245])\d\d\b")
-_NOT_THE_ADDRESS = ("4.", "5.2.2", "5.2.3", "5.3.", "5.6.", "5.7.")
-"""Codes (RFC 3463) of a temporary failure, a full mailbox, too large a message, the system, the content, a policy."""
-_FULL = re.compile(
-    r"(?i)mailbox (?:is )?(?:full|exceeded)|mailfolder is full|(?:over|exceed\w*)[ -]?(?:\w+[ -]){0,3}quota|"
-    r"quota\W{0,3}"
-    r"(?:exceed|violat)|disk quota|overquota|too much mail|mailbox size limit"
-)
-_TRANSIENT = re.compile(
-    r"(?i)greylist|gr[ae]y-list|try again later|too many connections|temporar|connection (?:timed out|refused)|"
-    r"no answer from host|not responding|not reachable within|loop(?:ing)?\b|too many hops|try again"
-)
+_NO_HOST = frozenset({"5.4.4"})
+"""There is no such domain, or nothing that takes mail for it."""
 _ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\x80-\U0010ffff.-]{1,64}@[A-Za-z0-9\x80-\U0010ffff.-]{1,255}")
 
 
@@ -39,14 +32,15 @@ class Recipient(NamedTuple):
     """What the other server said."""
 
     @property
-    def permanent(self) -> bool:
-        """Whether it failed because of the address: not because of a full mailbox, of the content, of a policy or of
-        what passes by itself."""
-        if self.action != "failed" or self.code.startswith(_NOT_THE_ADDRESS):
-            return False
-        if _FULL.search(self.text):
-            return False
-        return (self.code.startswith("5.") and self.code != "5.0.0") or not _TRANSIENT.search(self.text)
+    def bounce(self) -> Bounce:
+        """What a failure is because of. A server that has given up has been refused with 550, or does as if it was."""
+        if self.code.startswith("4.") and not self.code.endswith(".0.0"):
+            return "transient"
+        if self.code in _NO_HOST:
+            return "permanent"
+        exact = "" if self.code.endswith(".0.0") else self.code
+        found = bounce_of(550, exact, self.text)
+        return found or "content"
 
 
 def address_of(text: str) -> str:

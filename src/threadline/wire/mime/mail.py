@@ -142,8 +142,9 @@ def _written(found: Mail, message: Part, everything: list[Part], return_path: st
         or _AUTO_SUBJECT.search(found.subject) is not None
         or any(part.type == "message/disposition-notification" for part in everything)
         or (return_path is not None and return_path.strip() in ("", "<>"))
-        or is_machine(message.header("from"))
     )
+    if is_machine(message.header("from")):
+        return found  # a mail server that says something else, or in words that nobody has met
     if automatic:
         return found._replace(kind="auto_reply")
     texts = {part.type: part for part in reversed(everything) if part.type in ("text/plain", "text/html")}

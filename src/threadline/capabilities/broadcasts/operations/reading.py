@@ -24,7 +24,6 @@ from threadline.kernel.ports import WithReader
 BroadcastId = Annotated[str, Meta(description="The id of a broadcast.", min_length=1, max_length=64)]
 _CURSOR = re.compile(r"[0-9a-f]{16}\.[a-z0-9_-]{1,64}")
 _PERSON = re.compile(r"[0-9a-f]{32}")
-_BEFORE = repository.time_sort
 
 
 class BroadcastParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -142,7 +141,7 @@ def _show(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
 
 def _list(context: Context[Needs], params: BroadcastsParams) -> BroadcastsPage:
     stop = time_param(params.stop)
-    before = checked_cursor(params.cursor, _CURSOR) or ("" if stop is None else _BEFORE(stop))
+    before = checked_cursor(params.cursor, _CURSOR) or ("" if stop is None else repository.time_sort(stop))
     start = time_param(params.start)
     found, following = repository.page(context.engine.store, context.workspace, start, before, params.limit)
     return BroadcastsPage(broadcasts=[view_of(context, each) for each in found], next=following)

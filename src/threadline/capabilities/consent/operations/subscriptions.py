@@ -13,9 +13,9 @@ from threadline.capabilities.consent.definition import Consent
 from threadline.capabilities.consent.events import SUBSCRIBED, UNSUBSCRIBED
 from threadline.capabilities.consent.links import Recipient, preferences_url
 from threadline.capabilities.consent.operations import CONSENT_GROUP
-from threadline.capabilities.consent.recording import after, statements_for
+from threadline.capabilities.consent.recording import after, standings, statements_for
 from threadline.capabilities.consent.rows import suppression_of
-from threadline.capabilities.consent.standing import GETS_MAIL, status_of
+from threadline.capabilities.consent.standing import GETS_MAIL
 from threadline.capabilities.events.forms import PersonRef
 from threadline.capabilities.events.requests import RequestKey, place_and_key, wish
 from threadline.kernel.errors import InvalidValue
@@ -125,17 +125,16 @@ def _address(context: Context[Needs], person: Person, given: str) -> str:
 
 def _result(consent: Consent, context: Context[Needs], person: Person, address: str) -> ConsentResult:
     engine, workspace = context.engine, context.workspace
-    statements = statements_for(engine, Recipient(workspace, person.id, address, ""), consent.topics)
-    standing = {name: status_of(topic, statements[name]) for name, topic in consent.topics.items()}
+    standing = standings(engine, consent, Recipient(workspace, person.id, address, ""))
     suppression = suppression_of(engine.store, workspace, address)
     return ConsentResult(
         person=person.id, address=address, suppressed="" if suppression is None else suppression.reason,
         subscriptions=[
             Subscription(
-                topic=name, status=standing[name], subscribed=standing[name] in GETS_MAIL,
+                topic=name, status=status, subscribed=status in GETS_MAIL,
                 subscribed_at=each.subscribed, confirmed_at=each.confirmed, unsubscribed_at=each.unsubscribed,
             )
-            for name, each in statements.items()
+            for name, (status, each) in standing.items()
         ],
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from threadline.capabilities.whatif.views import WhatIfView
 from threadline.kernel.errors import InvalidValue, Unavailable
-from threadline.surfaces.cli.demo import mail, report
+from threadline.surfaces.cli.demo import journeys, mail, report
 from threadline.surfaces.cli.demo.history import AFTERWARDS, Order, definitions, has_mail, message, orders
 from threadline.surfaces.cli.demo.server import Client, Server, free
 from threadline.surfaces.cli.session import Session
@@ -124,11 +124,7 @@ def _show(console: Console, server: Server) -> None:
     report.say(console, f"{len(history):,} duplicates in {seconds:.1f} s, and nothing was recorded.", "bold green")
     report.say(console, "Asked again, the customer and the ten best are the same, to the cent.")
 
-    report.heading(console, "7  A mail")
-    if has_mail():
-        mail.show(console, server, writer, reader)
-    else:
-        report.say(console, "Left out: it needs the extra `mail`, pip install 'threadline[mail]'.", "yellow")
+    _show_mails(console, server, writer, reader)
 
 
 def _show_declared(console: Console, reader: Client) -> None:
@@ -143,6 +139,16 @@ def _show_declared(console: Console, reader: Client) -> None:
     report.say(console, f"`threadline rules diff` with this instead: {CANDIDATE}", "dim")
     tried = reader.post("/v1/whatif", {"definitions": CANDIDATE, "samples": 3, "wait": True})
     print_what_if(console, msgspec.convert(tried, WhatIfView))
+
+
+def _show_mails(console: Console, server: Server, writer: Client, reader: Client) -> None:
+    report.heading(console, "7  A mail")
+    if has_mail():
+        mail.show(console, server, writer, reader)
+        report.heading(console, "8  A journey, tried on eighteen months before it is switched on")
+        journeys.show(console, server, writer, reader)
+    else:
+        report.say(console, "Left out: it needs the extra `mail`, pip install 'threadline[mail]'.", "yellow")
 
 
 def _send(console: Console, writer: Client, history: Sequence[Order]) -> tuple[dict[str, int], float]:
@@ -181,13 +187,13 @@ def _write_definitions(path: Path) -> None:
 
 
 def _leave(console: Console, server: Server) -> None:
-    report.heading(console, "8  The end, for there is no terminal to stay in")
+    report.heading(console, "9  The end, for there is no terminal to stay in")
     report.say(console, f"Its addresses were {server.url}/docs for all of the API and {server.url}/v1/people/{PERSON}.")
     report.say(console, "The server ends now. In a terminal `threadline demo` keeps it up; --file keeps the store.")
 
 
 def _stay(console: Console, server: Server) -> None:
-    report.heading(console, "8  The server is yours now")
+    report.heading(console, "9  The server is yours now")
     report.to_try(console, server, PERSON)
     console.print()
     report.say(console, "Ctrl-C ends the server.", "bold")
