@@ -264,6 +264,15 @@ def test_a_web_token_reads_the_alerts_of_its_user_and_nothing_else(ux: TestClien
     assert ux.options(PATH).headers["access-control-allow-origin"] == "*"
 
 
+def test_a_token_of_the_settings_may_look_like_a_web_token(clock: Clock) -> None:
+    engine = open_engine("memory:", Settings(tokens="ops=one.two.three"), clock)
+    with client_of(engine, settings()) as made:
+        for token, status in (("one.two.three", 200), ("one.two.four", 401)):
+            headers = {"Authorization": f"Bearer {token}"}
+            assert made.post(PATH, json={"query": "{ segments { name } }"}, headers=headers).status_code == status
+    engine.close()
+
+
 def test_a_token_says_whose_alerts(client: TestClient, keys: Keys) -> None:
     told = ask(client, keys.bearer("read"), "{ alerts { id } }")
     assert told["errors"][0]["extensions"] == {"code": "invalid_value", "status": 400, "param": "person"}
