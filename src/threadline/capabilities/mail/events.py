@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.feedback.events import MAIL_SENT as MAIL_SENT
-from threadline.capabilities.feedback.events import is_trusted as is_trusted
+from threadline.capabilities.feedback.events import MAIL_SENT, is_trusted
+
+__all__ = ["MAIL_REQUESTED", "MAIL_SENT", "MAIL_SKIPPED", "is_trusted"]
 
 MAIL_SKIPPED = "mail_skipped"
 """A mail that a policy wished for was not sent: ``message``, ``template`` and the ``reason``, such as
