@@ -223,6 +223,12 @@ def test_a_mail_of_which_nobody_knows_counts_for_caps() -> None:
     stage.send(request="2")
     assert len(stage.box.sent) == 1
     assert mails_of(stage) == [("welcome", "unknown")]
+    # A sign from outside, such as a delivery report, says that it has arrived.
+    [unknown] = stage.engine.delivery.unknown("default")
+    stage.now += 1
+    assert stage.engine.delivery.resolve("default", unknown.one.id, None, "feedback")
+    assert mails_of(stage) == [("welcome", "sent")]
+    assert stage.ask("mail_sent", id="ada", template="welcome").count == 1
 
 
 def test_quiet_hours_are_those_of_the_recipient() -> None:
@@ -244,7 +250,7 @@ def test_quiet_hours_are_those_of_the_recipient() -> None:
 
 def test_a_new_domain_sends_more_from_day_to_day() -> None:
     shop = SHOP.replace("name: The Shop", "warm_up: {starts: 2026-03-02, mails: [2, 3]}")
-    stage = MailStage(shop)
+    stage = MailStage(shop.replace("mail:\n", "mail:\n  provider: {at_once: 4}\n", 1))
     sent = []
     for number in range(10):
         stage.person(f"p{number}")

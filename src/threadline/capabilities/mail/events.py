@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from threadline.kernel.event import Event
+from threadline.capabilities.feedback.events import MAIL_SENT as MAIL_SENT
+from threadline.capabilities.feedback.events import is_trusted as is_trusted
 
-MAIL_SENT = "mail_sent"
-"""A provider has taken a mail: ``message`` (the effect's id), ``template``, ``version``, ``sender``, ``address``,
-``subject``, ``topic``, ``transactional``, ``occurrence``, what it belongs to (``journey`` or ``broadcast``, ``step``,
-``arm``), ``provider`` and ``provider_id``."""
 MAIL_SKIPPED = "mail_skipped"
 """A mail that a policy wished for was not sent: ``message``, ``template`` and the ``reason``, such as
-``unsubscribed`` or ``template_failed``, with ``details`` where there are any."""
+``unsubscribed`` or ``frequency_cap``."""
 MAIL_REQUESTED = "mail_requested"
-"""A caller wants one mail to be sent: ``template``, ``variables``, ``sender``, ``topic``."""
-
-
-def is_trusted(event: Event) -> bool:
-    """Whether the event tells of a mail of ours: nobody reports one with a public write key."""
-    return event.source_type != "external"
+"""A caller wants one mail to be sent: ``template``, ``variables``, ``sender``, ``topic``, ``event``."""

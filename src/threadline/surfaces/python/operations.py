@@ -921,7 +921,17 @@ class Feedback:
         template: str | None = None,
         journey: str | None = None,
         broadcast: str | None = None,
-        type: str = "",
+        type: Literal[
+            "",
+            "mail_bounced",
+            "mail_clicked",
+            "mail_complained",
+            "mail_delayed",
+            "mail_delivered",
+            "mail_opened",
+            "mail_replied",
+            "mail_sent",
+        ] = "",
     ) -> feedback_operations_events.FeedbackEventsPage:
         """List what became of the mails of a template, a journey or a broadcast.
 
@@ -931,7 +941,7 @@ class Feedback:
         limit: How many on a page.
         start: Only from this instant on.
         stop: Only before this instant.
-        type: Only events of this type, such as mail_opened.
+        type: Only events of this type.
         """
         return self._call(
             calls.FEEDBACK_EVENTS,
