@@ -21,7 +21,9 @@ MISTAKES = {
     "feedback": "feedback: {topics: [arn:aws:sns:x]}",
     "identifiers": "identifiers: {customer_no: {priority: high}}",
     "interests": "interests: {modus: 3}",
+    "journeys": "journeys: {welcome: {trigger: {events: signed_up}, steps: [{wiat: 1d}]}}",
     "leaderboards": "leaderboards: {top: {score: features.nothing_of_the_kind}}",
+    "mail": "mail: {caps: [{mails: 0, per: 7d}]}",
     "memory": "memory: {shoe: {sauce: x}}",
     "points": "points: {events_per_hour: 0}",
     "rule_sets": """rule_sets: {shop: {events: [paid], rules: [refnd]}}

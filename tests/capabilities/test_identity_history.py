@@ -18,10 +18,13 @@ from threadline.kernel.time import DAY, HOUR, format_time
 from threadline.testing import scenarios
 
 REFS = ("user_id:user-0", "user_id:user-1", "anonymous_id:anonymous-0-0", "anonymous_id:anonymous-1-1")
-READS = ("person", "features_of", "memory_of", "points_of", "segments_of", "streaks_of", "interests_of")
+READS = (
+    "person", "features_of", "memory_of", "points_of", "segments_of", "streaks_of", "interests_of", "journeys_of",
+    "mail_history",
+)  # fmt: skip
 
 
-READS_OF_PARTS = {"memory_fact": "memory_of", "segments_why": "segments_of"}
+READS_OF_PARTS = {"mail_sent": "mail_history", "memory_fact": "memory_of", "segments_why": "segments_of"}
 """Reads that show a part of another's answer."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.capabilities.asked import STARTS_AT
 from tests.capabilities.journeys_stage import Stage
 from threadline.kernel.event import Event
@@ -265,10 +267,11 @@ def test_a_mail_that_waits_is_sent_after_the_pause() -> None:
     assert [template for _, template in stage.got()] == ["hello"]
 
 
-def test_a_journey_that_is_not_declared_any_more_is_left_at_the_next_step() -> None:
+@pytest.mark.parametrize("others", ["{other: {steps: [{send: hello}]}}", "{}"])
+def test_a_journey_that_is_not_declared_any_more_is_left_at_the_next_step(others: str) -> None:
     stage = Stage(WELCOME)
     stage.tell("signed_up", user_id="ada")
-    later = stage.redefined("journeys: {other: {steps: [{send: hello}]}}")
+    later = stage.redefined(f"journeys: {others}")
     later.until(STARTS_AT + 9 * DAY)
     assert later.path() == ["1", "removed"]
 
@@ -368,3 +371,16 @@ def test_a_run_stays_with_whoever_entered_when_a_person_is_split() -> None:
     views = stage.engine.reader.views(other, stage.now, names=["journeys"])
     assert views["journeys"]["active"] == {}
     assert [template for _, template in stage.got()] == ["hello", "goodbye", "reminder"]
+
+
+@pytest.mark.parametrize("known", [version(1, "keep"), "journeys: {other: {steps: [{send: hello}]}}"])
+def test_a_process_that_does_not_know_a_version_yet_leaves_it_to_one_that_does(known: str) -> None:
+    stage = Stage(known)
+    stage.tell("identify", user_id="bob", properties={"name": "Bob"})
+    later = stage.redefined(version(2, "keep"))
+    later.tell("signed_up", user_id="ada")
+    stage.now = later.now
+    stage.until(STARTS_AT + 6 * DAY)
+    assert stage.path() == ["first"]
+    later.until(STARTS_AT + 7 * DAY)
+    assert [template for _, template in later.got()] == ["hello", "two"]

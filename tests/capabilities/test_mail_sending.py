@@ -250,7 +250,7 @@ def test_quiet_hours_are_those_of_the_recipient() -> None:
 
 def test_a_new_domain_sends_more_from_day_to_day() -> None:
     shop = SHOP.replace("name: The Shop", "warm_up: {starts: 2026-03-02, mails: [2, 3]}")
-    stage = MailStage(shop)
+    stage = MailStage(shop.replace("mail:\n", "mail:\n  provider: {at_once: 4}\n", 1))
     sent = []
     for number in range(10):
         stage.person(f"p{number}")

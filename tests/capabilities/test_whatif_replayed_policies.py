@@ -59,7 +59,7 @@ def test_types_emitted_by_rules_replay_the_policies_that_read_what_these_touch()
 def test_sections_shape_what_is_in_the_catalogue() -> None:
     names = {each.name for each in (*CATALOGUE.projections, *CATALOGUE.policies)}
     shaping = {each.name: each.shapes for each in CATALOGUE.sections if each.shapes}
-    assert set(shaping) == {"calendar", "campaigns", "consent", "currencies", "feedback", "mail", "timezone"}
+    assert set(shaping) == {"calendar", "campaigns", "currencies", "mail", "timezone"}
     assert set().union(*shaping.values()) <= names
 
 

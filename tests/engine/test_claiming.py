@@ -18,6 +18,7 @@ from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.engine.scheduled import OUTBOX, PARKED, POSTPONED
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Event, Identifier, Recorded
+from threadline.kernel.limits import CLAIM_KEYS_MAX
 from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Effect, Policy, Wish
@@ -107,6 +108,32 @@ def test_a_preparation_or_a_policy_that_raises_sends_nothing_and_is_asked_again(
     assert types(engine) == [EFFECT_RETRIED, EFFECT_RETRIED, SENT]
     assert (asked, len(post.calls)) == ([0, 1, 2], 1)
     assert outcomes(engine)[0][1]["error"] == "KeyError: 'no such template'"
+
+
+@pytest.mark.parametrize(
+    "prepared",
+    [
+        Prepared(data={}, claims=tuple(map(str, range(CLAIM_KEYS_MAX + 1)))),
+        Prepared(data={}, claims=(7,)),  # type: ignore[arg-type]
+        Prepared(
+            data={}, done=Outcome(type=SENT, properties={"unwritable": object()}), claims=("k" * 9_000, "k" * 9_000)
+        ),
+    ],
+    ids=["too many keys", "no text", "a long key and what no store holds"],
+)
+def test_a_preparation_with_a_mistake_stops_no_other_effect(prepared: Prepared) -> None:
+    clock, post = Clock(), letter_post()
+
+    def prepare(engine: Any, view: PersonView, one: PendingEffect) -> Prepared:
+        return prepared if view.identifiers[0].value == "ada" else Prepared(data=one.effect.data)
+
+    engine = engine_with(MemoryStore(), clock, Queue("letters", at_once=3, claims=True), prepare=prepare)
+    write(engine)
+    for name in ("bo", "cy"):
+        event = Event(type="write", identifiers=(Identifier("user_id", name),), occurred_at=NOW, key=name)
+        engine.recorder.record([event])
+    rounds(engine, clock, post, 1)
+    assert len({call.id for call in post.calls}) >= 2
 
 
 def test_a_postponed_effect_waits_without_an_event_and_can_be_found() -> None:

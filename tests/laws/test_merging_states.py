@@ -248,6 +248,23 @@ def ledger(random: Random, n: int) -> Event:
     return _event(type, properties, str(n), at, source_type="internal")
 
 
+def runs(random: Random, n: int) -> Event:
+    journey, type = f"j{random.randrange(3 * limits.JOURNEYS_MAX)}", random.choice(("entered", "moved", "exited"))
+    if n % 4 == 0:
+        mail = random.choice(("mail_sent", "mail_skipped"))
+        about = {"template": f"t{random.randrange(400)}"}
+        return _event(mail, about, str(n), _back(random, 99), source_type="internal")
+    if n % 4 == 1:
+        pause = random.choice(("journey_paused", "journey_resumed"))
+        return _event(pause, {"journey": journey}, str(n), _back(random, 99), source_type="internal")
+    properties = {
+        "journey": journey, "run": f"{random.randrange(9):032x}", "n": random.randrange(4), "version": 1,
+        "entered_at": format_time(NOW - random.randrange(3) * DAY), "step": random.choice("ab"), "draw": n % 9,
+        "mails": [{"template": f"t{random.randrange(400)}"}],
+    }  # fmt: skip
+    return _event(f"journey_{type}", properties, str(n), _back(random, 99), source_type="internal")
+
+
 def sales(random: Random, n: int) -> Event:
     # As many kinds in one week as a bucket cannot tell apart, and days with many sales or few.
     code = chr(65 + random.randrange(26)) + chr(65 + random.randrange(3))
@@ -348,6 +365,11 @@ CROWDS: dict[str, tuple[Callable[[Random, int], Event], int, Callable[[Any], boo
     "consent": (subscriptions, 1_000, lambda s: [len(s[topic][1]) for topic in s] == [CONSENT_ADDRESSES_MAX] * 2),
     "suppression": (suppressions, 500, lambda s: len(s) == CONSENT_ADDRESSES_MAX),
     "decisions": (decisions, 300, lambda s: len(s) == RULES_PER_PERSON),
+    "journeys": (
+        runs, 9_000,
+        lambda s: [len(s["runs"]), len(s["mails"]), len(s["paused"]), max(map(len, s["runs"].values()))]
+        == [2 * limits.JOURNEYS_MAX, 300, 2 * limits.JOURNEYS_MAX, 4],
+    ),
     "interests": (interests, 4_000, full_interests),
     "points": (ledger, 9_000, full_points),
     "leaderboards": (ledger, 3_000, lambda s: all(map(len, s["sums"].values()))),

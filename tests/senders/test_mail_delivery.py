@@ -19,7 +19,7 @@ from threadline.surfaces.python.embedded import Threadline
 
 DEFINITIONS = """
 mail:
-  provider: {{url: "smtp://127.0.0.1:{port}?tls=off&timeout=2"}}
+  provider: {{url: "smtp://127.0.0.1:{port}?tls=off&timeout=2", {more}}}
   senders: {{shop: {{from: news@shop.example, name: The Shop}}}}
   templates:
     news: {{subject: "Hello {{{{ person.email }}}}", text: "{{{{ unsubscribe_url }}}}", topic: news}}
@@ -49,10 +49,11 @@ class Stage(NamedTuple):
 
 
 @contextmanager
-def staged(folder: Path, port: int, sink: MailSink) -> Iterator[Stage]:
-    """An engine that sends to this port."""
+def staged(folder: Path, port: int, sink: MailSink, **options: str) -> Iterator[Stage]:
+    """An engine that sends to this port, by these options of the provider."""
     file = folder / "mail.yaml"
-    file.write_text(DEFINITIONS.format(port=port))
+    more = ", ".join(f"{name}: {value}" for name, value in options.items())
+    file.write_text(DEFINITIONS.format(port=port, more=more))
     settings = Settings(store="memory:", definitions=str(file), public_url="https://shop.example")
     clock = [1_772_445_600 * SECOND]
     engine = open_engine(None, settings, lambda: clock[0])
@@ -106,3 +107,19 @@ def test_a_mail_whose_fate_is_unknown_waits_for_somebody_who_knows(stage: Stage,
     assert stage.engine.delivery.resolve("default", message, None, "the server's log")
     assert "mail_sent" in stage.types(address)
     assert stage.engine.delivery.unknown("default") == []
+
+
+@pytest.mark.parametrize(("unknown", "messages"), [("wait", 1), ("assume_done", 1), ("send_again", 2)])
+def test_a_mail_whose_fate_stays_unknown_goes_the_way_that_is_declared(
+    tmp_path: Path, unknown: str, messages: int
+) -> None:
+    with mail_sink(tmp_path) as sink, staged(tmp_path, sink.port, sink, unknown=unknown, unknown_after="2h") as stage:
+        stage.asks_for("drop_accepted-1@b.example")
+        stage.works()
+        stage.works(HOUR // SECOND)
+        assert stage.types("drop_accepted-1@b.example") == ["threadline.effect_unknown"]
+        stage.works(2 * HOUR // SECOND)
+        stage.works()
+        stage.works(HOUR // SECOND)
+        assert ("mail_sent" in stage.types("drop_accepted-1@b.example")) == (unknown != "wait")
+        assert len(sink.accepted()) == messages

@@ -148,7 +148,7 @@ def test_options_are_typed_and_mistakes_are_usage(store: Path, call) -> None:  #
             ),
             "Missing argument 'ID'",
         ),
-        (("nonsense",), "No such command 'nonsense'; `threadline --help` lists them."),
+        (("zzzzz",), "No such command 'zzzzz'; `threadline --help` lists them."),
         (("verfy",), "did you mean 'verify'?"),
         (("rule_sets",), "did you mean 'rule-sets'?"),
         (("record", "--events", "{"), "not JSON"),

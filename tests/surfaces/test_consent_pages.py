@@ -15,7 +15,7 @@ from threadline.capabilities.consent.privacy import privacy_projection
 from threadline.capabilities.consent.refusal import refusal
 from threadline.engine.engine import Engine
 from threadline.engine.public_address import PublicAddress
-from threadline.kernel.event import GLOBAL_PRIVACY_CONTROL, Event, Identifier, Recorded
+from threadline.kernel.event import GLOBAL_PRIVACY_CONTROL, Event, Identifier, Receipt, Recorded
 from threadline.stores.memory import MemoryStore
 
 DEFINITIONS = """
@@ -282,3 +282,13 @@ def test_the_signal_is_known_since_its_first_event_in_any_order_and_of_merged_pe
 
 def recorded(event: Event, sequence: int) -> Recorded:
     return Recorded(event, f"{sequence:032x}", "0" * 32, sequence, sequence)
+
+
+def test_an_unsubscription_that_cannot_be_recorded_is_not_answered_with_200(engine, client, monkeypatch):
+    url = link(engine, "news")
+    rejected = Receipt(status="rejected", code="person_too_large", message="too large")
+    monkeypatch.setattr(engine.recorder, "record", lambda events, known: [rejected])
+    answer = client.post(url, content=URLENCODED[1], headers=FORM)
+    assert answer.status_code == 503
+    monkeypatch.undo()
+    assert refused(engine, "news") == ""

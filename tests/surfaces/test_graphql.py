@@ -7,10 +7,13 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 import pytest
 from graphql import get_introspection_query
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from tests.surfaces.appaction_stage import as_user, settings, ux
@@ -261,6 +264,15 @@ def test_a_web_token_reads_the_alerts_of_its_user_and_nothing_else(ux: TestClien
     assert ux.options(PATH).headers["access-control-allow-origin"] == "*"
 
 
+def test_a_token_of_the_settings_may_look_like_a_web_token(clock: Clock) -> None:
+    engine = open_engine("memory:", Settings(tokens="ops=one.two.three"), clock)
+    with client_of(engine, settings()) as made:
+        for token, status in (("one.two.three", 200), ("one.two.four", 401)):
+            headers = {"Authorization": f"Bearer {token}"}
+            assert made.post(PATH, json={"query": "{ segments { name } }"}, headers=headers).status_code == status
+    engine.close()
+
+
 def test_a_token_says_whose_alerts(client: TestClient, keys: Keys) -> None:
     told = ask(client, keys.bearer("read"), "{ alerts { id } }")
     assert told["errors"][0]["extensions"] == {"code": "invalid_value", "status": 400, "param": "person"}
@@ -340,6 +352,39 @@ def test_a_hostile_document_is_refused_in_a_few_words(client: TestClient, keys: 
     assert (answer.status_code == 400) == ("data" not in told)
     assert all(len(each["message"]) <= 500 for each in told["errors"])
     assert not any(each.get("extensions", {}).get("code") == "internal" for each in told["errors"]), told
+
+
+GOOD = (
+    (
+        "query A($n: Int = 5, $t: String) { people(limit: $n, tag: $t) { people { id tags ...F } next } } "
+        'fragment F on Person { traits features(names: "monetary_total") { name value } events(limit: 2) '
+        "{ events { type person { id } } } }"
+    ),
+    (
+        '{ person(id: "u1", asOf: "2026-03-01T12:00:01Z") { id points { balance days { day } } memory { key } '
+        'alerts(severity: "info") { id } } alerts(person: "u2", at: "2030-01-01T00:00:00Z") { title } event(id: "x") '
+        '{ id } segments { name } segmentMembers(name: "spenders") { members { person { id } } } }'
+    ),
+)
+PIECES = (
+    "{", "}", "(", ")", "...", "$n", '"x"', "-1", "1e400", "[", "]", "null", "@skip(if: true)", "fragment", "on",
+    "query", "mutation", "Person", "__typename", "people", "limit:", "99999999999", '"""a"""', "{ f: 1 }",
+    "... on Query { segments { name } }", "#",
+)  # fmt: skip
+VALUES = (1, None, 2**70, -3, "x", [1], {"a": 1}, True, 3.5, 10.0, "\x00")
+
+
+@given(seed=st.integers(0, 2**32))
+def test_no_document_whatever_is_a_fault_of_the_server(client: TestClient, keys: Keys, seed: int) -> None:
+    random = Random(seed)
+    pieces = re.findall(r'"[^"]*"|\.\.\.|[\w$]+|[^\s\w]', random.choice(GOOD))
+    for _ in range(random.randrange(4)):
+        at = random.randrange(len(pieces) + 1)
+        pieces[at : at + random.randrange(3)] = random.sample([*PIECES, *pieces], random.randrange(3))
+    body = {"query": " ".join(pieces), "variables": {name: random.choice(VALUES) for name in "nt"}}
+    answer = client.post(PATH, json=body, headers={**keys.bearer("read"), "Accept": GRAPHQL_JSON})
+    assert answer.status_code in (200, 400)
+    assert not any(each.get("extensions", {}).get("status") == 500 for each in answer.json().get("errors", ())), body
 
 
 def test_a_document_within_the_limits_is_answered(client: TestClient, keys: Keys) -> None:

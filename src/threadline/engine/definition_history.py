@@ -114,8 +114,11 @@ def _batches(puts: list[list[Put]]) -> Iterator[Batch]:
 
 
 def contents(store: Store, shared: str) -> Iterator[tuple[str, bytes]]:
-    """The content of every version that was ever declared, with ``NAME/VERSION``."""
+    """The content of every version that was ever declared, with ``NAME/VERSION``; and with ``NAME/0`` nothing, where
+    the name is not declared any more."""
     for declared in query_pages(store, DECLARED, shared):
+        if not _decode(declared.value).transitions[-1].version:
+            yield f"{declared.key.sort}/0", b""
         for item in query_pages(store, CONTENT, f"{shared}/{declared.key.sort}"):
             yield f"{declared.key.sort}/{int(item.key.sort)}", item.value
 

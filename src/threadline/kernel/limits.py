@@ -37,6 +37,8 @@ CASCADE_EVENTS_MAX = 32
 SENDING_SECONDS_MAX = 50 * 60
 """A client's clock that is behind by up to so much may be right: its message was long under way, or is sent again with
 the `sentAt` of the first attempt. Local time that is sent as UTC is off by more: no zone is nearer than an hour."""
+CLAIM_KEYS_MAX = 32
+"""Keys that one effect may claim."""
 FUTURE_MAX_SECONDS = 24 * 3_600
 """A time further ahead of the clock than this is clamped to the time of receipt and marked."""
 

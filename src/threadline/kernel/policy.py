@@ -161,7 +161,8 @@ class Shared:
     declared: tuple[Declared, ...] = ()
     """What the definitions declare for every workspace; `engine/definition_history.py` remembers each version."""
     remembers: bool = False
-    """Whether `make` gets the content of every version that was ever declared as well, beside the items."""
+    """Whether `make` gets the content of every version that was ever declared as well, beside the items; and nothing,
+    as version 0, for a name that is not declared any more."""
 
 
 @dataclass(frozen=True, slots=True)

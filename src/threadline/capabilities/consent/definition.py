@@ -95,7 +95,7 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
                 yield ("texts", name), f"no page has this text; {suggestion(name, TEXTS)}"
 
 
-CONSENT = Single("consent", struct(Consent), frozenset({"consent"}))
+CONSENT = Single("consent", struct(Consent))
 
 
 def read_consent(definitions: Definitions | None) -> Consent:

@@ -8,6 +8,7 @@ from threadline.kernel.event import is_thread_id
 from threadline.kernel.ports import WithPublicAddress, WithSigner
 
 UNSUBSCRIBE_PATH, PREFERENCES_PATH, CONFIRM_PATH = "/u/{token}", "/p/{token}", "/c/{token}"
+"""A path is also the purpose of its tokens. Neither may ever change: links in old mails stay."""
 _HALF = 16
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -14,7 +14,7 @@ from threadline.capabilities.consent.links import Recipient
 from threadline.capabilities.consent.rows import Statements, statements_about
 from threadline.capabilities.consent.standing import Status, statements_of_person, status_of
 from threadline.capabilities.events.requests import derived_key
-from threadline.kernel.errors import NotFound
+from threadline.kernel.errors import NotFound, Unavailable
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.ports import Person, WithCatalogue, WithReader, WithRecorder, WithStore
 from threadline.kernel.time import parse_time
@@ -56,18 +56,25 @@ class Standing(NamedTuple):
 
 def standings(engine: Needs, consent: Consent, recipient: Recipient) -> dict[str, Standing]:
     """How the recipient stands to each declared topic."""
-    signalled = _views(engine, recipient).get("privacy", {}).get("global_privacy_control", False)
+    views = _views(engine, recipient)
+    signalled = views.get("privacy", {}).get("global_privacy_control", False)
     return {
         name: Standing(status_of(consent.topics[name], statements, signalled=signalled), statements)
-        for name, statements in statements_for(engine, recipient, consent.topics).items()
+        for name, statements in _statements(engine, recipient, consent.topics, views).items()
     }
 
 
 def statements_for(engine: Needs, recipient: Recipient, topics: Iterable[str]) -> dict[str, Statements]:
     """What was said about these topics, of the address by anybody and by the person."""
+    return _statements(engine, recipient, topics, _views(engine, recipient))
+
+
+def _statements(
+    engine: WithStore, recipient: Recipient, topics: Iterable[str], views: Mapping[str, Any]
+) -> dict[str, Statements]:
     address = normal_address(recipient.address)
     statements = statements_about(engine.store, recipient.workspace, address, list(topics))
-    if shown := _views(engine, recipient).get("consent"):
+    if shown := views.get("consent"):
         for topic, of_address in statements.items():
             statements[topic] = of_address.newest(statements_of_person(shown, topic, address))
     return statements
@@ -85,10 +92,8 @@ def unsubscribe(engine: Needs, consent: Consent, recipient: Recipient, **more: A
     """Record that the recipient wants no more of the topic, or of any; nothing if that was the last word already."""
     topics = [recipient.topic] if recipient.topic else ["", *consent.topics]
     statements = statements_for(engine, recipient, topics)
-    unsubscribed, subscribed = (
-        statements[recipient.topic].unsubscribed,
-        max(each.subscribed for each in statements.values()),
-    )
+    unsubscribed = statements[recipient.topic].unsubscribed
+    subscribed = max(each.subscribed for each in statements.values())
     if not unsubscribed or unsubscribed < subscribed:
         _record(engine, recipient, UNSUBSCRIBED, more, max(unsubscribed, subscribed))
 
@@ -117,4 +122,7 @@ def _record(engine: Needs, recipient: Recipient, type: str, more: dict[str, Any]
         properties={"address": recipient.address, **topic, **more},
         received_at=received_at,
     )
-    engine.recorder.record([after(last, event)], known=True)
+    receipt = engine.recorder.record([after(last, event)], known=True)[0]
+    if receipt.status == "rejected":
+        # A provider that was answered with 200 would not ask again, and we would write on.
+        raise Unavailable(f"this could not be recorded: {receipt.message}")

@@ -17,7 +17,7 @@ from threadline.kernel.ports import WithDelivery, WithReader
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Outcome
 from threadline.kernel.time import format_time
 
-EFFECTS_GROUP = Group("effects", "What leaves: the queues, what was given up on, and what may have happened.")
+EFFECTS_GROUP = Group("effects", "What leaves: queues, dead letters and unknown outcomes.")
 
 Queued = Annotated[str, Meta(description="Only those of this queue; empty: all.", max_length=64)]
 Id = Annotated[str, Meta(description="The effect's id, the same in all its events.", pattern="^[0-9a-f]{32}$")]

@@ -22,7 +22,7 @@ from threadline.capabilities.feedback.machines import (
 )
 from threadline.capabilities.feedback.notifications import Certificates, take_envelope
 from threadline.capabilities.feedback.recording import recent_clicks, record
-from threadline.kernel.errors import InvalidValue, ThreadlineError
+from threadline.kernel.errors import NotFound, ThreadlineError
 from threadline.kernel.event import Recorded, is_workspace
 from threadline.kernel.ids import short_hash
 from threadline.kernel.ports import Ports
@@ -59,7 +59,7 @@ def routes(rules: FeedbackRules) -> list[PublicRoute]:
     def sns(engine: Ports, request: PublicRequest) -> PublicAnswer:
         workspace = request.path["workspace"]
         if not is_workspace(workspace):
-            raise InvalidValue("the path names no workspace")
+            raise NotFound("the path names no workspace")
         take_envelope(engine, workspace, request.body, rules.topics, certificates)
         return PublicAnswer(b"", "text/plain; charset=utf-8")
 

@@ -18,7 +18,7 @@ from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import WithCatalogue, WithStore
 from threadline.kernel.store import Batch, Delete, Item
 
-INBOX_GROUP = Group("inbox", "Mail as it was sent, where nothing leaves the machine: for development.")
+INBOX_GROUP = Group("inbox", "Mail as it was sent in development: none left the machine.")
 Id = Annotated[str, Meta(description="A message's id, as `inbox_list` gives it.", min_length=1, max_length=100)]
 
 

@@ -14,7 +14,7 @@ from threadline.kernel.job import Job, JobState
 from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import WithJobs
 
-JOBS_GROUP = Group("jobs", "Work across many people that survives restarts, such as sending a broadcast.")
+JOBS_GROUP = Group("jobs", "Work across many people that survives restarts.")
 
 JobId = Annotated[str, Meta(description="The id of a job.", min_length=1, max_length=150)]
 _CURSOR = re.compile(r"[0-9a-f]{16}\..{1,150}")

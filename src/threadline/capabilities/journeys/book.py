@@ -40,6 +40,8 @@ class Book:
         """Since when a whole journey is paused, by name."""
         self.zone = zone
         """Of people who name none, where the journey names none."""
+        self.removed: frozenset[str] = frozenset()
+        """Journeys that are not declared any more. One that is merely unknown here may be new in another process."""
         self.remembered: Mapping[str, bytes] = {}
         """The items of earlier versions, of which `make_book` has made them."""
         # Journeys that are not declared any more have nobody in them.
@@ -57,7 +59,7 @@ class Book:
 
     def handles(self, event_type: str) -> bool:
         """Whether any journey, or anybody in one, goes by events of a type."""
-        return event_type in self._types or (event_type in _ALWAYS and bool(self._versions))
+        return event_type in self._types or event_type in _ALWAYS
 
     def triggered(self, event_type: str) -> tuple[str, ...]:
         """The journeys that events of a type may let people enter, by name."""
@@ -74,9 +76,13 @@ class Book:
 def make_book(declared: tuple[Journey, ...], zone: str, items: Mapping[str, bytes], before: object) -> Book:
     """The book of what the definitions declare and of the items of a workspace, which hold earlier versions too."""
     earlier: list[Journey] = []
+    removed: set[str] = set()
     for sort, content in items.items():
         if sort.startswith(REMEMBERED):
             name, _, version = sort.removeprefix(REMEMBERED).partition("/")
+            if not int(version):
+                removed.add(name)
+                continue
             try:
                 earlier.append(journey_of_content(name, int(version), content))
             except InvalidDefinition:
@@ -84,7 +90,7 @@ def make_book(declared: tuple[Journey, ...], zone: str, items: Mapping[str, byte
     remembered = {sort: content for sort, content in items.items() if sort.startswith(REMEMBERED)}
     paused = {sort.removeprefix(PAUSED): int(value) for sort, value in items.items() if sort.startswith(PAUSED)}
     book = Book(declared, earlier, paused, zone)
-    book.remembered = remembered
+    book.remembered, book.removed = remembered, frozenset(removed)
     return book
 
 

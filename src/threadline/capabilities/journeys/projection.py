@@ -156,7 +156,8 @@ def _fold_run(state: State, recorded: Recorded) -> State | None:
     if event.type == JOURNEY_ENTERED:
         entry = _entry(given)
         stored[_ENTRY] = entry if stored[_ENTRY] is None else min(stored[_ENTRY], entry, key=repr)
-    _bound(state, journey)
+    _bounded(runs)
+    keep_smallest(state["runs"], _JOURNEYS_MAX)
     for mail in _mails(given):
         _note_mail(state, mail, _HANDED, event.occurred_at)
     return state
@@ -246,12 +247,11 @@ def _time(value: Any) -> int:
         return 0
 
 
-def _bound(state: State, journey: str) -> None:
-    runs = state["runs"][journey]
+def _bounded(runs: dict[str, Any]) -> dict[str, Any]:
     # Whatever is left out here has so many later ones before it and can never come back.
     while len(runs) > _RUNS_MAX:
         del runs[min(runs)]
-    keep_smallest(state["runs"], _JOURNEYS_MAX)
+    return runs
 
 
 # --- merging --------------------------------------------------------------------------------
@@ -259,18 +259,15 @@ def _bound(state: State, journey: str) -> None:
 
 def merge(one: State, other: State) -> State:
     """The state of the union of two people's events."""
-    state = {
-        "runs": merge_entries(one["runs"], other["runs"], _merge_runs),
+    return {
+        "runs": keep_smallest(merge_entries(one["runs"], other["runs"], _merge_runs), _JOURNEYS_MAX),
         "paused": keep_smallest(merge_entries(one["paused"], other["paused"], max), _JOURNEYS_MAX),
         "mails": keep_smallest(merge_entries(one["mails"], other["mails"], _larger), _TEMPLATES_MAX),
     }
-    for journey in [*state["runs"]]:
-        _bound(state, journey)
-    return state
 
 
 def _merge_runs(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    return merge_entries(one, other, _merge_run)
+    return _bounded(merge_entries(one, other, _merge_run))
 
 
 def _merge_run(one: list[Any], other: list[Any]) -> list[Any]:

@@ -43,8 +43,8 @@ REST = "rest"
 
 _MOST = JOURNEY_MAILS_IN_A_ROW_MAX + 2
 """Wishes of one act: its mails, its event, its timer."""
-_PAUSE_LOOK = 6 * HOUR
-"""How often a run that is due looks whether its journey is still paused, in case that nobody wakes it."""
+_LOOK_AGAIN = 6 * HOUR
+"""After how long a run that is due looks again whether its journey is still paused, in case that nobody wakes it."""
 
 
 class Known(Protocol):
@@ -238,9 +238,12 @@ class Reaction:
             return
         compiled = self._book.version(run.journey, run.version)
         if compiled is None:
-            if act.journey not in self._book.in_force:
+            if act.journey in self._book.removed:
                 self.wishes += left(run, LEFT_REMOVED, self.now)
-            return  # of a version that another process knows
+            elif self._event.type == TIMER_FIRED:
+                # Of a version that a process knows that was started later: its timer must not be lost.
+                self.wishes.append(Timer(key=timer_key(run), due_at=self.now + _LOOK_AGAIN))
+            return
         if act.what == "exit":
             self.wishes += left(run, str(act.data), self.now)
         elif act.what == "mail":
@@ -281,7 +284,7 @@ class Reaction:
             if came and not run.came:
                 self.wishes += came_while_paused(run, self.now)
             elif run.journey in self._book.paused and self._event.type == TIMER_FIRED:
-                self.wishes.append(Timer(key=timer_key(run), due_at=self.now + _PAUSE_LOOK))
+                self.wishes.append(Timer(key=timer_key(run), due_at=self.now + _LOOK_AGAIN))
             return
         if ends <= self.now:
             self.wishes += left(run, LEFT_TIMEOUT, self.now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -87,7 +87,7 @@ _GIVE_UP = duration(SECOND, 30 * DAY).then(
 _ANYTHING: Form[Any] = Form((str, int, float, bool, list, dict), "a value", lambda part: part.value, {})
 
 
-class Provider(msgspec.Struct, frozen=True, kw_only=True):
+class Provider(msgspec.Struct, frozen=True, kw_only=True, rename={"unknown_seconds": "unknown_after"}):
     """Who carries mails out, and how many at a time."""
 
     url: Annotated[
@@ -96,7 +96,15 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="`inbox:` keeps mails on this machine; `env:NAME` takes it from an environment variable."),
     ] = INBOX
     per_second: Annotated[float | None, positive(), Meta(description="The most mails in a second.")] = None
-    at_once: Annotated[int, Meta(ge=1, le=64, description="Mails that are sent at the same time.")] = 4
+    at_once: Annotated[int, Meta(ge=1, le=64, description="Mails that are sent at the same time.")] = 16
+    unknown: Annotated[
+        Literal["wait", "assume_done", "send_again"],
+        Meta(
+            description="What becomes of a mail that may have been sent, if feedback has not said it after "
+            "`unknown_after`: it waits for an operator, counts as sent, or is sent again, maybe a second time."
+        ),
+    ] = "wait"
+    unknown_seconds: Annotated[float, _GIVE_UP] = 3 * DAY / SECOND
 
 
 class Dkim(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.feedback import events as feedback
+from threadline.capabilities.feedback.events import MAIL_SENT, is_trusted
 
-MAIL_SENT = feedback.MAIL_SENT
-is_trusted = feedback.is_trusted
+__all__ = ["MAIL_REQUESTED", "MAIL_SENT", "MAIL_SKIPPED", "is_trusted"]
 
 MAIL_SKIPPED = "mail_skipped"
 """A mail that a policy wished for was not sent: ``message``, ``template`` and the ``reason``, such as

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from threadline.engine.scheduled import pack_effect
+from threadline.kernel.errors import LimitExceeded
 from threadline.kernel.ids import short_hash
+from threadline.kernel.limits import CLAIM_KEYS_MAX, ITEM_BYTES_MAX
 from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.store import Batch, Check, Item, Key, Put, Store
 
@@ -19,28 +21,38 @@ class Wanted(NamedTuple):
 
     one: PendingEffect
     """With the claim."""
-    keys: tuple[str, ...]
+    keys: list[Key]
 
 
 Claimed = PendingEffect | Literal["taken", "overtaken"]
 """The effect as it lies in the store now; or another effect has one of the keys; or another process has the effect."""
 
 
-def claim(store: Store, wanted: Sequence[Wanted], check: Check) -> list[Claimed]:
+def wanted(one: PendingEffect, keys: Sequence[str]) -> Wanted:
+    """An effect and the keys that go with it. Raises `LimitExceeded` for what no store would take."""
+    # Hashed: a key may be longer than a store takes.
+    places = [Key(CLAIMED, f"{one.workspace}/{short_hash('claim', key)}") for key in dict.fromkeys(keys)]
+    if len(places) > CLAIM_KEYS_MAX:
+        raise LimitExceeded(f"it claims {len(places)} keys; at most {CLAIM_KEYS_MAX} are taken")
+    if len(pack_effect(one)) > ITEM_BYTES_MAX:
+        raise LimitExceeded("the effect and what is to be noted of it do not fit into one item")
+    return Wanted(one, places)
+
+
+def claim(store: Store, claims: Sequence[Wanted], check: Check) -> list[Claimed]:
     """Claim these effects, all that can be in one commit; the result for each."""
-    values = [pack_effect(each.one) for each in wanted]
-    batches = [_batch(each, value, check, frozenset()) for each, value in zip(wanted, values, strict=True)]
+    values = [pack_effect(each.one) for each in claims]
+    batches = [_batch(each, value, check, frozenset()) for each, value in zip(claims, values, strict=True)]
     refusals = store.commit(batches)
     return [
         _claimed(each.one, value) if refusal is None else _again(store, each, value, check)
-        for each, value, refusal in zip(wanted, values, refusals, strict=True)
+        for each, value, refusal in zip(claims, values, refusals, strict=True)
     ]
 
 
 def _again(store: Store, each: Wanted, value: bytes, check: Check) -> Claimed:
     """What was refused: the keys may be its own, from an earlier attempt."""
-    keys = _keys(each)
-    items = store.get(keys)
+    items = store.get(each.keys)
     holders = {item.value.decode() for item in items if item is not None}
     if holders - {each.one.id}:
         return "taken"
@@ -53,15 +65,9 @@ def _again(store: Store, each: Wanted, value: bytes, check: Check) -> Claimed:
 def _batch(each: Wanted, value: bytes, check: Check, own: frozenset[Item]) -> Batch:
     versions = {item.key: item.version for item in own}
     keys: list[Put | Check] = [
-        Check(key, versions[key]) if key in versions else Put(key, each.one.id.encode(), 0) for key in _keys(each)
+        Check(key, versions[key]) if key in versions else Put(key, each.one.id.encode(), 0) for key in each.keys
     ]
     return Batch(writes=[Put(each.one.item.key, value, each.one.item.version), *keys, check])
-
-
-def _keys(each: Wanted) -> list[Key]:
-    workspace = each.one.workspace
-    # Hashed: a key may be longer than a store takes.
-    return [Key(CLAIMED, f"{workspace}/{short_hash('claim', key)}") for key in dict.fromkeys(each.keys)]
 
 
 def _claimed(one: PendingEffect, value: bytes) -> PendingEffect:

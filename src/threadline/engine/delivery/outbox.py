@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from threadline.engine.delivery.access import EngineAccess
-from threadline.engine.delivery.claims import Wanted, claim
+from threadline.engine.delivery.claims import Wanted, claim, wanted
 from threadline.engine.delivery.dead_letters import dead_letter_put
 from threadline.engine.delivery.outcomes import settle
 from threadline.engine.delivery.preparing import failed, prepare
@@ -21,9 +21,8 @@ from threadline.engine.delivery.unknown import unknown_effect
 from threadline.engine.folding.packing import time_key
 from threadline.engine.folding.person import Person
 from threadline.engine.scheduled import pack_effect, pending_effect, postponed_key, unrecorded_key
-from threadline.kernel.errors import LimitExceeded, Unavailable
+from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Identifier
-from threadline.kernel.limits import ITEM_BYTES_MAX
 from threadline.kernel.outbox import Claim, PendingEffect
 from threadline.kernel.preparation import Postponed, Prepared
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_UNKNOWN, Outcome, Queue, Sender
@@ -171,21 +170,21 @@ class Outbox:
     def _claimed(self, ready: Sequence[Ready], check: Check) -> tuple[list[Ready], list[Done]]:
         """What may be sent, and what may not because another effect has claimed the same key."""
         free = [each for each in ready if not self.queue.claims and not each.prepared.claims]
-        wanted, done = [], []
+        claims, done = [], []
         for each in ready:
             if self.queue.claims or each.prepared.claims:
                 want = self._wanted(each)
                 if isinstance(want, Outcome):
                     done.append(Done(each.able, want, check))
                 else:
-                    wanted.append((each, want))
-        if not wanted:
+                    claims.append((each, want))
+        if not claims:
             return free, done
-        tokens = {want.one.claim.token for _, want in wanted if want.one.claim is not None}
+        tokens = {want.one.claim.token for _, want in claims if want.one.claim is not None}
         self._unsent |= tokens
-        results = claim(self._engine.store, [want for _, want in wanted], check)
+        results = claim(self._engine.store, [want for _, want in claims], check)
         self._unsent -= tokens
-        for (each, _), result in zip(wanted, results, strict=True):
+        for (each, _), result in zip(claims, results, strict=True):
             if isinstance(result, PendingEffect):
                 free.append(Ready(each.able._replace(one=result), each.prepared))
             elif result == "taken":
@@ -193,13 +192,13 @@ class Outbox:
         return free, done
 
     def _wanted(self, ready: Ready) -> Wanted | Outcome:
-        """The claim on an effect, or the outcome where no store could hold it."""
+        """The claim on an effect, or the outcome where there can be none."""
         noted = fitting(ready.prepared.done)
         claimed = Claim(secrets.token_hex(8), self._engine.clock(), noted.type, noted.properties)
-        one = ready.able.one._replace(claim=claimed)
-        if len(pack_effect(one)) > ITEM_BYTES_MAX:
-            return failed(LimitExceeded("the effect and what is to be noted of it do not fit into one item"))
-        return Wanted(one, ready.prepared.claims)
+        try:
+            return wanted(ready.able.one._replace(claim=claimed), ready.prepared.claims)
+        except Exception as error:  # noqa: BLE001 — a preparation with a mistake must not stop the others
+            return failed(error)
 
     def _sent(self, ready: Ready) -> Outcome:
         one = ready.able.one

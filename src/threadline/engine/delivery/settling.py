@@ -44,7 +44,8 @@ def _fate(queue: Queue, one: PendingEffect, outcome: Outcome, now: int) -> tuple
     tried = one._replace(attempts=one.attempts + 1)
     if outcome.type == EFFECT_UNKNOWN and one.claim is not None:
         known = {**one.claim.properties, **outcome.properties}
-        return EFFECT_UNKNOWN, known, unknown_puts(tried, queue.name, str(outcome.properties.get("why", "")), now)
+        why = str(outcome.properties.get("why", ""))
+        return EFFECT_UNKNOWN, known, unknown_puts(tried, queue.name or one.effect.queue, why, now)
     if outcome.retry_after_seconds is None and not outcome.parked:
         return outcome.type, {}, ()
     tried = tried._replace(claim=None)

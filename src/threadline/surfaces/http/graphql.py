@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import InvalidValue, MalformedBody
+from threadline.kernel.errors import InvalidValue, MalformedBody, Unauthorized
 from threadline.kernel.limits import GRAPHQL_BYTES_MAX
 from threadline.settings import Settings
-from threadline.surfaces.http.access import Access
+from threadline.surfaces.http.access import TOKEN_HINT, Access
 from threadline.surfaces.http.appaction_body import SOURCE
 from threadline.surfaces.http.body import read_body
 from threadline.surfaces.http.operations import read_object, read_query
@@ -80,11 +80,19 @@ class GraphQL:
 
     async def _caller(self, request: Request) -> Callable[[], Caller]:
         """Who asks; made into what GraphQL knows where that is loaded."""
+        refused: Unauthorized | None = None
         if self._users.may_name(request):
-            user = await self._users.user(request)
-            workspace = self._settings.workspace
-            return lambda: _caller(workspace, SOURCE, lambda scope: scope == "read", user.id)
-        credential = await self._access.token(request, "read")
+            try:
+                user = await self._users.user(request)
+            except Unauthorized as error:
+                refused = error  # a token of the settings may look like a web token
+            else:
+                workspace = self._settings.workspace
+                return lambda: _caller(workspace, SOURCE, lambda scope: scope == "read", user.id)
+        try:
+            credential = await self._access.token(request, "read")
+        except Unauthorized:
+            raise refused or Unauthorized("send `Authorization: Bearer <token>`", hint=TOKEN_HINT) from None
         return lambda: _caller(credential.workspace, credential.name, credential.allows, "")
 
     async def _answer(self, request: Request, asked: Mapping[str, Any], caller: Callable[[], Caller]) -> Response:

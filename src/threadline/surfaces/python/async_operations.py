@@ -82,7 +82,7 @@ from threadline.surfaces.python.call import Answer, AsyncCaller, Call, Many, Mom
 
 
 class Alerts:
-    """Messages that people see inside an application, and who has dismissed them."""
+    """Messages that people see inside an application."""
 
     def __init__(self, call: AsyncCaller) -> None:
         self._call = call
@@ -664,7 +664,7 @@ class Definitions:
 
 
 class Effects:
-    """What leaves: the queues, what was given up on, and what may have happened."""
+    """What leaves: queues, dead letters and unknown outcomes."""
 
     def __init__(self, call: AsyncCaller) -> None:
         self._call = call
@@ -885,7 +885,7 @@ class Features:
 
 
 class Feedback:
-    """What became of mails: deliveries, opens, clicks, bounces, complaints, replies."""
+    """What became of mails: opens, clicks, bounces, replies."""
 
     def __init__(self, call: AsyncCaller) -> None:
         self._call = call
@@ -921,7 +921,17 @@ class Feedback:
         template: str | None = None,
         journey: str | None = None,
         broadcast: str | None = None,
-        type: str = "",
+        type: Literal[
+            "",
+            "mail_bounced",
+            "mail_clicked",
+            "mail_complained",
+            "mail_delayed",
+            "mail_delivered",
+            "mail_opened",
+            "mail_replied",
+            "mail_sent",
+        ] = "",
     ) -> feedback_operations_events.FeedbackEventsPage:
         """List what became of the mails of a template, a journey or a broadcast.
 
@@ -931,7 +941,7 @@ class Feedback:
         limit: How many on a page.
         start: Only from this instant on.
         stop: Only before this instant.
-        type: Only events of this type, such as mail_opened.
+        type: Only events of this type.
         """
         return await self._call(
             calls.FEEDBACK_EVENTS,
@@ -979,7 +989,7 @@ class Feedback:
 
 
 class Inbox:
-    """Mail as it was sent, where nothing leaves the machine: for development."""
+    """Mail as it was sent in development: none left the machine."""
 
     def __init__(self, call: AsyncCaller) -> None:
         self._call = call
@@ -1109,7 +1119,7 @@ class Interests:
 
 
 class Jobs:
-    """Work across many people that survives restarts, such as sending a broadcast."""
+    """Work across many people that survives restarts."""
 
     def __init__(self, call: AsyncCaller) -> None:
         self._call = call
@@ -1179,7 +1189,7 @@ class Jobs:
 
 
 class Journeys:
-    """Journeys: what they are made of, who is where in them, what they would send."""
+    """Journeys: their steps, who is in them, what they would send."""
 
     def __init__(self, call: AsyncCaller) -> None:
         self._call = call
@@ -1460,7 +1470,7 @@ class Leaderboards:
 
 
 class Mail:
-    """Mail to people: templates, previews, what was sent and what became of it."""
+    """Mail to people: templates, previews, and what was sent."""
 
     def __init__(self, call: AsyncCaller) -> None:
         self._call = call

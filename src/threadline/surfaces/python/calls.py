@@ -278,12 +278,13 @@ CONSENT_CHANGE: Call[consent_operations_subscriptions.ChangeResult] = Call(
 )
 CONSENT_LINK: Call[consent_operations_subscriptions.LinkResult] = Call(
     "consent_link",
-    "GET",
+    "POST",
     "/v1/people/{id}/consent/link",
     consent_operations_subscriptions.LinkResult,
     {
         "address": "",
     },
+    repeatable=False,
 )
 CONSENT_OF: Call[consent_operations_subscriptions.ConsentResult] = Call(
     "consent_of",

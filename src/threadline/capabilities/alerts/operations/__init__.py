@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from threadline.kernel.operation import Group
 
-ALERTS_GROUP = Group("alerts", "Messages that people see inside an application, and who has dismissed them.")
+ALERTS_GROUP = Group("alerts", "Messages that people see inside an application.")

@@ -249,6 +249,7 @@ def operations(consent: Consent) -> list[Operation]:
             path="/v1/people/{id}/consent",
             scope="write",
             example=ChangeParams(id="user_id:42", everything=True),
+            refused=lambda result: any(each.status == "rejected" for each in result.receipts),
         ),
         Operation(
             name="consent_link",
@@ -257,7 +258,7 @@ def operations(consent: Consent) -> list[Operation]:
             params=LinkParams,
             result=LinkResult,
             run=_link,
-            method="GET",
+            method="POST",
             path="/v1/people/{id}/consent/link",
             scope="write",
             example=LinkParams(id="user_id:42", address="ada@example.com"),

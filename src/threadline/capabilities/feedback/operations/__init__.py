@@ -2,4 +2,4 @@
 
 from threadline.kernel.operation import Group
 
-FEEDBACK_GROUP = Group("feedback", "What became of mails: deliveries, opens, clicks, bounces, complaints, replies.")
+FEEDBACK_GROUP = Group("feedback", "What became of mails: opens, clicks, bounces, replies.")

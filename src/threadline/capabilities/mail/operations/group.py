@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from threadline.kernel.operation import Group
 
-MAIL_GROUP = Group("mail", "Mail to people: templates, previews, what was sent and what became of it.")
+MAIL_GROUP = Group("mail", "Mail to people: templates, previews, and what was sent.")

@@ -10,7 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.events.parameters import Next, Page, next_of
 from threadline.capabilities.whatif import saved_results
-from threadline.capabilities.whatif.operations.runs import WHAT_IF_GROUP, WhatIfId, shown
+from threadline.capabilities.whatif.operations.runs import WHAT_IF_GROUP, WhatIfId, is_of_rules, shown
 from threadline.capabilities.whatif.saved_results import Saved
 from threadline.capabilities.whatif.simulation import Needs
 from threadline.capabilities.whatif.views import MatrixCell, RuleTotals, WhatIfView
@@ -48,7 +48,7 @@ class SavedPage(msgspec.Struct, kw_only=True):
 
 def _listed(context: Context[Needs], params: SavedParams) -> SavedPage:
     found = saved_results.all_saved(context, params.cursor, params.limit)
-    running = [shown(each) for each in context.engine.simulations.of(context.workspace)]
+    running = [shown(each) for each in context.engine.simulations.of(context.workspace) if is_of_rules(each)]
     return SavedPage(
         running=msgspec.convert(running, list[SavedLine], from_attributes=True),
         saved=[_saved_line(each) for each in found],

@@ -58,8 +58,15 @@ def _started(context: Context[Needs], params: WhatIfParams) -> WhatIfView:
     return shown(running)
 
 
+def is_of_rules(running: SimulationJob) -> bool:
+    """Whether a simulation of this process is a what-if of rules: journeys are simulated as well."""
+    return isinstance(running.subject, Subject)
+
+
 def shown(running: SimulationJob) -> WhatIfView:
-    """The view of a what-if of this process."""
+    """The view of a what-if of this process. Raises `NotFound` for a simulation of something else."""
+    if not is_of_rules(running):
+        raise NotFound(f"there is no what-if {running.id!r}")
     subject: Subject = running.subject
     return view(
         subject.simulation, running.state, running.people, running.events, problem=running.problem,
