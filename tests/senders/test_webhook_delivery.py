@@ -154,16 +154,16 @@ def test_gone_stops_the_destination_until_somebody_starts_it(
     assert [shop.told(n)[0][0] for n in (1, 2)] == [PARKED, PARKED]
     [line] = shop.asked.webhooks.destinations().destinations
     assert (line.name, line.state, line.why) == ("crm", "stopped", "it answered 410, gone")
-    parked = shop.asked.webhooks.parked(destination="crm").calls
+    parked = shop.asked.effects.parked(queue="crm").effects
     assert [each.attempts for each in parked] == [1, 1]
     assert shop.asked.webhooks.start(name="crm").changed
-    assert shop.asked.webhooks.redrive(destination="crm", ids=[parked[0].id]).redriven == 1
+    assert shop.asked.effects.redrive(queue="crm", ids=[parked[0].id]).redriven == 1
     shop.work()
     assert [call.headers["webhook-id"] for call in receiver.calls] == [parked[0].id] * 2
-    assert shop.asked.webhooks.redrive().redriven == 1
+    assert shop.asked.effects.redrive().redriven == 1
     shop.work()
     assert len(receiver.calls) == 3
-    assert shop.asked.webhooks.parked().calls == []
+    assert shop.asked.effects.parked().effects == []
     assert {shop.told(n)[-1][0] for n in (1, 2)} == {DONE}
 
 
@@ -174,23 +174,23 @@ def test_pages_of_what_is_parked_are_whole(shop: Shop) -> None:
     shop.work()
     seen, cursor = [], ""
     while True:
-        page = shop.asked.webhooks.parked(cursor=cursor, limit=3)
-        seen += [each.id for each in page.calls]
+        page = shop.asked.effects.parked(cursor=cursor, limit=3)
+        seen += [each.id for each in page.effects]
         if not (cursor := page.next):
             break
     assert len(set(seen)) == len(seen) == 7
     other = Threadline(shop.engine, workspace="other", source="shop")
-    assert other.webhooks.parked().calls == []
-    assert other.webhooks.redrive().redriven == 0
-    assert [shop.asked.webhooks.redrive(limit=4).redriven for _ in range(3)] == [4, 3, 0]
+    assert other.effects.parked().effects == []
+    assert other.effects.redrive().redriven == 0
+    assert [shop.asked.effects.redrive(limit=4).redriven for _ in range(3)] == [4, 3, 0]
 
 
 def test_pages_are_asked_for_by_what_pages_gave(shop: Shop) -> None:
-    for given in ({"cursor": "x"}, {"cursor": "crm!\x00"}, {"destination": "crm!"}, {"destination": "C"}):
+    for given in ({"cursor": "x"}, {"cursor": "crm!\x00"}, {"queue": "crm!"}, {"queue": "C"}):
         with pytest.raises(InvalidValue):
-            shop.asked.webhooks.parked(**given)
+            shop.asked.effects.parked(**given)
         with pytest.raises(InvalidValue):
-            shop.asked.webhooks.redrive(**given)
+            shop.asked.effects.redrive(**given)
 
 
 def test_a_destination_that_fails_rests_and_its_state_is_shown(
@@ -219,7 +219,7 @@ def test_a_call_that_must_not_be_made_is_parked(tmp_path: Path, receiver: Receiv
     assert (type, told["why"].startswith("10.0.0.1 is not public")) == (PARKED, True)
     assert shop.told(2)[0][0] == PARKED
     assert [call.path for call in receiver.calls] == ["/own"]
-    assert len(shop.asked.webhooks.parked().calls) == 2
+    assert len(shop.asked.effects.parked().effects) == 2
 
 
 def test_a_slow_destination_holds_up_no_other(tmp_path: Path) -> None:

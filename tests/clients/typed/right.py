@@ -246,8 +246,6 @@ def suppression(shop: Threadline | Client) -> None:
 
 def webhooks(shop: Threadline | Client) -> None:
     shop.webhooks.destinations()
-    shop.webhooks.parked()
-    shop.webhooks.redrive()
     shop.webhooks.start("vip")
     shop.webhooks.stop("vip")
 

@@ -243,8 +243,6 @@ async def suppression(shop: AsyncClient) -> None:
 
 async def webhooks(shop: AsyncClient) -> None:
     await shop.webhooks.destinations()
-    await shop.webhooks.parked()
-    await shop.webhooks.redrive()
     await shop.webhooks.start("vip")
     await shop.webhooks.stop("vip")
 

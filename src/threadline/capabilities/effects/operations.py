@@ -19,7 +19,13 @@ from threadline.kernel.time import format_time
 
 EFFECTS_GROUP = Group("effects", "What leaves: queues, dead letters and unknown outcomes.")
 
-Queued = Annotated[str, Meta(description="Only those of this queue; empty: all.", max_length=64)]
+Queued = Annotated[
+    str,
+    Meta(
+        description="Only those of this queue, such as a destination of webhooks; empty: all.",
+        pattern="^[a-z0-9._-]{0,64}$",
+    ),
+]
 Id = Annotated[str, Meta(description="The effect's id, the same in all its events.", pattern="^[0-9a-f]{32}$")]
 Resolution = Literal["happened", "send_again", "give_up"]
 _ID = re.compile(r"[0-9a-f]{32}")

@@ -73,7 +73,6 @@ from threadline.capabilities.segments.operations import members as segments_oper
 from threadline.capabilities.segments.operations import person as segments_operations_person
 from threadline.capabilities.segments.operations import refresh as segments_operations_refresh
 from threadline.capabilities.streaks import operations as streaks_operations
-from threadline.capabilities.webhooks.operations import dead_letters as webhooks_operations_dead_letters
 from threadline.capabilities.webhooks.operations import destinations as webhooks_operations_destinations
 from threadline.capabilities.whatif import views as whatif_views
 from threadline.capabilities.whatif.operations import results as whatif_operations_results
@@ -682,7 +681,7 @@ class Effects:
 
         cursor: The `next` of the previous page. Opaque.
         limit: How many on a page.
-        queue: Only those of this queue; empty: all.
+        queue: Only those of this queue, such as a destination of webhooks; empty: all.
         """
         return await self._call(calls.EFFECTS_PARKED, {"cursor": cursor, "limit": limit, "queue": queue})
 
@@ -706,7 +705,7 @@ class Effects:
 
         cursor: The `next` of the previous page. Opaque.
         limit: How many on a page.
-        queue: Only those of this queue; empty: all.
+        queue: Only those of this queue, such as a destination of webhooks; empty: all.
         ids: Only these; empty: all.
         """
         return await self._call(calls.EFFECTS_REDRIVE, {"cursor": cursor, "limit": limit, "queue": queue, "ids": ids})
@@ -2629,44 +2628,6 @@ class Webhooks:
     ) -> webhooks_operations_destinations.DestinationList:
         """List where webhooks go, whether they arrive, and how many wait."""
         return await self._call(calls.WEBHOOKS_DESTINATIONS, {})
-
-    async def parked(
-        self,
-        *,
-        cursor: str = "",
-        limit: int = 100,
-        destination: str = "",
-    ) -> webhooks_operations_dead_letters.ParkedPage:
-        """List calls that were given up on, and why.
-
-        Which page of the calls that were given up on.
-
-        cursor: The `next` of the previous page. Opaque.
-        limit: How many on a page.
-        destination: Only those of this destination; empty: all.
-        """
-        return await self._call(calls.WEBHOOKS_PARKED, {"cursor": cursor, "limit": limit, "destination": destination})
-
-    async def redrive(
-        self,
-        *,
-        cursor: str = "",
-        limit: int = 100,
-        destination: str = "",
-        ids: Many[str] = (),
-    ) -> webhooks_operations_dead_letters.Redriven:
-        """Make calls that were given up on due again.
-
-        Which calls are to be made after all.
-
-        cursor: The `next` of the previous page. Opaque.
-        limit: How many on a page.
-        destination: Only those of this destination; empty: all.
-        ids: Only these; empty: all.
-        """
-        return await self._call(
-            calls.WEBHOOKS_REDRIVE, {"cursor": cursor, "limit": limit, "destination": destination, "ids": ids}
-        )
 
     async def start(
         self,

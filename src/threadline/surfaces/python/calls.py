@@ -71,7 +71,6 @@ from threadline.capabilities.segments.operations import members as segments_oper
 from threadline.capabilities.segments.operations import person as segments_operations_person
 from threadline.capabilities.segments.operations import refresh as segments_operations_refresh
 from threadline.capabilities.streaks import operations as streaks_operations
-from threadline.capabilities.webhooks.operations import dead_letters as webhooks_operations_dead_letters
 from threadline.capabilities.webhooks.operations import destinations as webhooks_operations_destinations
 from threadline.capabilities.whatif import views as whatif_views
 from threadline.capabilities.whatif.operations import results as whatif_operations_results
@@ -1278,30 +1277,6 @@ SUPPRESSION_LIST: Call[consent_operations_suppression.SuppressionPage] = Call(
 )
 WEBHOOKS_DESTINATIONS: Call[webhooks_operations_destinations.DestinationList] = Call(
     "webhooks_destinations", "GET", "/v1/webhooks/destinations", webhooks_operations_destinations.DestinationList, {}
-)
-WEBHOOKS_PARKED: Call[webhooks_operations_dead_letters.ParkedPage] = Call(
-    "webhooks_parked",
-    "GET",
-    "/v1/webhooks/parked",
-    webhooks_operations_dead_letters.ParkedPage,
-    {
-        "cursor": "",
-        "limit": 100,
-        "destination": "",
-    },
-)
-WEBHOOKS_REDRIVE: Call[webhooks_operations_dead_letters.Redriven] = Call(
-    "webhooks_redrive",
-    "POST",
-    "/v1/webhooks/redrive",
-    webhooks_operations_dead_letters.Redriven,
-    {
-        "cursor": "",
-        "limit": 100,
-        "destination": "",
-        "ids": (),
-    },
-    repeatable=False,
 )
 WEBHOOKS_START: Call[webhooks_operations_destinations.Changed] = Call(
     "webhooks_start",
