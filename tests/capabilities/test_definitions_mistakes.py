@@ -21,7 +21,7 @@ MISTAKES = {
     "feedback": "feedback: {topics: [arn:aws:sns:x]}",
     "identifiers": "identifiers: {customer_no: {priority: high}}",
     "interests": "interests: {modus: 3}",
-    "journeys": "journeys: {welcome: {trigger: {events: signed_up}, steps: [{wiat: 1d}]}}",
+    "journeys": "journeys: {welcome: {trigger: {event: signed_up}, steps: [{wiat: 1d}]}}",
     "leaderboards": "leaderboards: {top: {score: features.nothing_of_the_kind}}",
     "mail": "mail: {caps: [{mails: 0, per: 7d}]}",
     "memory": "memory: {shoe: {sauce: x}}",
