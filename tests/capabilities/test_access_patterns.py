@@ -120,7 +120,7 @@ def test_a_question_is_answered_without_a_scan_and_by_as_many_reads_whoever_else
     reads = reads_of(MANY, question)
     assert reads["scan"] == 0
     # The rows of single events are spread over 16 partitions, so that no one of them takes every write.
-    assert reads["query"] <= (16 if question.startswith("events of") else 2), reads
+    assert reads["query"] <= (16 if question.startswith("events of") else 3), reads
     assert reads.total() - reads["query"] <= 4, reads
     assert reads == reads_of(FEW, question)
 
