@@ -39,7 +39,7 @@ setup: $(VENV)/.test $(CLIENTS) $(SECOND_OPINION) tools ## Make .venv with all t
 tools:
 	@.ci/need curl curl
 	@.ci/need chromium chromium
-	@.ci/need postfix postfix
+	@.ci/need /usr/sbin/postfix postfix
 	@[ "$$THREADLINE_TEST_POSTGRES_15" = 0 ] || .ci/need /usr/lib/postgresql/15/bin/postgres postgresql-15
 
 demo: $(VENV)/.run ## Start a server on an empty file and send it a shop's real history

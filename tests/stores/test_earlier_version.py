@@ -56,7 +56,12 @@ def _assert_whole(on: Engine) -> None:
 
 def test_an_earlier_store_shows_what_it_showed(on: Engine, shown: dict[str, Any]) -> None:
     assert {person.id: person.heads for person in on.reader.all_people("default")} == shown["heads"]
-    assert _views(on, shown["now"]) == shown["views"]
+    # What is known of mail and the like has come since, and nothing of it can be in that store.
+    views = {
+        person: {name: view for name, view in seen.items() if name in shown["views"][person]}
+        for person, seen in _views(on, shown["now"]).items()
+    }
+    assert views == shown["views"]
 
 
 def test_an_earlier_store_takes_events_and_writes_snapshots(on: Engine, shown: dict[str, Any]) -> None:

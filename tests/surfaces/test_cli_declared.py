@@ -15,7 +15,7 @@ import threadline
 from threadline.app import composition
 from threadline.kernel.operation import Operation
 from threadline.surfaces.cli.program import command_name, run
-from threadline.surfaces.operation_calls import path_names, shown
+from threadline.surfaces.operation_calls import method_name, path_names, shown
 from threadline.surfaces.python.embedded import Threadline
 
 DEFINITIONS = """
@@ -85,7 +85,7 @@ def said(path: list[str], capfd: pytest.CaptureFixture[str]) -> Any:
 
 def called(tl: Threadline, operation: Operation) -> Callable[..., Any]:
     at = tl if operation.group is None else getattr(tl, operation.group.name)
-    method: Callable[..., Any] = getattr(at, operation.verb)
+    method: Callable[..., Any] = getattr(at, method_name(operation))
     return method
 
 

@@ -21,6 +21,7 @@ from threadline.kernel.errors import NotFound, ThreadlineError
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.operation import Operation
 from threadline.surfaces.cli.importing import import_file
+from threadline.surfaces.operation_calls import method_name
 from threadline.surfaces.python.embedded import Threadline
 
 pytest_plugins = ["tests.surfaces.cli_stage"]
@@ -99,7 +100,7 @@ def over_http(client: TestClient, keys: Keys, bound: Bound) -> Answer:
 def in_python(engine: Engine, bound: Bound, values: dict[str, Any]) -> Any:
     operation = bound.operation
     group = Threadline(engine) if operation.group is None else getattr(Threadline(engine), operation.group.name)
-    return getattr(group, operation.verb)(**values)
+    return getattr(group, method_name(operation))(**values)
 
 
 def over_python(engine: Engine, bound: Bound) -> Answer:

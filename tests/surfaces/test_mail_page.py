@@ -95,7 +95,7 @@ def test_the_page_shows_a_template_at_two_widths_and_follows_its_file(
     tab.locator("#person").dispatch_event("change")
     tab.get_by_text("Welcome, Ada").wait_for()
     tab.wait_for_function("document.querySelectorAll('iframe').length === 2")
-    assert sorted(frame.evaluate("innerWidth") for frame in tab.frames[1:]) == [388, 678]
+    assert sorted(frame.evaluate("innerWidth") for frame in tab.frames[1:]) == [373, 658]
     heading = tab.frames[1].locator("h1")
     assert heading.inner_text() == "Hello, Ada"
     assert heading.evaluate("element => getComputedStyle(element).color") == "rgb(0, 115, 79)"

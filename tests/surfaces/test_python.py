@@ -20,7 +20,7 @@ from threadline.kernel import errors
 from threadline.kernel.errors import InvalidValue, NotFound, StoreBusy, Unavailable
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.operation import Operation
-from threadline.surfaces.operation_calls import field_names, shown
+from threadline.surfaces.operation_calls import field_names, method_name, shown
 from threadline.surfaces.python.embedded import Threadline
 
 
@@ -132,9 +132,9 @@ def test_every_operation_shown_is_a_method_with_its_words(tl: Threadline) -> Non
     assert len(operations) > 10
     for operation in operations:
         group = tl if operation.group is None else getattr(tl, operation.group.name)
-        assert operation.verb in dir(group)
+        assert method_name(operation) in dir(group)
         if operation.name != "record":
-            assert operation.summary in (getattr(group, operation.verb).__doc__ or "")
+            assert operation.summary in (getattr(group, method_name(operation)).__doc__ or "")
 
 
 def test_mistakes_are_told_by_name(tl: Threadline) -> None:
@@ -205,11 +205,11 @@ def test_help_tells_the_parameters_of_every_operation(tl: Threadline) -> None:
     for operation in shown(tl.engine.catalogue.operations, "python").values():
         if operation.name == "record":  # written out there, with what Python takes besides
             continue
-        method = getattr(tl if operation.group is None else getattr(tl, operation.group.name), operation.verb)
+        method = getattr(tl if operation.group is None else getattr(tl, operation.group.name), method_name(operation))
         signature = inspect.signature(method)
         assert set(signature.parameters) == set(field_names(operation))
         assert method.__doc__.startswith(operation.summary)
-        assert method.__name__ == operation.verb
+        assert method.__name__ == method_name(operation)
         # What the operation must be told is what a call without anything lacks.
         needed = [each for each in signature.parameters.values() if each.default is inspect.Parameter.empty]
         if needed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from keyword import iskeyword
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -19,6 +20,11 @@ from threadline.kernel.typed import converted, readable
 def shown(operations: Iterable[Operation], surface: Surface) -> dict[str, Operation]:
     """The operations that a surface shows, by name."""
     return {operation.name: operation for operation in operations if surface in operation.shown_on}
+
+
+def method_name(operation: Operation) -> str:
+    """The name of its method in Python, where some verbs are words of the language."""
+    return f"{operation.verb}_" if iskeyword(operation.verb) else operation.verb
 
 
 def path_names(operation: Operation) -> tuple[str, ...]:

@@ -19,8 +19,9 @@ KEYS = ("rule_id", "version", "name", "description", "is_active", "priority", "c
 DROPPED = ("_id", "created_at", "created_by", "updated_at", "updated_by")
 """Keys that say nothing of what the rule decides."""
 ROOTS = frozenset(
-    {EVENT, *PROFILE_PARTS, "activity", "attribution", "campaigns", "decisions", "features", "identifiers", "interests",
-     "leaderboards", "memory", "points", "segments", "streaks"}
+    {EVENT, *PROFILE_PARTS, "activity", "alerts", "attribution", "broadcasts", "campaigns", "consent", "decisions",
+     "features", "feedback", "identifiers", "interests", "journeys", "leaderboards", "mail", "memory", "points",
+     "privacy", "segments", "streaks", "suppression"}
 )  # fmt: skip
 """First steps of fields that are Threadline's. Every other field is a property of the event."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from keyword import iskeyword
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -19,7 +18,7 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.events.forms import Time
 from threadline.engine.folding.catalogue import discover
 from threadline.kernel.operation import JSON_TEXT, Operation
-from threadline.surfaces.operation_calls import path_names, shown
+from threadline.surfaces.operation_calls import method_name, path_names, shown
 from threadline.surfaces.python.call import is_repeatable
 
 FOLDER = Path(__file__).parent
@@ -87,7 +86,7 @@ def _methods(operations: Iterable[Operation], *, asynchronous: bool) -> str:
 
 
 def _method(operation: Operation, types: _Types, asynchronous: bool) -> Iterator[str]:
-    verb = f"{operation.verb}_" if iskeyword(operation.verb) else operation.verb
+    verb = method_name(operation)
     path = path_names(operation)
     parameters = _parameters(operation, types)
     ordered = [each for name in path for each in parameters if each[0] == name]
