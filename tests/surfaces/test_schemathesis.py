@@ -51,8 +51,9 @@ _CONFIG = {"checks": {"positive_data_acceptance": {"expected-statuses": ["2xx", 
 # part of it on purpose. Each by the parameter that the answer names, with why.
 BEYOND_SCHEMA = {
     "address": "what a mail address may be is beyond a pattern, and a person may have none",
+    "arms": "names of which no two are the same, and none is `holdout`: JSON Schema compares whole elements only",
     "as_of": "an instant that lies ahead",
-    "at": "an instant that lies ahead, or a version that was not in force",
+    "at": "an instant that lies ahead, a version that was not in force, or a local time that the calendar has",
     "confidence": "what a person says of themselves is certain: it depends on `source`",
     "broadcast": "parameters of a query cannot exclude each other in OpenAPI",
     "cursor": "opaque: only what an earlier page has given is one",
@@ -81,7 +82,9 @@ BEYOND_SCHEMA = {
     "unsubscribe": "the names of topics are those of the definitions",
     "version": "a version or a content, of a rule that is named",
     "when": "a condition as JSON in a text: it has a schema of its own, in /v1/definitions/schema",
+    "winner": "at least two `arms`, one instant for all, and `event` with one metric only: rules of several fields",
     "within": "an upper bound",
+    "zone": "the names of time zones are those of the system's list",
 }
 BEYOND_SCHEMA_CODES = {
     "invalid_definition": "rules, rule sets and definitions have schemas of their own: /v1/definitions/schema",

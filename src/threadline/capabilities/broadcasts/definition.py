@@ -46,7 +46,11 @@ class Audience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Arm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A variant that a share of the recipients gets."""
 
-    name: Annotated[str, Meta(description="Lower-case letters, digits, - and _.", min_length=1, max_length=32)]
+    name: Annotated[
+        str,
+        Meta(description="Lower-case letters, digits, - and _.", min_length=1, max_length=32,
+             extra_json_schema={"pattern": f"^{_ARM.pattern}$"}),
+    ]  # fmt: skip
     weight: Annotated[int, Meta(description="Its share, beside those of the others.", ge=1, le=1_000)] = 1
     template: TemplateName = ""
     subject: Subject = ""
@@ -71,7 +75,7 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     subject: Subject = ""
     sender: Annotated[str, Meta(description="Else that of the template.", max_length=64)] = ""
     topic: Annotated[str, Meta(description="What people unsubscribe from; else the template's.", max_length=64)] = ""
-    variables: dict[str, Any] | None = None
+    variables: Annotated[dict[str, Any], Meta(max_length=VARIABLES_MAX)] | None = None
     """Variables of the template."""
     audience: Audience | None = None
     """Who gets it; everybody without."""
@@ -109,8 +113,6 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 yield "arms", f"{name!r} cannot name an arm: lower-case letters, digits, - and _, and not {HOLDOUT!r}"
             if names.count(name) > 1:
                 yield "arms", f"two arms are named {name!r}"
-        if self.variables and len(self.variables) > VARIABLES_MAX:
-            yield "variables", f"there are {len(self.variables)}, and at most {VARIABLES_MAX} are taken"
         if zone_of(self.zone) is None:
             yield "zone", f"{self.zone!r} is no time zone; write one such as Europe/Rome"
         elif self.at and _instant(self.at, self.zone) is None:

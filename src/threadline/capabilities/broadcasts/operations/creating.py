@@ -34,7 +34,7 @@ class Needs(repository.Needs, WithReader, WithCatalogue, WithRecorder, Protocol)
 class CreateParams(Broadcast, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole broadcast. Nothing is sent before it is started."""
 
-    id: BroadcastId
+    id: Annotated[BroadcastId, Meta(extra_json_schema={"pattern": f"^{NAME.pattern}$"})]
 
 
 class Sample(msgspec.Struct, kw_only=True):
@@ -99,6 +99,7 @@ def operations(segments: Segments, mail: Mail | None) -> list[Operation]:
             summary="Create a broadcast as a draft; its id is used up for ever, and the same again changes nothing.",
             params=CreateParams, result=BroadcastView, run=partial(_create, segments, mail), method="POST",
             path="/v1/broadcasts/{id}", scope="admin", example=EXAMPLE,
+            needs=(("in_zone_of_recipient", "at"),),
         ),
         Operation(
             name="broadcasts_preview", relies_on=("people", "segments"), group=BROADCASTS_GROUP,

@@ -17,7 +17,7 @@ from threadline.capabilities.journeys.operations.definitions import book_of
 from threadline.capabilities.journeys.steps import JOURNEYS
 from threadline.capabilities.journeys.what_if.evaluator import JourneysEvaluator
 from threadline.capabilities.journeys.what_if.tally import Counts, Tally, WouldSend
-from threadline.kernel.errors import InvalidValue
+from threadline.kernel.errors import InvalidDefinition, InvalidValue
 from threadline.kernel.ids import short_hash
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import Catalogue, WithCatalogue, WithReader, WithShared, WithSimulations
@@ -124,10 +124,11 @@ def _what_if(context: Context[Needs], params: JourneysWhatIfParams) -> JourneysW
     candidate = current.with_candidate(CANDIDATE, params.definitions, ASIDE)
     for name in ASIDE:
         candidate.section(name)
+    # Before the sections are looked for: a text that is no definitions at all has none, and is told what is wrong.
+    catalogue = context.engine.catalogue.variant(candidate)
     sections = Definitions([(CANDIDATE, params.definitions)]).names
     if JOURNEYS not in sections:
-        raise InvalidValue(f"the candidate has no section `{JOURNEYS}`", param="definitions")
-    catalogue = context.engine.catalogue.variant(candidate)
+        raise InvalidDefinition(f"the candidate has no section `{JOURNEYS}`", param="definitions")
     in_force = context.engine.catalogue
     remembered = book_of(context).remembered if in_force.policy(JOURNEYS) is not None else {}
     books = _book(in_force, remembered), _book(catalogue, remembered)
