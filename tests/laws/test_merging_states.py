@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.laws import staging
 from tests.laws.staging import CATALOGUE, CountingStore, event
 from threadline.app import rules
+from threadline.capabilities.broadcasts.projection import ENTRIES_MAX
 from threadline.capabilities.consent.projection import ADDRESSES_MAX as CONSENT_ADDRESSES_MAX
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.features.campaigns import CAMPAIGNS_MAX
@@ -226,6 +227,31 @@ def feedback(random: Random, n: int) -> Event:
     return _event(type, properties, str(n), _back(random, 30 * DAY), source_type="internal")
 
 
+def dismissals(random: Random, n: int) -> Event:
+    # Of few instants, so that the same version is dismissed at two times, and two versions at the same.
+    alert = {"alert": f"a{random.randrange(2 * limits.ALERT_DISMISSALS_MAX)}", "version": random.randrange(1, 4)}
+    return _event("alert_dismissed", alert, str(n), _back(random, 99), source_type="internal")
+
+
+def addressed(random: Random, n: int) -> Event:
+    properties = {"broadcast": f"b{random.randrange(2 * ENTRIES_MAX)}", "arm": random.choice(("a", "b", "holdout"))}
+    return _event("broadcast_addressed", properties, str(n), _back(random, 99), source_type="internal")
+
+
+MAILS = ("mail_sent", "mail_sent", "mail_sent", "mail_skipped", "mail_delivered", "mail_opened", "mail_bounced")
+
+
+def mails(random: Random, n: int) -> Event:
+    # As few mails as two states may have: of more, only the events can tell which stay. The templates are too many.
+    return _mail(random, n, f"m{random.randrange(limits.MAIL_LEDGER_MAX // 2)}")
+
+
+def _mail(random: Random, n: int, message: str) -> Event:
+    template = f"t{random.randrange(2 * limits.MAIL_TEMPLATES_MAX)}"
+    properties = {"message": message, "template": template, "transactional": random.randrange(9) == 0}
+    return _event(random.choice(MAILS), properties, str(n), _back(random, 99), source_type="internal")
+
+
 def interests(random: Random, n: int) -> Event:
     topic = random.choice(("Article", f"t{random.randrange(200)}"))
     value = f"{random.randrange(400)}" + random.choice("xé") * 90
@@ -364,6 +390,12 @@ CROWDS: dict[str, tuple[Callable[[Random, int], Event], int, Callable[[Any], boo
     ),
     "consent": (subscriptions, 1_000, lambda s: [len(s[topic][1]) for topic in s] == [CONSENT_ADDRESSES_MAX] * 2),
     "suppression": (suppressions, 500, lambda s: len(s) == CONSENT_ADDRESSES_MAX),
+    "alerts": (dismissals, 3_000, lambda s: len(s) == limits.ALERT_DISMISSALS_MAX),
+    "broadcasts": (addressed, 800, lambda s: len(s) == ENTRIES_MAX),
+    "mail": (
+        mails, 4_000,
+        lambda s: [len(s["mails"]), len(s["templates"])] == [limits.MAIL_LEDGER_MAX // 2, limits.MAIL_TEMPLATES_MAX],
+    ),
     "decisions": (decisions, 300, lambda s: len(s) == RULES_PER_PERSON),
     "journeys": (
         runs, 9_000,
@@ -391,6 +423,23 @@ def test_of_too_much_a_merged_state_keeps_what_a_fold_of_the_union_keeps(name: s
         mine = {each.id for each in events if random.randrange(share) == 0}
         parts = [each for each in events if each.id in mine], [each for each in events if each.id not in mine]
         assert _merged(projection, *parts)
+
+
+@pytest.mark.parametrize("most", [-1, 0, 1, 40])
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.5])
+def test_ledgers_of_mail_are_merged_unless_both_together_have_too_many(most: int, share: float, seed: int) -> None:
+    """Feedback to a mail that was dropped makes it anew: of too many mails, only the events can tell which stay."""
+    ledger, random = DECLARED.projections[DECLARED.index["mail"]], Random(seed)
+    count = limits.MAIL_LEDGER_MAX + most
+    mine = {f"m{number}" for number in range(round(share * count))}
+    messages = [f"m{number}" for number in range(count)] * 3
+    events = scenarios.recorded([_mail(random, n, message) for n, message in enumerate(messages)])
+    parts: tuple[list[Recorded], list[Recorded]] = [], []
+    for each in events:
+        parts[each.event.properties["message"] not in mine].append(each)
+    # A ledger from which mails were dropped can be merged with an empty one alone.
+    assert _merged(ledger, *parts) == _merged(ledger, *reversed(parts)) == (most <= 0 or not mine)
+    merging_two_states_equals_folding_the_union(ledger, events, random)
 
 
 def test_every_projection_that_bounds_its_state_has_a_crowd() -> None:
