@@ -40,6 +40,7 @@ def standing(asked: Asked, **params: Any) -> dict[str, str]:
     [
         (" Ada.Lovelace+x@Example.COM. ", "ada.lovelace+x@example.com"),
         ("ada@bücher.example", "ada@xn--bcher-kva.example"),
+        ("ada@straße.example", "ada@xn--strae-oqa.example"),  # and not strasse.example, which is another owner's
         ("JOSÉ@example.com", "josé@example.com"),
         ('"a b"@example.com', '"a b"@example.com'),
         ("ada", ""), ("ada@", ""), ("a b@example.com", ""), ("a@b@c", ""), ("a\n@b.c", ""), (None, ""), (7, ""),

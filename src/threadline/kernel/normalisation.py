@@ -16,7 +16,8 @@ def normalised(value: str, form: Form) -> str:
 
 
 def _email(value: str) -> str:
-    return value.strip().casefold()
+    # Not `casefold`: it writes straße as strasse, and those are two domains of two owners.
+    return value.strip().lower()
 
 
 def _phone(value: str) -> str:

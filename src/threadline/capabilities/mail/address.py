@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import NamedTuple
+
+from threadline.capabilities.consent.addresses import ascii_domain_of
 
 LOCAL_OCTETS_MAX = 64
 ADDRESS_OCTETS_MAX = 254
 
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u0080-\U0010ffff-]+"
 _LOCAL = re.compile(rf"{_ATOM}(\.{_ATOM})*")
-_DEVIATES = re.compile("[\u00df\u03c2\u200c\u200d]")
-"""What IDNA of 2003 maps to something else and that of 2008 leaves as it is (RFC 5894, 7.2)."""
 _LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
 
 
@@ -54,20 +53,3 @@ def tagged(address: str, tag: str) -> str:
     """The address with a tag before the @, such as ``bounces+TAG@shop.example``: delivered like the one without."""
     local, _, domain = address.rpartition("@")
     return f"{local}+{tag}@{domain}"
-
-
-def ascii_domain_of(domain: str) -> str:
-    """A domain as the name system has it; empty for what is none."""
-    domain = domain.lower()
-    try:
-        return domain if domain.isascii() else ".".join(map(_ascii_label, re.split("[.\u3002\uff0e\uff61]", domain)))
-    except UnicodeError:
-        return ""
-
-
-def _ascii_label(label: str) -> str:
-    # The standard library has the mapping of 2003, which takes "straße" for "strasse": today these are two domains of
-    # two owners, and a mail to the one must not go to the other.
-    if _DEVIATES.search(label):
-        return "xn--" + unicodedata.normalize("NFC", label).encode("punycode").decode()
-    return label.encode("idna").decode()
