@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from threadline.capabilities.consent.addresses import ascii_domain_of
 from threadline.capabilities.feedback.links import track
-from threadline.capabilities.mail.address import Address, address_of, ascii_domain_of, tagged
+from threadline.capabilities.mail.address import Address, address_of, tagged
 from threadline.capabilities.mail.composing import Header, Parties, compose
 from threadline.capabilities.mail.context import Facts, context_of
 from threadline.capabilities.mail.links import UNSUBSCRIBE
