@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import urllib.request
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from tests.servers.dynamodb import Server
@@ -18,6 +18,16 @@ from tests.servers.ports import free_port
 
 class Aws(Server):
     """The running emulator."""
+
+    def client(self, service: str) -> Any:
+        """A client of one service. It brings its credentials: those of the environment are another test's to set."""
+        return boto3.client(
+            service,
+            endpoint_url=self.endpoint,
+            region_name="eu-west-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
 
     def mails(self) -> list[dict[str, Any]]:
         """Every mail that SES has accepted."""
@@ -28,13 +38,11 @@ class Aws(Server):
 
 @cache
 def aws() -> Aws:
-    """One for this process of tests. Its credentials, which mean nothing, stand in the environment."""
+    """One for this process of tests."""
     program = Path(sys.executable).with_name("ministack")
     if not program.exists():
         pytest.skip("no MiniStack here: install the package ministack")
     port = free_port()
-    os.environ.setdefault("AWS_ACCESS_KEY_ID", "test")
-    os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "test")
     environment = {
         "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "SERVICES": "ses,sns,sqs",
         "SFTP_ENABLED": "0", "IOT_MTLS_ENABLED": "0", "LOG_LEVEL": "WARNING",

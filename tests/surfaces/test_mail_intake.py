@@ -13,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import boto3
 import pytest
 
 from tests.capabilities.feedback_stage import Stage
@@ -157,10 +156,7 @@ def test_mail_server_keeps_what_cannot_be_taken_now(lmtp, error, code):
 @pytest.fixture
 def queue() -> tuple[Any, str, str]:
     """SQS of the emulator, a new queue in it, and a topic that writes to it."""
-    endpoint = aws().endpoint
-    clients = {
-        name: boto3.client(name, endpoint_url=endpoint, region_name="eu-west-1") for name in ("sqs", "sns", "ses")
-    }
+    clients = {name: aws().client(name) for name in ("sqs", "sns", "ses")}
     url = clients["sqs"].create_queue(QueueName="feedback", Attributes={"VisibilityTimeout": "0"})["QueueUrl"]
     clients["sqs"].purge_queue(QueueUrl=url)
     arn = clients["sqs"].get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
