@@ -119,6 +119,20 @@ class StoreDamaged(ThreadlineError):
     hint = "`threadline verify` says what is wrong with it; a backup that is whole can be put in its place."
 
 
+class EventDamaged(StoreDamaged):
+    """An event of the log is not as it was written; `threadline repair` puts a good copy in its place."""
+
+    hint = "`threadline repair --from BACKUP` takes a good copy from a backup or another store."
+
+    def __init__(self, id: str, why: str, place: str) -> None:
+        super().__init__(f"event {id} at {place} is damaged: {why}")
+        self.id, self.why, self.place = id, why, place
+
+    def __reduce__(self) -> tuple[type[EventDamaged], tuple[str, str, str]]:
+        # The arguments, not the message: it travels between processes.
+        return type(self), (self.id, self.why, self.place)
+
+
 class OutcomeUnknown(ThreadlineError):
     """Whether an effect happened cannot be known from here."""
 
