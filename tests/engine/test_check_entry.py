@@ -65,7 +65,7 @@ def test_an_entry_without_checksum_is_compared_with_its_event(changes: dict[str,
 
 def test_a_damaged_event_names_itself_and_its_place() -> None:
     damaged = entry()._replace(body=b"[]")
-    with pytest.raises(EventDamaged, match=f"event {damaged.id} at position 7 of the log is damaged") as refused:
+    with pytest.raises(EventDamaged, match=rf"event {damaged.id} \(at position 7 of the log\) is damaged") as refused:
         checked_event(damaged, "7")
     assert (refused.value.code, refused.value.id) == ("store_damaged", damaged.id)
     with pytest.raises(EventDamaged, match=f"number {damaged.sequence} of thread {damaged.thread}"):

@@ -124,13 +124,15 @@ class EventDamaged(StoreDamaged):
 
     hint = "`threadline repair --from BACKUP` takes a good copy from a backup or another store."
 
-    def __init__(self, id: str, why: str, place: str) -> None:
-        super().__init__(f"event {id} at {place} is damaged: {why}")
-        self.id, self.why, self.place = id, why, place
+    def __init__(self, id: str, thread: str, sequence: int, why: str, position: str = "") -> None:
+        where = f"at position {position} of the log" if position else f"number {sequence} of thread {thread}"
+        super().__init__(f"event {id} ({where}) is damaged: {why}")
+        self.id, self.thread, self.sequence = id, thread, sequence
+        self.why, self.position = why, position
 
-    def __reduce__(self) -> tuple[type[EventDamaged], tuple[str, str, str]]:
+    def __reduce__(self) -> tuple[type[EventDamaged], tuple[str, str, int, str, str]]:
         # The arguments, not the message: it travels between processes.
-        return type(self), (self.id, self.why, self.place)
+        return type(self), (self.id, self.thread, self.sequence, self.why, self.position)
 
 
 class OutcomeUnknown(ThreadlineError):

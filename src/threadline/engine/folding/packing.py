@@ -102,7 +102,8 @@ def unpack_event(entry: LogEntry) -> Recorded:
     try:
         body = _body.decode(entry.body)
     except msgspec.MsgspecError as error:
-        raise EventDamaged(entry.id, f"its body cannot be read: {error}", place_of(entry)) from None
+        why = f"its body cannot be read: {error}"
+        raise EventDamaged(entry.id, entry.thread, entry.sequence, why) from None
     return Recorded(body.event, entry.id, entry.thread, entry.sequence, body.recorded_at, body.cause)
 
 
@@ -112,13 +113,8 @@ def checked_event(entry: LogEntry, position: str = "") -> Recorded:
     ``position``: the cursor of the feed behind it, where that is known.
     """
     if why := check_entry(entry):
-        raise EventDamaged(entry.id, why, f"position {position} of the log" if position else place_of(entry))
+        raise EventDamaged(entry.id, entry.thread, entry.sequence, why, position)
     return unpack_event(entry)
-
-
-def place_of(entry: LogEntry) -> str:
-    """Where an entry is, for whoever looks for it."""
-    return f"number {entry.sequence} of thread {entry.thread}"
 
 
 def payload_digest(event: Event) -> int:

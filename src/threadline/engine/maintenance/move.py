@@ -10,9 +10,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from threadline.engine.damage import DAMAGED, Damage
 from threadline.engine.definition_history import CONTENT, DECLARED
 from threadline.engine.delivery.leases import LEASE
 from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.packing import check_entry
 from threadline.engine.folding.person import PERSON, SNAPSHOT, snapshot_key
 from threadline.engine.folding.person_packing import pages_of_people
 from threadline.engine.maintenance.applying import APPLIED
@@ -30,6 +32,7 @@ NOT_MOVED = {
     LEASE: "a lease is held by a process that works on the source",
     "cache": "a cache belongs to one store",
     "health": "a probe writes it again every second",
+    DAMAGED: "an event that is damaged here may be whole there",
 }
 """Table -> why it stays where it is."""
 
@@ -258,7 +261,7 @@ class Move:
 
     def verified(self) -> Moved | None:
         """Compare the whole logs and what both stores know of everybody. None if the source's log has gone on since.
-        Raises `Conflict` if they differ."""
+        Raises `Conflict` if they differ, `EventDamaged` for an event that is not as it was written on either side."""
         ours = fingerprint(self._with_progress("events verified", map(_entry_bytes, feed_pages(self.source))))
         theirs = fingerprint(self._with_progress("events verified", map(_entry_bytes, self._copied(ours.number))))
         dumps = [self._dumped(store) for store in (self.source, self.target)]
@@ -367,6 +370,8 @@ def fingerprint(contents: Iterable[bytes]) -> Fingerprint:
 
 
 def _entry_bytes(each: FeedEntry) -> bytes:
+    if why := check_entry(each.entry):
+        raise Damage(each, why).error
     return msgspec.msgpack.encode(each.entry)
 
 
