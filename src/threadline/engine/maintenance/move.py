@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from threading import Event
@@ -18,7 +17,7 @@ from threadline.engine.folding.packing import check_entry
 from threadline.engine.folding.person import PERSON, SNAPSHOT, snapshot_key
 from threadline.engine.folding.person_packing import pages_of_people
 from threadline.engine.maintenance.applying import APPLIED
-from threadline.engine.maintenance.dump import dump_lines
+from threadline.engine.maintenance.dump import Fingerprint, dump_lines, fingerprint
 from threadline.engine.maintenance.indexes import MARKS
 from threadline.engine.maintenance.person_keys import keys_of_people
 from threadline.kernel.errors import Conflict, StoreDamaged
@@ -71,17 +70,6 @@ class Checkpoint(msgspec.Struct, frozen=True):
     copied: bool = False
     """Whether the first copy of the items is complete."""
     done: bool = False
-
-
-class Fingerprint(NamedTuple):
-    """Tells whether two sets of things are equal, whatever their order."""
-
-    number: int
-    total: int
-    """Of their hashes."""
-
-    def __str__(self) -> str:
-        return f"{self.total:032x}"
 
 
 class Moved(NamedTuple):
@@ -358,15 +346,6 @@ def refuse_unfinished(store: Store) -> None:
 
 def _checkpoint(item: Item) -> Checkpoint:
     return msgspec.json.decode(item.value, type=Checkpoint)
-
-
-def fingerprint(contents: Iterable[bytes]) -> Fingerprint:
-    """The fingerprint of these contents: how many, and the sum of their 128-bit hashes. Flat in memory."""
-    number = total = 0
-    for content in contents:
-        number += 1
-        total += int.from_bytes(hashlib.blake2b(content, digest_size=16).digest(), "big")
-    return Fingerprint(number, total % (1 << 128))
 
 
 def _entry_bytes(each: FeedEntry) -> bytes:

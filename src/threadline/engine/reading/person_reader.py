@@ -78,6 +78,21 @@ class PersonReader:
         """By thread, the people that some threads belong to, read together."""
         return self.lookup.by_threads(threads)
 
+    def readable(self, threads: Sequence[str]) -> dict[str, Person]:
+        """As `by_threads`, without those people who cannot be read before a damaged event is repaired."""
+        try:
+            return self.by_threads(threads)
+        except EventDamaged:
+            people = {thread: self._readable(thread) for thread in threads}
+            return {thread: person for thread, person in people.items() if person is not None}
+
+    def _readable(self, thread: str) -> Person | None:
+        try:
+            return self.by_thread(thread)
+        except EventDamaged as error:
+            self.note_damage(error)
+            return None
+
     def person_of(self, recorded: Recorded) -> Person:
         """The person in whose thread an event is."""
         person = self.by_thread(recorded.thread)
