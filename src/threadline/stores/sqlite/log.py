@@ -252,6 +252,7 @@ class EventLog:
         row = ask(_READ.replace("{rows}", "(?)"), (position,))
         if self._entries(ask, row) != [found.entry]:
             return False
+        self._behind = True  # the tail is read anew, for it may have the damaged one
         thread, id = bytes.fromhex(good.thread), bytes.fromhex(good.id)
         values = (thread, good.sequence, good.occurred_at, type, id, good.digest, good.body, position)
         ask(_MEND, values)

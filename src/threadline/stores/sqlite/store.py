@@ -257,7 +257,7 @@ class SqliteStore:
             number = self._names.learn(ask, [good.type])[good.type]
             with transaction(db):
                 done = self._log.mend(ask, found, good, number or 0)
-            self._log.start(ask)  # the tail may have had the damaged one
+            self._log.start(ask)
             return done
 
     def _transact(
