@@ -126,10 +126,15 @@ class DamagedEvents:
 
     def forget(self, whole: Collection[str]) -> None:
         """Take the marks of events that are whole again."""
-        names = [name for name, each in self.known().items() if each.id in whole or not each.id]
+        names = [name for name, each in self.known().items() if each.id in whole]
         for name in names:
             self._store.commit([Batch(writes=[Delete(Key(DAMAGED, _ALL, name))])])
         self._looked_at = None
+
+    def recheck(self) -> None:
+        """Take the marks of events that are as they were written after all, or again."""
+        entries = self._store.find([each.id for each in self.known().values() if each.id])
+        self.forget({id for id, entry in entries.items() if not check_entry(entry)})
 
 
 def _name(error: EventDamaged) -> str:
