@@ -108,7 +108,6 @@ def reopen(engine: Engine, settings: Settings) -> Engine:
     fresh.public_address = engine.public_address
     fresh.recorder.recorded_until = engine.recorder.recorded_until
     engine.recorder.watchers.append(fresh.ranks.committed)
-    fresh.simulations.take_over(engine.simulations)
     return fresh
 
 
