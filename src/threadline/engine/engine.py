@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from threadline.engine.credentials import Credentials
+from threadline.engine.damage import DamagedEvents
 from threadline.engine.definition_history import DefinitionHistory, remember
 from threadline.engine.delivery.administration import Delivery
 from threadline.engine.folding.catalogue import Catalogue
@@ -58,7 +59,9 @@ class Engine:
         self.signer = Signer(store)
         self.public_address = PublicAddress("")
         self.web: Web = Offline()
-        self.log = EventLog(store, self.credentials)
+        self.damage = DamagedEvents(store, clock)
+        self.reader.note_damage = self.damage.note
+        self.log = EventLog(store, self.credentials, self.damage)
         self.rejected = RejectedLog(self.recorder)
         self.identity = IdentityAdministration(self.recorder, self.reader)
         self.delivery = Delivery(self.recorder, self.reader)
