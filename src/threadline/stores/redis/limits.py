@@ -6,12 +6,16 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
+from threadline.kernel.limits import BATCH_EVENTS_MAX
 from threadline.stores.redis.client import RedisServer, RedisUnreachable
 
 # One sorted set per name: each request that passed is a member ``serial:events`` until its time is over, which is its
 # score, microseconds. The members ``total`` and ``serial`` have what they count as their score, far below any time.
+# What would stay longer than any request can is of a clock that was set back since, and is dropped.
 # People may be many in one request, so each is but a value: the time at which nothing of their burst is missing.
-_TAKE = """
+_TAKE = (
+    f"local OVERDRAWN = {BATCH_EVENTS_MAX}\n"
+    """
 local FIRST = 1e12
 local now = ARGV[2] + 0
 if now == 0 then
@@ -34,6 +38,16 @@ for index = 1, last do
     local total = (redis.call('ZSCORE', key, 'total') or 0) + 0
     totals[index] = total
     if total >= burst then
+        -- A clock that was set back would refuse a source until the day that it showed before.
+        local longest = now + (burst + OVERDRAWN) / ARGV[2 * index + 4] * 1000000
+        for _, member in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. string.format('%.0f', longest), '+inf')) do
+            total = total - count(member)
+            redis.call('ZINCRBY', key, -count(member), 'total')
+            redis.call('ZREM', key, member)
+        end
+        totals[index] = total
+    end
+    if total >= burst then
         local entries = redis.call('ZRANGEBYSCORE', key, FIRST, '+inf', 'WITHSCORES')
         local at = 1
         while total >= burst do
@@ -47,6 +61,7 @@ if wait > 0 then return {wait} end
 local waits, full, anybody = {0}, {}, #KEYS == last
 for index = last + 1, #KEYS do
     local at = math.max(now, (redis.call('GET', KEYS[index]) or 0) + 0)
+    if at - now > (burst_of_people + OVERDRAWN) / rate_of_people * 1000000 then at = now end
     local over = math.ceil(at - now - (burst_of_people - 1) / rate_of_people * 1000000)
     waits[index - last + 1] = math.max(0, over)
     if over <= 0 then
@@ -68,6 +83,7 @@ for index = 1, last do
 end
 return waits
 """
+)
 
 PEOPLE_AT_ONCE = 500
 """While a script runs Redis answers nobody else; of more people it is asked several times."""
