@@ -175,6 +175,10 @@ class EventLog(Protocol):
         """Every committed event once, in the order of commits, of all workspaces."""
         ...
 
+    def feed_waits(self, cursor: str = "") -> bool:
+        """Whether what lies behind a cursor is withheld until a writer that announced it has committed or gone."""
+        ...
+
     def unpack(self, entry: LogEntry) -> Recorded:
         """The event of an entry of the feed."""
         ...

@@ -258,6 +258,10 @@ class CachedStore:
         """See `Store.feed`."""
         return self._store.feed(cursor, limit)
 
+    def feed_waits(self, cursor: str = "") -> bool:
+        """See `Store.feed_waits`."""
+        return self._store.feed_waits(cursor)
+
     def stats(self) -> dict[str, int]:
         """See `Store.stats`, and how often the cache had an answer, had none, or failed, in this process."""
         counts = {"cache_hits": self._hits, "cache_misses": self._misses, "cache_failures": self._failures}

@@ -29,6 +29,13 @@ class FeedPage(msgspec.Struct, kw_only=True):
     events: list[EventView]
     next: str
     more: Annotated[bool, Meta(description="Whether there may be more right now.")]
+    waiting: Annotated[
+        bool,
+        Meta(
+            description="Whether what comes next is withheld until a writer that has announced events commits them or "
+            "is given up on: there is more, and to ask again after a second is soon enough. Only on DynamoDB."
+        ),
+    ] = False
 
 
 def _feed(context: Context[WithLog], params: FeedParams) -> FeedPage:
@@ -44,7 +51,8 @@ def _feed(context: Context[WithLog], params: FeedParams) -> FeedPage:
             if recorded.event.workspace == context.workspace:
                 found.append(event_view(recorded))
         looked_at += len(page)
-    return FeedPage(events=found, next=cursor, more=more)
+    waiting = not more and engine.log.feed_waits(cursor)
+    return FeedPage(events=found, next=cursor, more=more or waiting, waiting=waiting)
 
 
 FEED = Operation(
