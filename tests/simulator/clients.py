@@ -32,6 +32,7 @@ class Clients:
         self.acknowledged: dict[str, Event] = {}
         """Event id -> what the log has under it, as a receipt says."""
         self.counts = 0
+        self._accepted: set[str] = set()
         self._random = random
         quiet = scenarios.telling(
             scenarios.shuffled, random, scenarios.history(random, PEOPLE, events // 3, workspace=QUIET)
@@ -93,7 +94,9 @@ class Clients:
                     self.acknowledged[id] = others[0]
                 continue
             assert known is None or _same(known, event), f"{event.key} was {receipt.status}, and in conflict before"
-            assert receipt.status == "duplicate" or known is None, f"{event.key} was accepted twice"
+            if receipt.status == "accepted":
+                assert id not in self._accepted, f"{event.key} was accepted twice"
+                self._accepted.add(id)
             self.acknowledged[id] = event
 
     # --- what is drawn ----------------------------------------------------------------------
