@@ -54,6 +54,8 @@ DYNAMODB = "dynamodb"
 SCRUB_LEASE_SECONDS = 300.0
 SECRET_LENGTH_MIN = 8
 """Of write keys and tokens that settings give: a shorter one is a slip, or soon guessed."""
+_PROCESS = secrets.token_hex(8)
+"""Of this process, and of no other that ever was: process ids come again, also after a restart of the machine."""
 _NAME = re.compile(r"[\w.@:-][\w.@: -]{0,99}")
 _PADDED = re.compile(r"[A-Za-z0-9+/_-]{18,}={1,2}")
 
@@ -112,7 +114,6 @@ def reopen(engine: Engine, settings: Settings) -> Engine:
     fresh.public_address = engine.public_address
     fresh.recorder.recorded_until = engine.recorder.recorded_until
     engine.recorder.watchers.append(fresh.ranks.committed)
-    fresh.simulations.take_over(engine.simulations)
     return fresh
 
 
@@ -177,6 +178,8 @@ def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
     senders = _senders(engine.catalogue, settings, engine.store, engine.clock)
     # Two containers may share a host name and a process id, and neither may take the other's leases for its own.
     owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+    if settings.store != MEMORY and "://" not in settings.store:
+        owner += f"@{_PROCESS}"  # the lock on the file proves that whoever else holds a lease is gone
     return Dispatcher(engine, senders, owner, background=_background(engine, settings, owner))
 
 

@@ -22,7 +22,7 @@ from threadline.engine.recording.merging import IdentityAdministration
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.recording.rejected_decisions import RejectedLog
 from threadline.engine.signer import Signer
-from threadline.engine.simulation.jobs import Simulations
+from threadline.engine.simulation.simulations import Simulations
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.ports import Web
 from threadline.kernel.store import Store
@@ -81,5 +81,4 @@ class Engine:
     def close(self) -> None:
         """Release the store. In a fork it does nothing: the store is its parent's."""
         if not self.recorder.forked:
-            self.simulations.stop_all()
             self.store.close()

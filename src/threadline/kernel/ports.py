@@ -182,6 +182,10 @@ class EventLog(Protocol):
         """The event of an entry of the feed. Raises `EventDamaged` for one that is not as it was written."""
         ...
 
+    def feed_waits(self, cursor: str = "") -> bool:
+        """Whether what lies behind a cursor is withheld until a writer that announced it has committed or gone."""
+        ...
+
     def damaged(self, threads: Collection[str]) -> list[str]:
         """The ids of those events of these threads that are known to be damaged."""
         ...

@@ -216,6 +216,14 @@ class Store(Protocol):
         """
         ...
 
+    def feed_waits(self, cursor: str = "") -> bool:
+        """Whether the feed withholds what lies behind a cursor until a writer that announced it has committed or gone.
+
+        Acknowledged events may be behind that, so that a page with nothing more in it is not the end. Only DynamoDB
+        has such gaps.
+        """
+        ...
+
     def mend(self, found: FeedEntry, good: LogEntry) -> bool:
         """Put the entry that was written in the place of a damaged one of the feed, durably; whether that was done.
 

@@ -206,6 +206,10 @@ class MemoryStore:
             page = self._log[start : start + limit]
             return [FeedEntry(str(count), entry) for count, entry in enumerate(page, start + 1)]
 
+    def feed_waits(self, cursor: str = "") -> bool:
+        """See `Store.feed_waits`: what is committed is there."""
+        return False
+
     def mend(self, found: FeedEntry, good: LogEntry) -> bool:
         """See `Store.mend`."""
         if self._readonly:

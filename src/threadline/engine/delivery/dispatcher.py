@@ -13,9 +13,10 @@ from threadline.engine.delivery.backoff import Backoff
 from threadline.engine.delivery.circuit import queues_to_work
 from threadline.engine.delivery.destination import DestinationWorker
 from threadline.engine.delivery.job_worker import JobWorker
-from threadline.engine.delivery.leases import Leases
+from threadline.engine.delivery.leases import LEASE_SECONDS, Leases
 from threadline.engine.delivery.outbox import Outbox
 from threadline.engine.delivery.outcomes import internal, settle
+from threadline.engine.delivery.put_off import effect_is_believed
 from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import (
     OUTBOX,
@@ -59,7 +60,7 @@ class Dispatcher:
         senders: Mapping[str, Sender],
         owner: str,
         *,
-        lease_seconds: float = 30.0,
+        lease_seconds: float = LEASE_SECONDS,
         page: int = 100,
         background: Sequence[Background] = (),
     ) -> None:
@@ -73,7 +74,7 @@ class Dispatcher:
         self._outbox = Outbox(engine, senders, _OTHERS)
         self._queues: list[DestinationWorker] | None = None
         self._jobs = JobWorker(engine, self._new_leases())
-        self._backoff = Backoff(engine.store, engine.clock)
+        self._backoff = Backoff(engine.store, engine.clock, {OUTBOX: effect_is_believed})
         first = crc32(owner.encode()) % SHARDS
         # Each begins at another shard, so that processes that start together do not compete for the same leases.
         self._shards = [(first + number) % SHARDS for number in range(SHARDS)]

@@ -51,6 +51,10 @@ class EventLog:
         """Every committed event once, in the order of commits, of all workspaces."""
         return self._store.feed(cursor, limit)
 
+    def feed_waits(self, cursor: str = "") -> bool:
+        """See `Store.feed_waits`."""
+        return self._store.feed_waits(cursor)
+
     def types_sent(self, sought: Collection[str]) -> frozenset[str] | None:
         """The types met in the log until all those sought were met; None if that is unknown: the log is empty, or one
         of them is not among its first `LOOKED_AT_MAX` events."""

@@ -142,6 +142,7 @@ class Attempt:
             if receipt.id in unsettled:
                 continue  # a duplicate of an unsettled event is unsettled as well
             if receipt.person in departed:
-                receipt = msgspec.structs.replace(receipt, person=self.people.person(receipt.person).id)
+                # Not read: whoever has committed something gets an answer, even if the store is away by now.
+                receipt = msgspec.structs.replace(receipt, person=self.people.survivor(receipt.person))
             answers[position] = receipt
         return answers

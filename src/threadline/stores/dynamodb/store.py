@@ -176,6 +176,11 @@ class DynamoStore:
         check_page(limit)
         return self._feed.read(cursor, limit)
 
+    def feed_waits(self, cursor: str = "") -> bool:
+        """See `Store.feed_waits`: for half a second, or until a writer that stands still is given up on."""
+        self._check_open()
+        return self._feed.waits(cursor)
+
     # --- writing ------------------------------------------------------------------------------
 
     def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:

@@ -168,6 +168,10 @@ class PostgresStore:
             raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed", param="cursor")
         return [FeedEntry(str(row[7]), log_entry(row[:7])) for row in self._ask(_FEED, (int(cursor or 0), limit))]
 
+    def feed_waits(self, cursor: str = "") -> bool:
+        """See `Store.feed_waits`: what is committed is there."""
+        return False
+
     # --- writing ------------------------------------------------------------------------------
 
     def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:

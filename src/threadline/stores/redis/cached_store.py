@@ -258,6 +258,10 @@ class CachedStore:
         """See `Store.feed`."""
         return self._store.feed(cursor, limit)
 
+    def feed_waits(self, cursor: str = "") -> bool:
+        """See `Store.feed_waits`."""
+        return self._store.feed_waits(cursor)
+
     def mend(self, found: FeedEntry, good: LogEntry) -> bool:
         """See `Store.mend`; events are not cached."""
         return self._store.mend(found, good)

@@ -221,6 +221,10 @@ class SqliteStore:
         with self._reading() as db:
             return self._log.feed(asking(db), int(cursor or 0), limit)
 
+    def feed_waits(self, cursor: str = "") -> bool:
+        """See `Store.feed_waits`: what is committed is there."""
+        return False
+
     # --- writing ------------------------------------------------------------------------------
 
     def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:

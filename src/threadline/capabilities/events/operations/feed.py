@@ -35,13 +35,20 @@ class DamagedView(msgspec.Struct, kw_only=True):
     why: str
 
 
-class FeedPage(msgspec.Struct, kw_only=True, omit_defaults=True):
+class FeedPage(msgspec.Struct, kw_only=True):
     """Committed events in the order of commits. Keep ``next`` and ask again: nothing is ever skipped or told twice."""
 
     events: list[EventView]
     next: str
     more: Annotated[bool, Meta(description="Whether there may be more right now.")]
     damaged: Annotated[list[DamagedView], Meta(description="With `skip_damaged`: the events that were passed.")] = []
+    waiting: Annotated[
+        bool,
+        Meta(
+            description="Whether what comes next is withheld until a writer that has announced events commits them or "
+            "is given up on: there is more, and to ask again after a second is soon enough. Only on DynamoDB."
+        ),
+    ] = False
 
 
 def _feed(context: Context[WithLog], params: FeedParams) -> FeedPage:
@@ -69,7 +76,8 @@ def _feed(context: Context[WithLog], params: FeedParams) -> FeedPage:
             if recorded.event.workspace == context.workspace:
                 found.append(event_view(recorded))
         looked_at += len(page)
-    return FeedPage(events=found, next=cursor, more=more, damaged=damaged)
+    waiting = not more and engine.log.feed_waits(cursor)
+    return FeedPage(events=found, next=cursor, more=more or waiting, waiting=waiting, damaged=damaged)
 
 
 FEED = Operation(
