@@ -16,7 +16,7 @@ from threadline.kernel.limits import JSON_DEPTH_MAX, PAGE_ITEMS_MAX
 from threadline.kernel.outbox import DeadLetter, UnknownEffect
 from threadline.kernel.ports import Person, Ports
 from threadline.kernel.rejected import RejectedEntry
-from threadline.kernel.store import Key
+from threadline.kernel.store import Item, Key
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 
 
@@ -159,7 +159,10 @@ class StoreTable:
     why: str = ""
     """Why no file has to show it, such as that it repeats what another one shows."""
     keys: Callable[[Subject], Iterator[Key]] | None = None
-    """The keys of the items about a person. Set with ``items``."""
+    """The keys of the items about a person. Set with ``items``. It needs no state of the person."""
+    without: Callable[[Subject, Item], bytes | None] | None = None
+    """The value of such an item without the person; None: nothing of it is left. Unset: each is about one person only,
+    and nothing of it is left."""
 
     def __post_init__(self) -> None:
         if (self.keys is not None) != (self.contents == "items"):
@@ -181,6 +184,8 @@ class PersonFile:
     """Its lines, of plain data, read page by page."""
     projections: tuple[str, ...] = ()
     """The projections whose views it shows."""
+    place: int = 50
+    """Its place among the files of an archive: the lowest is the first that is read, then by name."""
 
 
 Lines = Callable[[Subject], Iterator[dict[str, Any]]]
