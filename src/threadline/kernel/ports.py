@@ -462,6 +462,16 @@ class Catalogue(Protocol):
         ...
 
     @property
+    def tables(self) -> tuple[Any, ...]:
+        """By name; each is a `threadline.kernel.personal.StoreTable`, whose type is made with these ports."""
+        ...
+
+    @property
+    def person_files(self) -> tuple[Any, ...]:
+        """By name; each is a `threadline.kernel.personal.PersonFile`."""
+        ...
+
+    @property
     def queues(self) -> Mapping[str, Queue]:
         """The declared queues by name."""
         ...

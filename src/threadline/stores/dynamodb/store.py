@@ -282,6 +282,14 @@ class DynamoStore:
             self._frames.learn(key, frame)
         return None
 
+    def erase(self, ids: Sequence[str]) -> int:
+        """See `Store.erase`; page by page."""
+        raise NotImplementedError
+
+    def purge(self) -> None:
+        """See `Store.purge`; what is deleted is gone, but for backups and the stream, which end by themselves."""
+        self._check_open()
+
     # --- the rest -----------------------------------------------------------------------------
 
     def units(self) -> dict[str, float]:
