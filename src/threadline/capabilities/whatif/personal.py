@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from threadline.capabilities.whatif.saved_results import NEWEST, SAVED, Saved, all_saved
+import msgspec
+
+from threadline.capabilities.whatif.saved_results import NEWEST, SAVED, Saved, all_saved, packed, unpacked
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.personal import PersonFile, StoreTable, Subject, shown_time
-from threadline.kernel.store import Key
+from threadline.kernel.store import Item, Key
 
 
 def _named(subject: Subject) -> Iterator[tuple[Saved, list[dict[str, Any]]]]:
@@ -26,12 +28,18 @@ def _keys(subject: Subject) -> Iterator[Key]:
     return (Key(SAVED, subject.workspace, saved.id) for saved, _ in _named(subject))
 
 
+def _without(subject: Subject, item: Item) -> bytes:
+    saved = unpacked(item.value)
+    samples = [each for each in saved.view["samples"] if each.get("person") not in subject.ids]
+    return packed(msgspec.structs.replace(saved, view={**saved.view, "samples": samples}))
+
+
 def _lines(subject: Subject) -> Iterator[dict[str, Any]]:
     for saved, samples in _named(subject):
         yield from ({"what_if": saved.id, "saved_at": shown_time(saved.at), **each} for each in samples)
 
 
-SAVED_TABLE = StoreTable(SAVED, "items", shown_in="what_ifs", keys=_keys)
+SAVED_TABLE = StoreTable(SAVED, "items", shown_in="what_ifs", keys=_keys, without=_without)
 NEWEST_TABLE = StoreTable(NEWEST, "nobody", why="which result of a rule is the newest")
 WHAT_IFS_FILE = PersonFile(
     "what_ifs", "Trials of rules", "Rules that were tried on what happened in the past, with you among the examples.",

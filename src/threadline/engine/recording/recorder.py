@@ -413,6 +413,18 @@ class Recorder:
                 exc_info=error if self.policy_failures[key] == 1 else None,
             )
 
+    def forget_events(self, ids: Iterable[str]) -> None:
+        """Drop events that were erased from the cache."""
+        for id in ids:
+            self._cache.events.forget(id)
+
+    def forget_person(self, id: str, threads: Iterable[str]) -> None:
+        """Drop a person who was erased from the cache."""
+        with self._lock:
+            self._cache.people.forget(id)
+            for thread in threads:
+                self._cache.owners.forget(thread)
+
     def clear_caches(self) -> None:
         """Drop the cache: the store was written past this recorder."""
         with self._lock:

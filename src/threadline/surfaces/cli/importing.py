@@ -16,9 +16,9 @@ import msgspec
 
 from threadline.capabilities.events.operations.resubmission import ROW_FORM
 from threadline.engine.engine import Engine
-from threadline.engine.recording.recorder import refuse_erased
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.gc_deferred import gc_deferred
+from threadline.engine.recording.recorder import refuse_erased
 from threadline.engine.recording.validation import Checked, RecordRequest, RefusedEvent, Validator, unmet
 from threadline.kernel.errors import EventRejected, InvalidValue
 from threadline.kernel.event import Event, Identifier
