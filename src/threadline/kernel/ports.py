@@ -338,6 +338,11 @@ class Maintenance(Protocol):
         """The projections whose states have to be folded again for everybody."""
         ...
 
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the definitions in force, the same in every process that goes by these."""
+        ...
+
     def reload(self) -> Maintenance:
         """Read the definitions again and put them in force; answers what does the same by the new ones.
 

@@ -137,6 +137,25 @@ def from_datetime(moment: datetime) -> int:
     return (delta.days * 86_400 + delta.seconds) * SECOND + delta.microseconds
 
 
+_KEY_OFFSET = 1 << 62
+"""Added to instants in keys, so that those before 1970 sort as well."""
+
+
+def time_key(at: int) -> str:
+    """An instant as text of fixed width that sorts like the instant, before 1970 too."""
+    return f"{at + _KEY_OFFSET:016x}"
+
+
+def time_of_key(key: str) -> int:
+    """The instant of a `time_key`."""
+    return int(key, 16) - _KEY_OFFSET
+
+
+def newest_first_key(at: int) -> str:
+    """An instant as text of fixed width that sorts later instants first."""
+    return f"{_KEY_OFFSET - at:016x}"
+
+
 def check_date(text: str) -> None:
     """Raise `InvalidValue` for what is no date such as 2026-03-01."""
     try:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from threadline.engine.folding.packing import time_key
 from threadline.kernel.sender import rest_seconds
 from threadline.kernel.store import Item, Key, Store, beyond
-from threadline.kernel.time import SECOND, Clock
+from threadline.kernel.time import SECOND, Clock, time_key
 
 _RESTING_MAX = 10_000
 _PAGE = 100

@@ -15,13 +15,12 @@ from threadline.engine.delivery.pace import Pace
 from threadline.engine.delivery.retry_schedule import is_too_old
 from threadline.engine.delivery.settling import resolve
 from threadline.engine.delivery.unknown import over
-from threadline.engine.folding.packing import time_key
 from threadline.engine.scheduled import OUTBOX, pending_effect, queue_partition
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.outbox import UnknownEffect
 from threadline.kernel.sender import EFFECT_RETRIED, Outcome, Queue, Sender
 from threadline.kernel.store import Check, Item, beyond
-from threadline.kernel.time import SECOND
+from threadline.kernel.time import SECOND, time_key
 
 FAILED_SECONDS = 10.0
 

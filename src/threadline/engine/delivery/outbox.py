@@ -18,7 +18,6 @@ from threadline.engine.delivery.outcomes import settle
 from threadline.engine.delivery.preparing import failed, prepare
 from threadline.engine.delivery.settling import fitting, request_of, resolve
 from threadline.engine.delivery.unknown import unknown_effect
-from threadline.engine.folding.packing import time_key
 from threadline.engine.folding.person import Person
 from threadline.engine.scheduled import pack_effect, pending_effect, postponed_key, unrecorded_key
 from threadline.kernel.errors import Unavailable
@@ -27,7 +26,7 @@ from threadline.kernel.outbox import Claim, PendingEffect
 from threadline.kernel.preparation import Postponed, Prepared
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_UNKNOWN, Outcome, Queue, Sender
 from threadline.kernel.store import Batch, Check, Delete, Item, Put
-from threadline.kernel.time import SECOND
+from threadline.kernel.time import SECOND, time_key
 
 CLAIMER_GONE = "its claim has no outcome: the process that claimed it was stopped before or after sending it"
 POSTPONED_SECONDS_MIN = 1

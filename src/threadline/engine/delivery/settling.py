@@ -11,7 +11,7 @@ from threadline.engine.delivery.dead_letters import dead_letter_put
 from threadline.engine.delivery.outcomes import identifier_of, internal, settle
 from threadline.engine.delivery.retry_schedule import Retry, fate_of
 from threadline.engine.delivery.unknown import unknown_deletes, unknown_puts
-from threadline.engine.folding.packing import pack, time_key
+from threadline.engine.folding.packing import pack
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.recording.validation import RecordRequest
@@ -22,7 +22,7 @@ from threadline.kernel.outbox import PendingEffect, UnknownEffect
 from threadline.kernel.rejected import as_text, writable
 from threadline.kernel.sender import EFFECT_DONE, EFFECT_PARKED, EFFECT_RETRIED, EFFECT_UNKNOWN, Outcome, Queue
 from threadline.kernel.store import Check, Delete, Put
-from threadline.kernel.time import format_time
+from threadline.kernel.time import format_time, time_key
 
 
 def request_of(

@@ -5,11 +5,12 @@ The state of one lies under its workspace and id; a row under its queue, by time
 
 from __future__ import annotations
 
-from threadline.engine.folding.packing import pack, time_key, unpack
+from threadline.engine.folding.packing import pack, unpack
 from threadline.engine.scheduled import OUTBOX, pack_effect, pending_effect
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.outbox import PendingEffect, UnknownEffect
 from threadline.kernel.store import Delete, Item, Key, Put, Store, beyond
+from threadline.kernel.time import time_key
 
 UNKNOWN = "unknown"
 

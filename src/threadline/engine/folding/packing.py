@@ -87,8 +87,3 @@ def nested_beyond(value: Any, depth_max: int) -> bool:
         if not level:
             return False
     return True
-
-
-def time_key(at: int) -> str:
-    """An instant as text of fixed width that sorts like the instant, before 1970 too."""
-    return f"{at + (1 << 62):016x}"

@@ -643,6 +643,12 @@ class Definitions:
         """
         return await self._call(calls.DEFINITIONS_APPLY, {"cursor": cursor, "limit": limit})
 
+    async def apply_in_background(
+        self,
+    ) -> jobs_operations.JobView:
+        """Bring everybody up to the definitions in force as a job that survives restarts."""
+        return await self._call(calls.DEFINITIONS_APPLY_IN_BACKGROUND, {})
+
     async def changes(
         self,
     ) -> definitions_applying.ChangesResult:
