@@ -41,9 +41,10 @@ journeys:
   welcome:
     trigger: {event: signed_up}
     steps: [{send: receipt}, {wait: 2d}, {send: later}]
-  again:
-    trigger: {event: came_back}
-    steps: [{send: later}]
+  refused: {trigger: {event: ask_refused}, steps: [{send: receipt}]}
+  cut: {trigger: {event: ask_cut}, steps: [{send: receipt}]}
+  paused: {trigger: {event: ask_paused}, steps: [{send: receipt}]}
+  waiting: {trigger: {event: ask_waiting}, steps: [{send: receipt}]}
 leaderboards:
   points: {score: points.earned, periods: [day, all]}
 """
@@ -67,9 +68,9 @@ class Post:
 
     def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
         """As `how` says."""
-        if self.how == "parked":
+        if self.how == "refused":
             return Outcome(type="mail_parked", parked="refused")
-        if self.how == "unknown":
+        if self.how == "cut":
             raise RuntimeError("the wire was cut")
         return self.inbox.send(effect, effect_id, person)
 
@@ -132,7 +133,6 @@ def person(stage: Stage, name: str, tag: str) -> dict[str, str]:
     stage.tell("subscribed", {"user_id": name}, properties={"topic": "news", "address": who["email"]})
     stage.tell("signed_up", {"user_id": name}, properties={"from": name})
     stage.work()
-    stage.tell("came_back", {"user_id": name}, properties={})
     return who
 
 
@@ -141,9 +141,11 @@ def crowded(stage: Stage, name: str = f"ada-{MARKER}") -> dict[str, str]:
     bob = person(stage, "bob", "vip")
     carol = person(stage, "carol", "vip")
     ada = person(stage, name, f"tag {name}")
-    stage.work("parked")
-    stage.tell("came_back", ada, properties={})
-    stage.work("unknown")
+    for how in ("refused", "cut", "paused"):
+        stage.tell(f"ask_{how}", ada, properties={"of": name})
+        if how == "paused":
+            stage.ask("journeys_pause", name="paused")
+        stage.work(how)
     # Two who were one, one who was merged, and joins that wait for review or were decided about.
     stage.tell("identify", {"user_id": f"{name}-2"}, properties={"note": name})
     stage.engine.identity.merge("default", f"user_id:{name}", f"user_id:{name}-2", request="one", reason=name, force=True)
@@ -151,8 +153,10 @@ def crowded(stage: Stage, name: str = f"ada-{MARKER}") -> dict[str, str]:
     stage.engine.identity.merge(
         "default", f"user_id:{name}", f"anonymous_id:other device of {name}", request="two", reason=name
     )
+    # What others have said stays theirs, with the identifier in it: so the one in it has no marker.
+    stage.tell("page", {"user_id": name, "anonymous_id": "shared-device"})
     for other in (bob, carol):
-        stage.tell("page", {"user_id": other["user_id"], "anonymous_id": f"device-{name}"}, f"seen-{other['user_id']}")
+        stage.tell("page", {"user_id": other["user_id"], "anonymous_id": "shared-device"})
     for number, entry in enumerate(stage.engine.identity.quarantined("default")):
         if number == 0:
             stage.engine.identity.review("default", entry["id"], join=False, by="ops")
@@ -168,7 +172,7 @@ def crowded(stage: Stage, name: str = f"ada-{MARKER}") -> dict[str, str]:
     for address in (ada["email"], "dora@example.com"):
         stage.ask("suppression_add", address=address, note=f"by hand for {address}")
     stage.tell("unsubscribed", ada, properties={"topic": "offers", "address": ada["email"]}, source_type="internal")
-    stage.tell("signed_up", ada, properties={})
+    stage.tell("ask_waiting", ada, properties={})
     return ada
 
 

@@ -6,7 +6,7 @@ the engine's are in `engine/maintenance/store_tables.py`. A table or a projectio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeVar
@@ -15,7 +15,6 @@ from threadline.kernel.event import Identifier, Recorded, source_type_of, thread
 from threadline.kernel.limits import JSON_DEPTH_MAX, PAGE_ITEMS_MAX
 from threadline.kernel.outbox import DeadLetter, UnknownEffect
 from threadline.kernel.ports import Person, Ports
-from threadline.kernel.projection import Row
 from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.store import Item, Key
 from threadline.kernel.time import EARLIEST, LATEST, format_time
@@ -160,26 +159,16 @@ class StoreTable:
     why: str = ""
     """Why no file has to show it, such as that it repeats what another one shows."""
     keys: Callable[[Subject], Iterator[Key]] | None = None
-    """The keys of the items about a person. Set with ``items``."""
-    without: Callable[[Subject, Item], bytes] | None = None
-    """For items that are about others too: the content without the person. An erasure deletes all other items."""
+    """The keys of the items about a person. Set with ``items``. It needs no state of the person."""
+    without: Callable[[Subject, Item], bytes | None] | None = None
+    """The value of such an item without the person; None: nothing of it is left. Unset: each is about one person only,
+    and nothing of it is left."""
 
     def __post_init__(self) -> None:
         if (self.keys is not None) != (self.contents == "items"):
             raise ValueError(f"table {self.name!r}: `keys` belongs to `items`, and to nothing else")
         if bool(self.shown_in) == bool(self.why):
             raise ValueError(f"table {self.name!r}: give the file that shows it, or why none has to")
-
-
-@dataclass(frozen=True, slots=True)
-class Remainder:
-    """What outlives the erasure of a person, as pseudonyms. Declared by a capability, and found by discovery."""
-
-    name: str
-    """What it is, in words."""
-    rows: Callable[[Subject, Callable[[str], str]], Iterable[Row]]
-    """(subject, pseudonym) -> the rows that are kept, of a table that holds nothing else; ``pseudonym`` makes one of a
-    text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +184,8 @@ class PersonFile:
     """Its lines, of plain data, read page by page."""
     projections: tuple[str, ...] = ()
     """The projections whose views it shows."""
+    place: int = 50
+    """Its place among the files of an archive: the lowest is the first that is read, then by name."""
 
 
 Lines = Callable[[Subject], Iterator[dict[str, Any]]]

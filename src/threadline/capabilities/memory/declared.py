@@ -8,7 +8,7 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.memory.definition import derivations_of
 from threadline.capabilities.memory.operations.derivations import derivations_operation
 from threadline.capabilities.memory.operations.lineage import lineage_operation
-from threadline.capabilities.memory.personal import memory_file
+from threadline.capabilities.memory.personal import sources_file
 from threadline.capabilities.memory.projection import projection
 
 
@@ -17,5 +17,5 @@ def declare(definitions: Definitions) -> list[Any]:
     derivations = derivations_of(definitions)
     return [
         projection(derivations), lineage_operation(derivations), derivations_operation(derivations),
-        memory_file(derivations),
+        sources_file(derivations),
     ]  # fmt: skip

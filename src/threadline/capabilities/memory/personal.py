@@ -8,11 +8,25 @@ from typing import Any
 from threadline.capabilities.memory.definition import DerivationSet
 from threadline.capabilities.memory.eviction import RETRACTIONS
 from threadline.capabilities.memory.projection import fact_derivations, facts_of
-from threadline.kernel.personal import PersonFile, Subject, joined, shown_time
+from threadline.kernel.personal import PersonFile, Subject, shown_time
 
 
-def memory_file(derivations: DerivationSet) -> PersonFile:
-    """The file of what these derivations remember, with the events that made, took back or restored each fact."""
+def _facts(subject: Subject) -> Iterator[dict[str, Any]]:
+    for type, facts in subject.views.get("memory", {}).items():
+        if isinstance(facts, dict):
+            yield from facts.values()
+        else:
+            yield from ({"was": type, **fact} for fact in facts)
+
+
+MEMORY_FILE = PersonFile(
+    "memory", "What is remembered about you", "Facts and preferences that were told or derived, how sure each is, and "
+    "until when it counts.", _facts, ("memory",),
+)  # fmt: skip
+
+
+def sources_file(derivations: DerivationSet) -> PersonFile:
+    """The file of the events that made, took back or restored each fact, by these derivations."""
     by_type = fact_derivations(derivations)
     types = derivations.event_types | RETRACTIONS
 
@@ -26,15 +40,6 @@ def memory_file(derivations: DerivationSet) -> PersonFile:
                 }  # fmt: skip
 
     return PersonFile(
-        "memory", "What is remembered about you", "Facts and preferences that were told or derived, where each comes "
-        "from, how sure it is, and until when it counts.",
-        joined(_facts, lineage), ("memory",),
+        "memory_sources", "Where the memories come from", "Each event that made, took back or restored something that "
+        "is remembered about you.", lineage,
     )  # fmt: skip
-
-
-def _facts(subject: Subject) -> Iterator[dict[str, Any]]:
-    for type, facts in subject.views.get("memory", {}).items():
-        if isinstance(facts, dict):
-            yield from facts.values()
-        else:
-            yield from ({"was": type, **fact} for fact in facts)

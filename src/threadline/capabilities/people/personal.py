@@ -20,7 +20,7 @@ def _person(subject: Subject) -> Iterator[dict[str, Any]]:
     own = list(person.identifiers.values())
     yield {
         "id": person.id, "workspace": person.workspace, "created_at": shown_time(person.created_at),
-        "lead_id": lead_id(rules, own), "events": person.position, "threads": sorted(person.heads),
+        "lead_id": lead_id(rules, own), "position": person.position, "threads": sorted(person.heads),
         **subject.views.get("activity", {}),
     }  # fmt: skip
 
@@ -35,15 +35,25 @@ def _identifiers(subject: Subject) -> Iterator[dict[str, Any]]:
 
 
 PERSON = PersonFile(
-    "person", "You in short", "Since when you are known here, and how much is known of you.", _person, ("activity",)
+    "person",
+    "You in short",
+    "Since when you are known here, and how much is known of you.",
+    _person,
+    ("activity",),
+    0,
 )
 IDENTIFIERS = PersonFile(
     "identifiers", "How you are recognised", "Names, addresses and numbers by which you are recognised, and when each "
     "was first and last used. One that is not linked came with your events and names somebody else or nobody.",
-    _identifiers, ("identifiers",),
+    _identifiers, ("identifiers",), 1,
 )  # fmt: skip
 PROFILE = PersonFile(
-    "profile", "Your profile", "What is noted about you: traits, tags and groups.", shown_views("profile"), ("profile",)
+    "profile",
+    "Your profile",
+    "What is noted about you: traits, tags and groups.",
+    shown_views("profile"),
+    ("profile",),
+    2,
 )
 MERGES = PersonFile(
     "merges", "Profiles joined and separated", "When several profiles proved to be yours and were joined, or were "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from threadline.capabilities.whatif.saved_results import NEWEST, SAVED, Saved, all_saved, packed, unpacked
 from threadline.kernel.limits import PAGE_ITEMS_MAX
@@ -29,9 +29,10 @@ def _keys(subject: Subject) -> Iterator[Key]:
 
 
 def _without(subject: Subject, item: Item) -> bytes:
+    """The result without the samples of the person: its counts name nobody."""
     saved = unpacked(item.value)
-    samples = [each for each in saved.view["samples"] if each.get("person") not in subject.ids]
-    return packed(msgspec.structs.replace(saved, view={**saved.view, "samples": samples}))
+    others = [each for each in saved.view.get("samples", ()) if each.get("person") not in subject.ids]
+    return packed(replace(saved, view={**saved.view, "samples": others}))
 
 
 def _lines(subject: Subject) -> Iterator[dict[str, Any]]:

@@ -80,12 +80,12 @@ def all_saved(context: Context[WithStore], after: str, limit: int) -> list[Saved
 
 
 def packed(saved: Saved) -> bytes:
-    """A result as it is stored."""
+    """A result as it lies in the store."""
     return zlib.compress(msgspec.json.encode(saved))
 
 
 def unpacked(data: bytes) -> Saved:
-    """A result of what is stored."""
+    """The other way."""
     return msgspec.json.decode(zlib.decompress(data), type=Saved)
 
 

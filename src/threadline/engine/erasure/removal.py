@@ -71,12 +71,12 @@ def items_about(catalogue: Catalogue, subject: Subject) -> Iterator[tuple[StoreT
 
 def item_writes(subject: Subject, found: Iterable[tuple[StoreTable, Item]]) -> list[Put | Delete]:
     """The writes that take the person out of these items."""
-    return [
-        Delete(item.key, item.version)
-        if table.without is None
-        else Put(item.key, table.without(subject, item), item.version)
-        for table, item in found
-    ]
+    writes: list[Put | Delete] = []
+    for table, item in found:
+        left = None if table.without is None else table.without(subject, item)
+        gone = Delete(item.key, item.version)
+        writes.append(gone if left is None else Put(item.key, left, item.version))
+    return writes
 
 
 def timer_keys(person: Person) -> Iterator[Key]:

@@ -1799,6 +1799,18 @@ class People:
     def __init__(self, call: AsyncCaller) -> None:
         self._call = call
 
+    async def export(
+        self,
+        id: str,
+    ) -> bytes:
+        """Write everything that is stored about a person into one archive.
+
+        Whose data. Of a person merged into another one it is everything of the one who is left.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        """
+        return await self._call(calls.PEOPLE_EXPORT, {"id": id})
+
     async def list(
         self,
         *,

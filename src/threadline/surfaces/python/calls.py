@@ -880,6 +880,7 @@ MESSAGES_SHOW: Call[message_status_operations.Message] = Call(
         "source": "",
     },
 )
+PEOPLE_EXPORT: Call[bytes] = Call("people_export", "GET", "/v1/people/{id}/export", bytes, {})
 PEOPLE_LIST: Call[people_operations_people.PeoplePage] = Call(
     "people_list",
     "GET",

@@ -1795,6 +1795,18 @@ class People:
     def __init__(self, call: Caller) -> None:
         self._call = call
 
+    def export(
+        self,
+        id: str,
+    ) -> bytes:
+        """Write everything that is stored about a person into one archive.
+
+        Whose data. Of a person merged into another one it is everything of the one who is left.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        """
+        return self._call(calls.PEOPLE_EXPORT, {"id": id})
+
     def list(
         self,
         *,
