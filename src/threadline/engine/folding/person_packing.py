@@ -47,22 +47,22 @@ def person_writes(person: Person, catalogue: Catalogue, *, interim: bool = False
 
     ``interim``: the same call goes on with this person in another commit, and then writes the snapshot.
     """
-    key, version = person_key(person.id), person.version
-    person.version += 1
+    key, version, begins = person_key(person.id), person.version, person.begins
+    person.version = version + 1 if version else begins
     tail = person.tail
     most = TAIL_INTERIM_MAX if interim else tail_max(person.size)
     if tail is not None and len(tail) <= most and person.provisional is None:
-        return [Put(key, _pack_head(person), version)]
+        return [Put(key, _pack_head(person), version, begins)]
     packed = pack(person.states.to_pack())
     person.size, states = len(packed), msgspec.Raw(packed)
     if person.provisional is not None or not WHOLE_BYTES_MAX < person.size <= SNAPSHOT_BYTES_MAX:
         person.snapshot_version, person.tail = 0, None
-        return [Put(key, _pack_whole(person, catalogue, states), version)]
+        return [Put(key, _pack_whole(person, catalogue, states), version, begins)]
     person.snapshot_version, person.tail = person.version, []
     snapshot = pack((person.snapshot_version, person.latest, catalogue.layout, states))
     put = Put(snapshot_key(person.id), snapshot, person.snapshot_item)
     person.snapshot_item = None if person.snapshot_item is None else person.snapshot_item + 1
-    return [Put(key, _pack_head(person), version), put]
+    return [Put(key, _pack_head(person), version, begins), put]
 
 
 def tail_max(size: int) -> int:
