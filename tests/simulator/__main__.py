@@ -63,7 +63,9 @@ def main() -> int:
     given = options.parse_args()
     if os.environ.get(HASHING) != "0":
         # The order of sets belongs to the seed as well.
-        os.execve(sys.executable, [sys.executable, "-m", "tests.simulator", *sys.argv[1:]], {**os.environ, HASHING: "0"})
+        os.execve(
+            sys.executable, [sys.executable, "-m", "tests.simulator", *sys.argv[1:]], {**os.environ, HASHING: "0"}
+        )
     alone = given.seed is not None and given.seconds is None
     seed = secrets.randbelow(2**32) if given.seed is None else given.seed
     begun, failed, done = time.monotonic(), 0, 0

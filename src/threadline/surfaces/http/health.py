@@ -14,7 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from threadline.engine.engine import Engine
+from threadline.engine.maintenance.scrub import Scrubbed, scrubbed
 from threadline.kernel.store import Batch, Key, Put
+from threadline.kernel.time import SECOND
 from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.in_flight import InFlight
 from threadline.surfaces.http.metrics import MEDIA_TYPE, Metrics
@@ -30,6 +32,8 @@ class Status(msgspec.Struct):
     """That all is well."""
 
     status: str = "ok"
+    damaged_events: int | msgspec.UnsetType = msgspec.UNSET
+    """How many events are known to be damaged, where there are any; see docs/damage.md."""
 
 
 class Version(msgspec.Struct):
@@ -78,7 +82,9 @@ class Health:
             put = Put(Key("health", "ready"), str(self._engine.clock()).encode())
             await self._writer.run(lambda: self._engine.store.commit([Batch(writes=[put])]))
             self._ready_at = time.monotonic()
-        return _json(Status())
+        loop = asyncio.get_running_loop()
+        damaged = len(await loop.run_in_executor(self._threads, self._engine.damage.known))
+        return _json(Status(damaged_events=damaged) if damaged else Status())
 
     async def _version(self, request: Request, names: Mapping[str, str]) -> Response:
         return _json(Version("threadline", package_version()))
@@ -107,6 +113,14 @@ class Health:
         unknown = {each.queue.name: float(each.unknown) for each in queues}
         gauges["effects_waiting"] = ("Effects in a queue, counted to 1,000.", waiting)
         gauges["effects_unknown"] = ("Effects that may have happened, counted to 1,000.", unknown)
+        damage = self._engine.damage
+        gauges["damaged_events"] = (
+            "Events known to be damaged, counted to 1,000.",
+            float(len(await loop.run_in_executor(self._threads, damage.known))),
+        )
+        gauges["damaged_events_met"] = ("How often this server has met a damaged event.", float(damage.met))
+        done = await loop.run_in_executor(self._threads, scrubbed, self._engine.store)
+        gauges |= {name: (meaning, float(value)) for name, meaning, value in _scrub_gauges(done)}
         meanings = {
             "log_entries": ("log_position", "Events in the log."),
             "file_bytes": ("store_file_bytes", "Size of the store's file."),
@@ -118,6 +132,14 @@ class Health:
         # Who runs the server wrote the settings, and sees every workspace; whoever was given a key sees one.
         workspace = None if self._engine.credentials.is_fixed(credential) else credential.workspace
         return Response(self._metrics.text(gauges, workspace), headers={"content-type": MEDIA_TYPE})
+
+
+def _scrub_gauges(done: Scrubbed) -> Iterator[tuple[str, str, float]]:
+    last = done.last
+    yield "scrub_completed_time_seconds", "When the whole store was last read and checked.", last.done_at / SECOND
+    yield "scrub_damaged_events", "Damaged events that the last complete scrub has found.", last.damaged
+    yield "scrub_people_differing", "People whom it found to differ from a fold of the log.", last.differing
+    yield "scrub_entries_read", "Events that the present scrub has read.", done.now.entries
 
 
 def package_version() -> str:
