@@ -58,7 +58,7 @@ rules:
 rule_sets: {orders: {events: [ordered], rules: [large]}}
 """
 _DECLARED = Definitions([("threadline.yaml", DEFINITIONS)])
-_CATALOGUE = Catalogue(discover(definitions=_DECLARED), rules(_DECLARED), _DECLARED)
+CATALOGUE = Catalogue(discover(definitions=_DECLARED), rules(_DECLARED), _DECLARED)
 
 
 class _Mail:
@@ -89,7 +89,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.now = STARTS_AT
-        self.engine = Engine(MemoryStore(), _CATALOGUE, self._clock)
+        self.engine = Engine(MemoryStore(), CATALOGUE, self._clock)
         self.engine.public_address.use_local("http://shop.example")
         self.shop = Threadline(self.engine, source="shop")
         self.dispatcher = Dispatcher(self.engine, {"mail": _Mail(self.engine), "webhook": _Refusing()}, "test")

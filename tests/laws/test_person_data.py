@@ -7,7 +7,6 @@ import importlib
 import pkgutil
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from hashlib import sha256
 from types import ModuleType
 from typing import Any
@@ -16,7 +15,7 @@ import msgspec
 import pytest
 
 import threadline
-from tests.laws.person_stage import MARK, Stage, lines
+from tests.laws.person_stage import CATALOGUE, MARK, Stage, lines
 from threadline.engine.context import Context
 from threadline.engine.maintenance.person_keys import keys_of_people
 from threadline.kernel.errors import NotFound
@@ -25,12 +24,6 @@ from threadline.kernel.store import Key, feed_pages
 
 _NOT_OURS = ("threadline.testing", "threadline.stores")
 """What names tables of its own invention, or none."""
-
-
-@cache
-def stage() -> Stage:
-    """Made once: nothing here writes to it."""
-    return Stage()
 
 
 # --- declarations -----------------------------------------------------------------------------
@@ -57,57 +50,52 @@ def tables_named(module: ModuleType) -> Iterator[str]:
 
 
 def test_every_table_that_the_code_names_is_declared() -> None:
-    found = stage().engine.catalogue
-    declared = {table.name for table in found.tables} | {shared.name for shared in found.shared}
+    declared = {table.name for table in CATALOGUE.tables} | {shared.name for shared in CATALOGUE.shared}
     named = {name: module.__name__ for module in modules() for name in tables_named(module)}
     assert len(named) > 50
     assert {name: where for name, where in named.items() if name not in declared} == {}
 
 
 def test_every_projection_is_in_one_file_and_every_table_names_a_file_that_exists() -> None:
-    found = stage().engine.catalogue
-    files = {file.name for file in found.person_files}
-    shown = Counter(name for file in found.person_files for name in file.projections)
-    assert Counter(projection.name for projection in found.projections) == shown
-    assert {table.name for table in found.tables if table.shown_in} - {
-        table.name for table in found.tables if table.shown_in in files
+    files = {file.name for file in CATALOGUE.person_files}
+    shown = Counter(name for file in CATALOGUE.person_files for name in file.projections)
+    assert Counter(projection.name for projection in CATALOGUE.projections) == shown
+    assert {table.name for table in CATALOGUE.tables if table.shown_in} - {
+        table.name for table in CATALOGUE.tables if table.shown_in in files
     } == set()
 
 
 def test_every_table_of_a_projection_follows_from_it() -> None:
-    found = stage().engine.catalogue
-    by_name = {table.name: table.contents for table in found.tables}
-    state_tables = {name for projection in found.projections for name in projection.index.tables}
+    by_name = {table.name: table.contents for table in CATALOGUE.tables}
+    state_tables = {name for projection in CATALOGUE.projections for name in projection.index.tables}
     assert {name: by_name[name] for name in state_tables} == dict.fromkeys(state_tables, "state_rows")
 
 
 # --- what is in the store ---------------------------------------------------------------------
 
 
-def subject_of(who: str) -> Subject:
-    on = stage()
+def subject_of(on: Stage, who: str) -> Subject:
     return Subject(on.engine, on.engine.reader.person("default", f"{who}mark-id"), on.now)
 
 
-def keys_of(subject: Subject) -> set[Key]:
+def keys_of(on: Stage, subject: Subject) -> set[Key]:
     """Every key that follows from the declarations."""
-    found = stage().engine.catalogue
-    keys = set(keys_of_people([stage().engine.store], found, set(subject.person.heads)))
+    keys = set(keys_of_people([on.engine.store], CATALOGUE, set(subject.person.heads)))
     for recorded in subject.events():
-        for rows in found.plan(recorded.event.type).marks:
+        for rows in CATALOGUE.plan(recorded.event.type).marks:
             keys.update(Key(row.table, row.partition, row.sort) for row in rows(recorded))
-    for table in found.tables:
+    for table in CATALOGUE.tables:
         keys.update(table.keys(subject) if table.keys is not None else ())
     return keys
 
 
-@pytest.mark.parametrize("who", ["ada", "bob"])
-def test_every_item_that_names_a_person_has_a_key_that_is_declared(who: str) -> None:
-    subject = subject_of(who)
+def test_every_item_that_names_a_person_has_a_key_that_is_declared() -> None:
+    on, who = Stage(), "ada"
+    subject = subject_of(on, who)
     names = [*subject.ids, *(recorded.id for recorded in subject.events())]
-    keys, tables = keys_of(subject), {table.name: table for table in stage().engine.catalogue.tables}
+    keys, tables = keys_of(on, subject), {table.name: table for table in CATALOGUE.tables}
     undeclared, met = [], set[str]()
-    for item, text in stage().items():
+    for item, text in on.items():
         if f"{who}mark-".encode() in text.lower() or any(name.encode() in text for name in names):
             met.add(item.key.table)
             if item.key not in keys or tables[item.key.table].contents == "nobody":
@@ -120,22 +108,24 @@ def test_every_item_that_names_a_person_has_a_key_that_is_declared(who: str) -> 
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("who", "other"), [("ada", "bob"), ("bob", "ada")])
-def test_the_archive_has_every_mark_of_the_person_and_none_of_another(who: str, other: str) -> None:
-    archive = b"".join(stage().archive(who).values()).lower()
-    marks = {mark[0].lower() for _, text in stage().items() for mark in MARK.finditer(text)}
-    told = {mark[0].lower() for each in feed_pages(stage().engine.store) for mark in MARK.finditer(each.entry.body)}
-    own = {mark for mark in marks | told if mark.startswith(who.encode())}
-    assert len(own) > 15
-    assert {mark for mark in own if mark not in archive} == set()
-    assert f"{other}mark".encode() not in archive
-    assert [id for id in subject_of(other).ids if id.encode() in archive] == []
+def test_the_archive_has_every_mark_of_the_person_and_none_of_another() -> None:
+    on = Stage()
+    marks = {mark[0].lower() for _, text in on.items() for mark in MARK.finditer(text)}
+    marks |= {mark[0].lower() for each in feed_pages(on.engine.store) for mark in MARK.finditer(each.entry.body)}
+    for who, other in (("ada", "bob"), ("bob", "ada")):
+        archive = b"".join(on.archive(who).values()).lower()
+        own = {mark for mark in marks if mark.startswith(who.encode())}
+        assert len(own) > 15
+        assert {mark for mark in own if mark not in archive} == set()
+        assert f"{other}mark".encode() not in archive
+        assert [id for id in subject_of(on, other).ids if id.encode() in archive] == []
 
 
 def test_the_events_are_those_of_the_log_whole_and_once() -> None:
-    subject = subject_of("ada")
-    exported = lines(stage().archive("ada")["events.jsonl"])
-    logged = [stage().engine.log.unpack(each.entry) for each in feed_pages(stage().engine.store)]
+    on = Stage()
+    subject = subject_of(on, "ada")
+    exported = lines(on.archive("ada")["events.jsonl"])
+    logged = [on.engine.log.unpack(each.entry) for each in feed_pages(on.engine.store)]
     own = {each.id: each for each in logged if each.thread in subject.person.heads}
     assert sorted(each["id"] for each in exported) == sorted(own)
     for each in exported:
@@ -147,26 +137,25 @@ def test_the_events_are_those_of_the_log_whole_and_once() -> None:
 # --- the archive itself -----------------------------------------------------------------------
 
 
-def export(who: str) -> Iterator[bytes]:
-    on = stage()
+def export(on: Stage, who: str) -> Iterator[bytes]:
     operation = on.engine.catalogue.operation("people_export")
     pieces: Iterator[bytes] = operation.run(Context(on.engine, "default", on.now), operation.params(id=who))
     return pieces
 
 
 def test_the_same_position_and_instant_make_the_same_bytes() -> None:
-    assert b"".join(export("adamark-id")) == b"".join(export("adamark-id"))
+    on = Stage()
+    assert b"".join(export(on, "adamark-id")) == b"".join(export(on, "adamark-id"))
 
 
 def test_whoever_is_unknown_has_no_archive() -> None:
     with pytest.raises(NotFound):
-        export("eve")
+        export(Stage(), "eve")
 
 
 def test_what_is_recorded_while_it_is_written_is_not_in_it() -> None:
     on = Stage()
-    operation = on.engine.catalogue.operation("people_export")
-    pieces = operation.run(Context(on.engine, "default", on.now), operation.params(id="adamark-id"))
+    pieces = export(on, "adamark-id")
     before = on.engine.reader.person("default", "adamark-id").position
     on.record("ada", "identify", "late", name="adamark-late")
     on.record("ada", "tool_used", "late too")
@@ -179,12 +168,12 @@ def test_what_is_recorded_while_it_is_written_is_not_in_it() -> None:
 
 
 def test_the_manifest_says_of_each_file_what_is_in_it() -> None:
-    archive = stage().archive("ada")
+    archive = Stage().archive("ada")
     manifest: dict[str, Any] = msgspec.json.decode(archive.pop("manifest.json"))
     listed = {file["name"]: file for file in manifest["files"]}
     assert listed.keys() == archive.keys()
     for name, data in archive.items():
         assert (listed[name]["bytes"], listed[name]["sha256"]) == (len(data), sha256(data).hexdigest())
         assert "lines" not in listed[name] or listed[name]["lines"] == len(data.splitlines())
-    files = {file.name for file in stage().engine.catalogue.person_files}
+    files = {file.name for file in CATALOGUE.person_files}
     assert files == {name.removesuffix(".jsonl") for name in listed if name != "index.html"} | set(manifest["empty"])
