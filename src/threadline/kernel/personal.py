@@ -55,7 +55,7 @@ class Subject:
 
     def events(self, types: frozenset[str] = frozenset()) -> Iterator[Recorded]:
         """The person's events in occurred order, of these types (empty: of all), page by page."""
-        return self.engine.reader.all_events(self.person, types=types)
+        return self.engine.reader.all_events(self.person, types=types, size=_EVENTS_READ)
 
     def dead_letters(self) -> Iterator[DeadLetter]:
         """The effects about the person that were given up on."""
@@ -128,6 +128,9 @@ def _identifiers_in(payload: Any, kinds: Mapping[str, str], depth: int = 0) -> I
             for member in payload:
                 yield from _identifiers_in(member, kinds, depth + 1)
 
+
+_EVENTS_READ = 200
+"""Events that are read at a time: a large one has 32 KiB, and a page of them lies in memory."""
 
 T = TypeVar("T")
 

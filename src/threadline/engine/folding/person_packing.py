@@ -18,7 +18,7 @@ from threadline.engine.folding.packing import pack, unpack, unpack_event
 from threadline.engine.folding.person import PERSON, VALUE_BYTES_MAX, Person, person_key, snapshot_key
 from threadline.engine.folding.provisional import ProvisionalStates
 from threadline.engine.folding.states import States
-from threadline.kernel.errors import StoreDamaged
+from threadline.kernel.errors import EventDamaged, StoreDamaged
 from threadline.kernel.event import Identifier, Recorded
 from threadline.kernel.store import Delete, Item, Key, Put, Store
 
@@ -61,22 +61,22 @@ def person_writes(person: Person, catalogue: Catalogue, *, interim: bool = False
 
     ``interim``: the same call goes on with this person in another commit, and then writes the snapshot.
     """
-    key, version = person_key(person.id), person.version
-    person.version += 1
+    key, version, begins = person_key(person.id), person.version, person.begins
+    person.version = version + 1 if version else begins
     tail = person.tail
     most = TAIL_INTERIM_MAX if interim else tail_max(person.size)
     if tail is not None and len(tail) <= most and person.provisional is None:
-        return [Put(key, _pack_head(person), version)]
+        return [Put(key, _pack_head(person), version, begins)]
     packed = pack(person.states.to_pack())
     person.size, states = len(packed), msgspec.Raw(packed)
     if person.provisional is not None or not WHOLE_BYTES_MAX < person.size <= SNAPSHOT_BYTES_MAX:
         person.snapshot_version, person.tail = 0, None
-        return [Put(key, _pack_whole(person, catalogue, states), version)]
+        return [Put(key, _pack_whole(person, catalogue, states), version, begins)]
     person.snapshot_version, person.tail = person.version, []
     snapshot = pack((person.snapshot_version, person.latest, catalogue.layout, states))
     put = Put(snapshot_key(person.id), snapshot, person.snapshot_item)
     person.snapshot_item = None if person.snapshot_item is None else person.snapshot_item + 1
-    return [Put(key, _pack_head(person), version), put]
+    return [Put(key, _pack_head(person), version, begins), put]
 
 
 def tail_max(size: int) -> int:
@@ -224,7 +224,11 @@ def assembled(
     found: list[Found] = []
     for item, snapshot in zip(items, snapshots, strict=True):
         for _ in range(_READINGS_MAX):
-            person = None if item is None else _person_of(store, catalogue, item, snapshot)
+            try:
+                person = None if item is None else _person_of(store, catalogue, item, snapshot)
+            except (msgspec.MsgspecError, ValueError) as error:
+                where = "" if item is None else item.key.partition
+                raise StoreDamaged(f"the item of person {where} cannot be read: {error}") from None
             if item is None or person is not None:
                 break
             item, snapshot = store.get([item.key, snapshot_key(item.key.partition)])
@@ -272,7 +276,7 @@ def _events_of(store: Store, ids: Sequence[str]) -> Callable[[], Sequence[Record
         entries = store.find(ids)
         missing = [id for id in ids if id not in entries]
         if missing:
-            raise StoreDamaged(f"event {missing[0]} is named by a person's item and is not in the log")
+            raise EventDamaged(missing[0], "", 0, "a person's item names it, and it is not in the log under this id")
         return [unpack_event(entries[id]) for id in ids]
 
     return read

@@ -31,6 +31,7 @@ from threadline.stores.dynamodb.erasure import erase
 from threadline.stores.dynamodb.feed import Feed
 from threadline.stores.dynamodb.frames import ATTEMPTS_MAX, Frames
 from threadline.stores.dynamodb.journal import Journal
+from threadline.stores.dynamodb.mending import mend_page
 from threadline.stores.dynamodb.stream import StreamTail
 from threadline.stores.dynamodb.table import check_table, migrate_table
 from threadline.stores.plan import BUILT_ON_REFUSED
@@ -151,8 +152,11 @@ class DynamoStore:
             missing = [id for id in places if id not in found]
             if not missing:
                 return found
-            # Their page was replaced since its name was read, because it had an event that was erased.
-            places = self._places(missing)
+            # Lost; or their page was replaced since its name was read, because it had an event that was erased.
+            again = self._places(missing)
+            if all(places[id] == key for id, key in again.items()):
+                return found
+            places = again
         raise Unavailable("pages of the log are replaced faster than they can be read; try again")
 
     def _places(self, ids: Sequence[str]) -> dict[str, layout.PageKey]:
@@ -200,6 +204,11 @@ class DynamoStore:
         check_page(limit)
         return self._feed.read(cursor, limit)
 
+    def feed_waits(self, cursor: str = "") -> bool:
+        """See `Store.feed_waits`: for half a second, or until a writer that stands still is given up on."""
+        self._check_open()
+        return self._feed.waits(cursor)
+
     # --- writing ------------------------------------------------------------------------------
 
     def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
@@ -215,6 +224,16 @@ class DynamoStore:
         while len(outcomes) < len(batches):
             outcomes |= self._round(batches, outcomes)
         return [outcomes[number] for number in range(len(batches))]
+
+    def mend(self, found: FeedEntry, good: LogEntry) -> bool:
+        """See `Store.mend`; the page that holds the entry is written anew, if it still is as it was read."""
+        self._check_open()
+        if self._readonly:
+            raise Unavailable("the store is open for reading only")
+        where = self._ids([good.id]).get(good.id)
+        if where is None:
+            return False
+        return mend_page(self.client, layout.page_of(where), found.entry, good)
 
     def _round(self, batches: Sequence[Batch], known: Outcomes) -> Outcomes:
         """Write one entry of the journal and its batches; those without an outcome have to be sent again."""

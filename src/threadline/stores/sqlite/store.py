@@ -221,6 +221,10 @@ class SqliteStore:
         with self._reading() as db:
             return self._log.feed(asking(db), int(cursor or 0), limit)
 
+    def feed_waits(self, cursor: str = "") -> bool:
+        """See `Store.feed_waits`: what is committed is there."""
+        return False
+
     # --- writing ------------------------------------------------------------------------------
 
     def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
@@ -265,6 +269,16 @@ class SqliteStore:
         """See `Store.purge`."""
         with self._writing() as db:
             self._restart_wal(db)
+
+    def mend(self, found: FeedEntry, good: LogEntry) -> bool:
+        """See `Store.mend`."""
+        with self._writing() as db:
+            ask = asking(db)
+            number = self._names.learn(ask, [good.type])[good.type] if good.type else 0
+            with transaction(db):
+                done = self._log.mend(ask, found, good, number or 0)
+            self._log.start(ask)
+            return done
 
     def _transact(
         self, db: Connection, batches: Sequence[Batch], names: Mapping[str, int | None]
