@@ -17,6 +17,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.maintenance.scrub import scrubbed
 from threadline.engine.maintenance.verification import unchecked_items
 from threadline.kernel.errors import EventDamaged, ThreadlineError
+from threadline.kernel.store import is_erased
 from threadline.kernel.time import MINUTE, format_time, parse_time, system_clock
 from threadline.settings import Settings, definition_files, definitions_file, load, without_secret
 from threadline.surfaces.cli.printing import counted, visible, visible_lines
@@ -152,7 +153,7 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
         sign = "note" if ahead_bytes > bound else "ok"
         yield Finding("log ahead", sign, f"{ahead_bytes:,} bytes not yet in the file")
         yield _lock(session, settings)
-    if newest:
+    if newest and not is_erased(newest[-1].entry):
         try:
             recorded_at = engine.log.read(newest[-1]).recorded_at
         except EventDamaged as error:
