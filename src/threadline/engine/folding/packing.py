@@ -101,7 +101,7 @@ def unpack_event(entry: LogEntry) -> Recorded:
     """The recorded event of a log entry. Raises `EventDamaged` for a body that cannot be read."""
     try:
         body = _body.decode(entry.body)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         why = f"its body cannot be read: {error}"
         raise EventDamaged(entry.id, entry.thread, entry.sequence, why) from None
     return Recorded(body.event, entry.id, entry.thread, entry.sequence, body.recorded_at, body.cause)
