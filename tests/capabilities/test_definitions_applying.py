@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.capabilities.asked import Asked
 from tests.capabilities.segments_stage import RECENT, SPENDERS, bought, members, redefined, work
 from tests.mortal import Fate, Killed

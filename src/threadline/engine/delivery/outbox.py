@@ -24,7 +24,14 @@ from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Identifier
 from threadline.kernel.outbox import Claim, PendingEffect
 from threadline.kernel.preparation import Postponed, Prepared
-from threadline.kernel.sender import EFFECT_PARKED, EFFECT_UNKNOWN, Outcome, Queue, Sender
+from threadline.kernel.sender import (
+    EFFECT_PARKED,
+    EFFECT_UNKNOWN,
+    POSTPONED_SECONDS_MAX,
+    Outcome,
+    Queue,
+    Sender,
+)
 from threadline.kernel.store import Batch, Check, Delete, Item, Put
 from threadline.kernel.time import SECOND, time_key
 
@@ -91,7 +98,7 @@ class Outbox:
     def able(self, items: Sequence[Item]) -> list[Able]:
         """The effects whose thread has a person, so that their outcome can be recorded."""
         effects = [pending_effect(item) for item in items]
-        people = self._engine.reader.by_threads([one.thread for one in effects])
+        people = self._engine.reader.readable([one.thread for one in effects])
         return [
             Able(one, person.identifiers[one.thread], person)
             for one in effects
@@ -159,7 +166,8 @@ class Outbox:
         return ready, done, self._engine.store.commit(later).count(None) if later else 0
 
     def _postponed(self, one: PendingEffect, made: Postponed, check: Check) -> Batch:
-        until = max(made.until, self._engine.clock() + POSTPONED_SECONDS_MIN * SECOND)
+        now = self._engine.clock()
+        until = min(max(made.until, now + POSTPONED_SECONDS_MIN * SECOND), now + POSTPONED_SECONDS_MAX * SECOND)
         later = one._replace(since=until, claim=None, postponed=one.first_due)
         key = one.item.key._replace(sort=f"{time_key(until)}.{one.id}")
         # What has been tried has events that say that it waits.

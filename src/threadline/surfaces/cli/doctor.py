@@ -14,11 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import ThreadlineError
+from threadline.engine.maintenance.scrub import scrubbed
+from threadline.kernel.errors import EventDamaged, ThreadlineError
 from threadline.kernel.time import MINUTE, format_time, parse_time, system_clock
 from threadline.settings import Settings, definition_files, definitions_file, load, without_secret
 from threadline.surfaces.cli.printing import counted, visible, visible_lines
 from threadline.surfaces.cli.session import Session, own_store_option
+from threadline.surfaces.cli.upkeep import unchecked_items
 from threadline.surfaces.definition_checks import warnings
 from threadline.surfaces.http.health import package_version
 
@@ -127,6 +129,7 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
             warned = warnings(found, engine.log)
             stale = engine.maintenance.stale()
             queues = engine.delivery.queues()
+            damage = [*_damage(engine)]
     except ThreadlineError as error:
         yield Finding("store", "fault", _message(error))
         return
@@ -138,6 +141,7 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
     if unknown:
         told = ", ".join(f"{counted(number, 'effect')} of {name}" for name, number in unknown.items())
         yield Finding("effects", "note", f"{told} may have happened; `threadline effects unknown` lists them")
+    yield from damage
     yield Finding("catalogue", "ok", f"{len(found.projections)} projections, {len(found.operations)} operations")
     size = f"{stats.get('file_bytes', 0):,} bytes, {counted(stats.get('log_entries', 0), 'event')}"
     yield Finding("store", "ok", f"{shown}: {size}")
@@ -149,14 +153,37 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
         yield Finding("log ahead", sign, f"{ahead_bytes:,} bytes not yet in the file")
         yield _lock(session, settings)
     if newest:
-        from threadline.engine.folding.packing import unpack_event
-
-        recorded_at = unpack_event(newest[-1].entry).recorded_at
+        try:
+            recorded_at = engine.log.read(newest[-1]).recorded_at
+        except EventDamaged as error:
+            yield Finding("last event", "fault", str(error))
+            return
         ahead = recorded_at > system_clock() + MINUTE
         told = f"recorded at {format_time(recorded_at)}"
         if ahead:
             told += ", which is still to come by this clock; one of the two clocks is wrong"
         yield Finding("last event", "fault" if ahead else "ok", told)
+
+
+def _damage(engine: Engine) -> Iterator[Finding]:
+    """Damaged events that somebody has met, when the store was last read through, and what would go unnoticed."""
+    known = engine.damage.known()
+    if known:
+        ids = ", ".join(sorted(known)[:3])
+        yield Finding(
+            "events", "fault", f"{counted(len(known), 'event')} damaged ({ids}); `threadline repair --from BACKUP`"
+        )
+    if note := unchecked_items(engine.store):
+        yield Finding("checksums", "note", note)
+    done = scrubbed(engine.store)
+    last, problems = done.last, [each for each in (done.now.problem, done.last.problem) if each]
+    if not last.done_at:
+        told = f"not complete yet; {counted(done.now.entries, 'event')} read" if done.now.began_at else "none yet"
+    else:
+        told = f"complete at {format_time(last.done_at)}: {counted(last.entries, 'event')}, {last.damaged:,} damaged"
+    if differing := done.now.differing or last.differing:
+        problems.append(f"{counted(differing, 'person differs', 'people differ')} from a fold of the log")
+    yield Finding("scrub", "fault" if problems else "ok", "; ".join([told, *problems]))
 
 
 def _faults(engine: Engine, settings: Settings, stats: Mapping[str, int]) -> list[str] | None:

@@ -39,6 +39,7 @@ COMMANDS = {
     "move": ("move", "move", "Move everything from one store into another, and verify it."),
     "people export": ("export", "export", "Write everything that is stored about a person into one archive."),
     "refold": ("upkeep", "refold", "Derive everything again from the log, after definitions have changed."),
+    "repair": ("repair", "repair", "Replace damaged events by copies from a backup or another store."),
     "restore": ("backup", "restore", "Put a backup of the embedded store in its place."),
     "rules diff": ("rules", "diff", "Show what another version of a rule would have changed."),
     "rules import": ("rules_import", "import_", "Make rules of decision models (JDM files of GoRules)."),

@@ -14,9 +14,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from threadline.engine.engine import Engine
+from threadline.engine.maintenance.scrub import Scrubbed, scrubbed
 from threadline.kernel.store import Batch, Key, Put
+from threadline.kernel.time import SECOND
 from threadline.surfaces.http.access import Access
+from threadline.surfaces.http.in_flight import InFlight
 from threadline.surfaces.http.metrics import MEDIA_TYPE, Metrics
+from threadline.surfaces.http.problem import NotNow
 from threadline.surfaces.http.routing import Route
 from threadline.surfaces.http.writer import Writer
 
@@ -28,6 +32,8 @@ class Status(msgspec.Struct):
     """That all is well."""
 
     status: str = "ok"
+    damaged_events: int | msgspec.UnsetType = msgspec.UNSET
+    """How many events are known to be damaged, where there are any; see docs/damage.md."""
 
 
 class Version(msgspec.Struct):
@@ -40,8 +46,17 @@ class Version(msgspec.Struct):
 class Health:
     """The addresses that operators and their machines ask."""
 
-    def __init__(self, engine: Engine, writer: Writer, metrics: Metrics, access: Access, threads: Executor) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        writer: Writer,
+        metrics: Metrics,
+        access: Access,
+        threads: Executor,
+        in_flight: InFlight,
+    ) -> None:
         self._engine = engine
+        self._in_flight = in_flight
         self._writer = writer
         self._metrics = metrics
         self._access = access
@@ -60,12 +75,16 @@ class Health:
         return _json(Status())
 
     async def _ready(self, request: Request, names: Mapping[str, str]) -> Response:
+        if self._in_flight.is_draining:
+            raise NotNow("this server is about to stop; send what comes next to another one")
         if time.monotonic() - self._ready_at > READY_SECONDS:
             # A real commit: whatever keeps it from succeeding raises an error that travels as 503.
             put = Put(Key("health", "ready"), str(self._engine.clock()).encode())
             await self._writer.run(lambda: self._engine.store.commit([Batch(writes=[put])]))
             self._ready_at = time.monotonic()
-        return _json(Status())
+        loop = asyncio.get_running_loop()
+        damaged = len(await loop.run_in_executor(self._threads, self._engine.damage.known))
+        return _json(Status(damaged_events=damaged) if damaged else Status())
 
     async def _version(self, request: Request, names: Mapping[str, str]) -> Response:
         return _json(Version("threadline", package_version()))
@@ -74,6 +93,17 @@ class Health:
         credential = await self._access.token(request, "admin")
         gauges: dict[str, tuple[str, float | Mapping[str, float]]] = {
             "events_waiting": ("Events that wait for a commit or are in one.", float(self._writer.queued)),
+            "http_connections": ("Connections of clients.", float(self._in_flight.connections)),
+            "http_connections_max": (
+                "Connections that are served as usual; to further ones only health.",
+                float(self._in_flight.room.connections),
+            ),
+            "http_request_bytes": ("Bytes of requests in memory.", float(self._in_flight.request_bytes)),
+            "http_answer_bytes": (
+                "Bytes of large answers that clients have not taken.",
+                float(self._in_flight.answer_bytes),
+            ),
+            "http_followers": ("Streams of events that are open.", float(self._in_flight.followers)),
             "process_start_time_seconds": ("When this server was made, seconds since 1970.", self._started_at),
         }
         loop = asyncio.get_running_loop()
@@ -83,6 +113,14 @@ class Health:
         unknown = {each.queue.name: float(each.unknown) for each in queues}
         gauges["effects_waiting"] = ("Effects in a queue, counted to 1,000.", waiting)
         gauges["effects_unknown"] = ("Effects that may have happened, counted to 1,000.", unknown)
+        damage = self._engine.damage
+        gauges["damaged_events"] = (
+            "Events known to be damaged, counted to 1,000.",
+            float(len(await loop.run_in_executor(self._threads, damage.known))),
+        )
+        gauges["damaged_events_met"] = ("How often this server has met a damaged event.", float(damage.met))
+        done = await loop.run_in_executor(self._threads, scrubbed, self._engine.store)
+        gauges |= {name: (meaning, float(value)) for name, meaning, value in _scrub_gauges(done)}
         meanings = {
             "log_entries": ("log_position", "Events in the log."),
             "file_bytes": ("store_file_bytes", "Size of the store's file."),
@@ -94,6 +132,14 @@ class Health:
         # Who runs the server wrote the settings, and sees every workspace; whoever was given a key sees one.
         workspace = None if self._engine.credentials.is_fixed(credential) else credential.workspace
         return Response(self._metrics.text(gauges, workspace), headers={"content-type": MEDIA_TYPE})
+
+
+def _scrub_gauges(done: Scrubbed) -> Iterator[tuple[str, str, float]]:
+    last = done.last
+    yield "scrub_completed_time_seconds", "When the whole store was last read and checked.", last.done_at / SECOND
+    yield "scrub_damaged_events", "Damaged events that the last complete scrub has found.", last.damaged
+    yield "scrub_people_differing", "People whom it found to differ from a fold of the log.", last.differing
+    yield "scrub_entries_read", "Events that the present scrub has read.", done.now.entries
 
 
 def package_version() -> str:

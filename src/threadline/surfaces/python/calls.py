@@ -427,6 +427,7 @@ EVENTS_FEED: Call[events_operations_feed.FeedPage] = Call(
     {
         "cursor": "",
         "limit": 100,
+        "skip_damaged": False,
     },
 )
 EVENTS_OF: Call[events_operations_events.EventsPage] = Call(
