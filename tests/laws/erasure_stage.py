@@ -13,11 +13,13 @@ from threadline.engine.context import Context
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
+from threadline.engine.folding.packing import pack
+from threadline.engine.signer import SIGNING_KEY
 from threadline.kernel.erasure import Erasure
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.policy import Effect
 from threadline.kernel.sender import Outcome
-from threadline.kernel.store import Item, Key, Store, feed_pages, scan_pages
+from threadline.kernel.store import Batch, Key, Put, Store, feed_pages, scan_pages
 from threadline.kernel.time import SECOND, Clock
 from threadline.senders.inbox import InboxSender
 from threadline.stores.memory import MemoryStore
@@ -82,6 +84,8 @@ class Stage:
         self.now = NOW
         self.store = MemoryStore() if store is None else store
         self.keys = 0
+        # Links in mails are signed: with keys of its own no two stores would have equal ones.
+        self.store.commit([Batch(writes=[Put(Key(SIGNING_KEY, "all"), pack([b"k" * 32]))])])
         self.reopen()
 
     def reopen(self, store: Store | None = None) -> None:
@@ -201,8 +205,3 @@ def ids_of(stage: Stage, ref: str) -> list[bytes]:
     """The ids of a person and of their threads, as text and as bytes."""
     threads = stage.engine.reader.person("default", ref).heads
     return [form for thread in threads for form in (thread.encode(), bytes.fromhex(thread))]
-
-
-def without_versions(items: Iterable[Item]) -> dict[Key, bytes]:
-    """Items by key."""
-    return {item.key: item.value for item in items}

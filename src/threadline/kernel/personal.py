@@ -6,7 +6,7 @@ the engine's are in `engine/maintenance/store_tables.py`. A table or a projectio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeVar
@@ -15,6 +15,7 @@ from threadline.kernel.event import Identifier, Recorded, source_type_of, thread
 from threadline.kernel.limits import JSON_DEPTH_MAX, PAGE_ITEMS_MAX
 from threadline.kernel.outbox import DeadLetter, UnknownEffect
 from threadline.kernel.ports import Person, Ports
+from threadline.kernel.projection import Row
 from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.store import Item, Key
 from threadline.kernel.time import EARLIEST, LATEST, format_time
@@ -172,6 +173,17 @@ class StoreTable:
             raise ValueError(f"table {self.name!r}: `keys` belongs to `items`, and to nothing else")
         if bool(self.shown_in) == bool(self.why):
             raise ValueError(f"table {self.name!r}: give the file that shows it, or why none has to")
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """What outlives the erasure of a person, as pseudonyms. Declared by a capability, and found by discovery."""
+
+    name: str
+    """What it is, in words."""
+    rows: Callable[[Subject, Callable[[str], str]], Iterable[Row]]
+    """(subject, pseudonym) -> the rows that are kept, of a table that holds nothing else; ``pseudonym`` makes one of a
+    text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from threadline.engine.erasure.ledger import own_key
 from threadline.engine.erasure.record import Record
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.index_rows import index_rows
@@ -98,11 +97,8 @@ def rows_left(store: Store, catalogue: Catalogue, person: Person) -> list[Item]:
     return list(present(store, index_rows(person, catalogue)))
 
 
-def kept_rows(ports: Ports, catalogue: Catalogue, subject: Subject) -> dict[str, dict[str, str]]:
-    """What outlives the person, by table and sort key."""
-    if not catalogue.remainders:
-        return {}
-    key = own_key(ports.store)
+def kept_rows(catalogue: Catalogue, subject: Subject, key: bytes) -> dict[str, dict[str, str]]:
+    """What outlives the person, under pseudonyms of this key, by table and sort key."""
     found: dict[str, dict[str, str]] = {}
     for remainder in catalogue.remainders:
         for row in remainder.rows(subject, lambda text: pseudonym(key, subject.workspace, text)):

@@ -69,7 +69,7 @@ class Steps:
     def count(self, at: Stored) -> None:
         """Note how much there is, and what outlives the person, before anything of it is gone."""
         record, subject = at.record, self._subject(at.record)
-        kept = removal.kept_rows(self._engine, self._engine.catalogue, subject)
+        kept = removal.kept_rows(self._engine.catalogue, subject, ledger.own_key(self._engine.store))
         if record.certified:
             kept = ledger.read(record.certified).kept
         found = removal.counted(self._engine, self._engine.catalogue, subject)
@@ -178,6 +178,7 @@ class Steps:
 
 
 def without_zeros(found: Counter[str]) -> dict[str, int]:
+    """The kinds of which there is something."""
     return {kind: count for kind, count in sorted(found.items()) if count}
 
 
