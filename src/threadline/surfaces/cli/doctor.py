@@ -16,6 +16,7 @@ from rich.text import Text
 
 from threadline.engine.engine import Engine
 from threadline.engine.maintenance.scrub import scrubbed
+from threadline.engine.maintenance.verification import unchecked_items
 from threadline.kernel.errors import EventDamaged, ThreadlineError
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.outbox import Backlog
@@ -24,7 +25,6 @@ from threadline.kernel.time import CLOCK_SETS_BACK_MAX, MINUTE, format_time, par
 from threadline.settings import Settings, definition_files, definitions_file, load, without_secret
 from threadline.surfaces.cli.printing import counted, visible, visible_lines
 from threadline.surfaces.cli.session import Session, own_store_option
-from threadline.surfaces.cli.upkeep import unchecked_items
 from threadline.surfaces.definition_checks import warnings
 from threadline.surfaces.http.health import package_version
 
