@@ -184,6 +184,11 @@ class EventLog:
             for thread, sequence, at, type, id, digest, body, _ in rows
         ]
 
+    @property
+    def last(self) -> int:
+        """The last position; 0 before the first."""
+        return self._tail.view().last
+
     # --- writing --------------------------------------------------------------------------------
 
     def taken(self, ask: Ask, ids: Sequence[str]) -> set[str]:
