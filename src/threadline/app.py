@@ -16,6 +16,7 @@ from threadline.capabilities.people.definition import rules
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.packing import check_entry
 from threadline.engine.maintenance.move import refuse_unfinished
 from threadline.engine.public_address import PublicAddress
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
@@ -50,6 +51,8 @@ DYNAMODB = "dynamodb"
 
 SECRET_LENGTH_MIN = 8
 """Of write keys and tokens that settings give: a shorter one is a slip, or soon guessed."""
+_PROCESS = secrets.token_hex(8)
+"""Of this process, and of no other that ever was: process ids come again, also after a restart of the machine."""
 _NAME = re.compile(r"[\w.@:-][\w.@: -]{0,99}")
 _PADDED = re.compile(r"[A-Za-z0-9+/_-]{18,}={1,2}")
 
@@ -108,7 +111,6 @@ def reopen(engine: Engine, settings: Settings) -> Engine:
     fresh.public_address = engine.public_address
     fresh.recorder.recorded_until = engine.recorder.recorded_until
     engine.recorder.watchers.append(fresh.ranks.committed)
-    fresh.simulations.take_over(engine.simulations)
     return fresh
 
 
@@ -163,6 +165,9 @@ def composition() -> Composition:
         _back_up,
         _restore,
         _writer,
+        _find_loss,
+        _accept_loss,
+        _files,
         open_limits,
         migrate,
     )
@@ -173,6 +178,8 @@ def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
     senders = _senders(engine.catalogue, settings, engine.store, engine.clock)
     # Two containers may share a host name and a process id, and neither may take the other's leases for its own.
     owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+    if settings.store != MEMORY and "://" not in settings.store:
+        owner += f"@{_PROCESS}"  # the lock on the file proves that whoever else holds a lease is gone
     return Dispatcher(engine, senders, owner)
 
 
@@ -188,19 +195,41 @@ def _open_for_program(settings: Settings, readonly: bool) -> Engine:
 def _back_up(settings: Settings, file: Path, progress: OnProgress) -> Copied:
     from threadline.stores.sqlite.backup import back_up
 
-    return back_up(_embedded(settings), file, progress, settings.busy_timeout_seconds)
+    return back_up(_embedded(settings), file, progress, settings.busy_timeout_seconds, check=check_entry)
 
 
 def _restore(settings: Settings, backup: Path, progress: OnProgress, replace: bool) -> Copied:
     from threadline.stores.sqlite.backup import restore
 
-    return restore(backup, _embedded(settings), progress, replace=replace)
+    return restore(backup, _embedded(settings), progress, replace=replace, check=check_entry)
 
 
 def _writer(settings: Settings) -> str:
     from threadline.stores.sqlite.file import writer_of
 
     return writer_of(_embedded(settings))
+
+
+def _find_loss(settings: Settings) -> str | None:
+    from threadline.stores.sqlite.loss import find_loss
+
+    loss = find_loss(_embedded(settings))
+    return loss.text() if loss else None
+
+
+def _accept_loss(settings: Settings) -> tuple[Sequence[Path], Sequence[str]]:
+    from threadline.stores.sqlite.loss import accept_loss
+
+    accepted = accept_loss(_embedded(settings))
+    return (accepted.files, accepted.faults) if accepted else ((), ())
+
+
+def _files(settings: Settings) -> tuple[str, Sequence[Path]]:
+    from threadline.stores.sqlite.file import others_may_read
+    from threadline.stores.sqlite.loss import describe_mark
+
+    path = _embedded(settings)
+    return describe_mark(path), others_may_read(path)
 
 
 def _embedded(settings: Settings) -> Path:

@@ -8,8 +8,9 @@ import msgspec
 
 from threadline.kernel.effect import Effect
 from threadline.kernel.event import Recorded
-from threadline.kernel.sender import Queue
+from threadline.kernel.sender import REST_SECONDS_MAX, Queue
 from threadline.kernel.store import Item
+from threadline.kernel.time import SECOND, believed_until
 from threadline.kernel.typed import prepared
 
 
@@ -131,6 +132,10 @@ class CircuitState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     rests: int = 0
     """Back-offs in a row; above 0 the next effect that is sent is the test whether the destination is well."""
     rest_until: int = 0
+
+    def rests_at(self, now: int) -> bool:
+        """Whether the destination is left alone at an instant; an end that no rest can have is not believed."""
+        return now < believed_until(self.rest_until, now, REST_SECONDS_MAX * SECOND)
 
 
 class QueueState(NamedTuple):

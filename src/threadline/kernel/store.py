@@ -216,6 +216,22 @@ class Store(Protocol):
         """
         ...
 
+    def feed_waits(self, cursor: str = "") -> bool:
+        """Whether the feed withholds what lies behind a cursor until a writer that announced it has committed or gone.
+
+        Acknowledged events may be behind that, so that a page with nothing more in it is not the end. Only DynamoDB
+        has such gaps.
+        """
+        ...
+
+    def mend(self, found: FeedEntry, good: LogEntry) -> bool:
+        """Put the entry that was written in the place of a damaged one of the feed, durably; whether that was done.
+
+        Only while the damaged bytes are still there. The place in the feed stays. For a process that writes alone: what
+        others have read, or have in memory, does not change.
+        """
+        ...
+
     def stats(self) -> dict[str, int]:
         """The store's size, by names such as ``log_entries`` and ``file_bytes``; any name may be missing.
 

@@ -68,6 +68,7 @@ def decisions(shop: Threadline | Client) -> None:
 
 def definitions(shop: Threadline | Client) -> None:
     shop.definitions.apply()
+    shop.definitions.apply_in_background()
     shop.definitions.changes()
     shop.definitions.reload()
     shop.definitions.schema()

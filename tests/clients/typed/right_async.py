@@ -65,6 +65,7 @@ async def decisions(shop: AsyncClient) -> None:
 
 async def definitions(shop: AsyncClient) -> None:
     await shop.definitions.apply()
+    await shop.definitions.apply_in_background()
     await shop.definitions.changes()
     await shop.definitions.reload()
     await shop.definitions.schema()

@@ -13,7 +13,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.projection import Row
 from threadline.kernel.store import Store, query_pages
-from threadline.kernel.time import EARLIEST, LATEST, format_time
+from threadline.kernel.time import EARLIEST, LATEST, format_time, newest_first_key
 from threadline.kernel.typed import prepared
 
 WORD_TABLE = "consent"
@@ -42,10 +42,6 @@ class Suppression(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 _suppression = msgspec.json.Decoder(Suppression)
 
 
-def _newest_first(recorded: Recorded) -> str:
-    return f"{(1 << 62) - recorded.event.occurred_at:016x}"
-
-
 def _shown(at: int) -> str:
     return format_time(min(max(at, EARLIEST), LATEST))
 
@@ -71,7 +67,7 @@ def suppression_rows(recorded: Recorded) -> Iterable[Row]:
             event=recorded.id,
             lifted=verdict.lifted,
         )
-        sort = f"{hash} {_newest_first(recorded)}{int(verdict.lifted)}{recorded.id}"
+        sort = f"{hash} {newest_first_key(recorded.event.occurred_at)}{int(verdict.lifted)}{recorded.id}"
         yield Row(SUPPRESSION_TABLE, _partition(event.workspace, hash), sort, msgspec.json.encode(value))
 
 
@@ -125,7 +121,8 @@ def word_rows(recorded: Recorded) -> Iterable[Row]:
     word = word_of(event) if event.type in WORDS else None
     if word is not None and word.across:
         hash = address_hash(event.workspace, word.address)
-        sort = f"{hash} {word.topic or _ALL} {_KINDS[word.kind]} {_newest_first(recorded)}{recorded.id}"
+        at = newest_first_key(event.occurred_at)
+        sort = f"{hash} {word.topic or _ALL} {_KINDS[word.kind]} {at}{recorded.id}"
         yield Row(WORD_TABLE, _partition(event.workspace, hash), sort, str(event.occurred_at).encode())
 
 

@@ -268,7 +268,7 @@ class QueueList(msgspec.Struct, kw_only=True):
 
 def _queue(context: Context[object], each: QueueState) -> QueueLine:
     circuit = each.circuit
-    resting = circuit.rest_until > context.now
+    resting = circuit.rests_at(context.now)
     state = "stopped" if circuit.stopped_at else "resting" if resting else "testing" if circuit.rests else "open"
     oldest = None if each.oldest is None else instant(each.oldest)
     return QueueLine(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from threadline.engine.delivery.outcomes import identifier_of, internal, settle
-from threadline.engine.folding.packing import pack, time_key, unpack
+from threadline.engine.folding.packing import pack, unpack
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.recording.validation import RecordRequest
@@ -21,6 +21,7 @@ from threadline.engine.scheduled import (
 from threadline.kernel.outbox import DeadLetter, PendingEffect
 from threadline.kernel.sender import EFFECT_REDRIVEN
 from threadline.kernel.store import Delete, Item, Key, Put, Store, beyond
+from threadline.kernel.time import time_key
 
 
 def dead_letter_put(one: PendingEffect, queue: str, why: str, details: dict[str, Any], now: int) -> Put:

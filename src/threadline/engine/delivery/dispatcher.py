@@ -12,9 +12,10 @@ from threadline.engine.delivery.backoff import Backoff
 from threadline.engine.delivery.circuit import queues_to_work
 from threadline.engine.delivery.destination import DestinationWorker
 from threadline.engine.delivery.job_worker import JobWorker
-from threadline.engine.delivery.leases import Leases
+from threadline.engine.delivery.leases import LEASE_SECONDS, Leases
 from threadline.engine.delivery.outbox import Outbox
 from threadline.engine.delivery.outcomes import internal, settle
+from threadline.engine.delivery.put_off import effect_is_believed
 from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import (
     OUTBOX,
@@ -46,7 +47,7 @@ class Dispatcher:
         senders: Mapping[str, Sender],
         owner: str,
         *,
-        lease_seconds: float = 30.0,
+        lease_seconds: float = LEASE_SECONDS,
         page: int = 100,
     ) -> None:
         self.engine = engine
@@ -58,7 +59,7 @@ class Dispatcher:
         self._outbox = Outbox(engine, senders, _OTHERS)
         self._queues: list[DestinationWorker] | None = None
         self._jobs = JobWorker(engine, self._new_leases())
-        self._backoff = Backoff(engine.store, engine.clock)
+        self._backoff = Backoff(engine.store, engine.clock, {OUTBOX: effect_is_believed})
         first = crc32(owner.encode()) % SHARDS
         # Each begins at another shard, so that processes that start together do not compete for the same leases.
         self._shards = [(first + number) % SHARDS for number in range(SHARDS)]
@@ -113,11 +114,11 @@ class Dispatcher:
     def _fire(self, due: list[Item], check: Check) -> int:
         timers, requests = [], []
         waiting = [pending_timer(item) for item in due]
-        people = self.engine.reader.by_threads([timer.thread for timer in waiting])
+        people = self.engine.reader.readable([timer.thread for timer in waiting])
         for item, timer in zip(due, waiting, strict=True):
             person = people.get(timer.thread)
             if person is None:
-                self._cannot_fire(item, "nobody has its thread")
+                self._cannot_fire(item, "nobody who can be read has its thread")
                 continue
             named = person.identifiers[timer.thread]
             event = internal(timer.workspace, named, TIMER_FIRED, item.key.sort, due_of(item), timer.fired)

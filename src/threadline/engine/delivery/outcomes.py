@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from threadline.engine.folding.packing import time_key, unpack_event
+from threadline.engine.folding.packing import unpack_event
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import FENCED, Recorder
 from threadline.engine.recording.validation import RecordRequest
@@ -23,6 +23,7 @@ from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.outbox import CausedEffect, EffectStatus
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED, EFFECT_UNKNOWN
 from threadline.kernel.store import Batch, Key, Store
+from threadline.kernel.time import time_key
 
 DISPATCH = "threadline.dispatch"
 """The source of these events."""

@@ -42,7 +42,7 @@ from threadline.kernel.errors import EventRejected, InvalidValue, LimitExceeded,
 from threadline.kernel.event import Event, Receipt, Recorded
 from threadline.kernel.policy import PolicyView
 from threadline.kernel.store import Batch, Refusal, Store
-from threadline.kernel.time import Clock
+from threadline.kernel.time import CLOCK_SETS_BACK_MAX, Clock, believed_until
 
 T = TypeVar("T")
 
@@ -135,8 +135,13 @@ class Recorder:
             )
 
     def now(self) -> int:
-        """The clock, or the instant right after all that this process has recorded, whichever is later."""
-        return max(self.clock(), self.recorded_until)
+        """The clock, or the instant right after all that this process has recorded, whichever is later.
+
+        What it recorded before its clock was set back counts no more: every read would be made on that day, with its
+        streaks broken and its week's board empty.
+        """
+        now = self.clock()
+        return max(now, believed_until(self.recorded_until, now, CLOCK_SETS_BACK_MAX))
 
     def record(
         self, events: Sequence[Event], *, expected: int | None = None, cause: str = "", known: bool = False

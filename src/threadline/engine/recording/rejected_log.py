@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from threadline.engine.folding.packing import time_key
 from threadline.kernel.errors import Conflict, EventRejected
 from threadline.kernel.event import Event
 from threadline.kernel.ids import short_hash
@@ -22,6 +21,7 @@ from threadline.kernel.rejected import (
     writable,
 )
 from threadline.kernel.store import Batch, Delete, Item, Key, Put, Store
+from threadline.kernel.time import time_key
 
 REJECTED = "rejected"
 REJECTED_BY_TIME = "rejected_time"

@@ -58,6 +58,7 @@ class Feed:
     def read(self, text: str, limit: int) -> list[FeedEntry]:
         """A page of the feed after a cursor, as far as it is settled."""
         cursor = _parse(text)
+        found: list[FeedEntry] = []
         restless = 0
         while restless < ATTEMPTS_MAX:
             register = self._journal.settled()
@@ -66,12 +67,22 @@ class Feed:
             if self._journal.register().generation != register.generation:
                 restless += 1
                 continue
-            entries = self._entries(cursor, announced, limit)
-            if entries or not announced:
-                return entries
-            # Nothing of all that was committed, but there may be more behind it.
+            found += self._entries(cursor, announced, limit - len(found))
+            if len(found) == limit or len(announced) < limit:
+                return found
+            # Not all of that was committed, and there may be more behind it: a short page is the last one.
             cursor = _Cursor(announced[-1].position, announced[-1].number + 1)
+        if found:
+            return found
         raise Unavailable("writers come and go too fast for the feed to be read; try again")
+
+    def waits(self, text: str) -> bool:
+        """Whether an entry behind a cursor is not settled yet."""
+        horizon = self._journal.settled().horizon
+        if horizon >= END:
+            return False
+        start = max(horizon, _parse(text).position)
+        return next(self._journal.entries(f"{int(start, 16) - 1:024x}", END, 1), None) is not None
 
     def _announced(self, cursor: _Cursor, stop: str, limit: int) -> list[_Announced]:
         """The batches from the cursor on: whole entries, of ``limit`` batches or a little more."""

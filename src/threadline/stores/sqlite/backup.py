@@ -20,6 +20,7 @@ from threadline.kernel.errors import (
     ThreadlineError,
     Unavailable,
 )
+from threadline.kernel.store import LogEntry
 from threadline.stores.sqlite.driver import (
     Access,
     Connection,
@@ -46,14 +47,17 @@ from threadline.stores.sqlite.log import EventLog
 from threadline.stores.sqlite.loss import find_loss, refuse_loss_beside_writer
 from threadline.stores.sqlite.mark import mark_path
 from threadline.stores.sqlite.names import Names
-from threadline.stores.sqlite.rows import damaged_items, faults, upgrade
+from threadline.stores.sqlite.rows import Ask, damaged_items, faults, upgrade
 
 PAGES_PER_STEP = 1_000
+EVENTS_PER_STEP = 1_000
 CHUNK_BYTES = 4_000_000
 SUM = ".sha256"
 CACHE_BYTES = 4_000_000
 _LOGS = ("-wal", "-shm", "-journal")
 
+CheckEntry = Callable[[LogEntry], str]
+"""What is wrong with an entry of the log; empty if nothing is."""
 OnProgress = Callable[[int, int], None]
 """How much is done of how much."""
 
@@ -67,11 +71,23 @@ class Copied(NamedTuple):
     """Where the replaced store is now."""
 
 
-def back_up(store: Path, backup: Path, progress: OnProgress, busy_timeout_seconds: float = 5.0) -> Copied:
+def unchecked(entry: LogEntry) -> str:
+    """In place of a check of entries, for logs that are not the engine's."""
+    return ""
+
+
+def back_up(
+    store: Path,
+    backup: Path,
+    progress: OnProgress,
+    busy_timeout_seconds: float = 5.0,
+    *,
+    check: CheckEntry = unchecked,
+) -> Copied:
     """Copy a store as it is at this instant into the file ``backup``, while it is written to.
 
-    The copy is checked, synced, and has its name only when it is whole. Its SHA-256 stands beside it in
-    ``<backup>.sha256``, as ``sha256sum --check`` reads it. Raises `Conflict` if the name is taken.
+    The copy is checked, every event by ``check``, synced, and has its name only when it is whole. Its SHA-256 stands
+    beside it in ``<backup>.sha256``, as ``sha256sum --check`` reads it. Raises `Conflict` if the name is taken.
     """
     if not store.exists():
         raise InvalidSetting(f"there is no store at {store}")
@@ -83,7 +99,7 @@ def back_up(store: Path, backup: Path, progress: OnProgress, busy_timeout_second
     with _claimed(partial, store):
         try:
             _copy(store, partial, progress, int(busy_timeout_seconds * 1_000))
-            copied = _checked(partial, backup)
+            copied = _checked(partial, backup, check)
             _sync(partial)
             with os.fdopen(open_private(_beside(backup, SUM), os.O_TRUNC), "w") as sums:
                 sums.write(f"{_digest(partial)}  {backup.name}\n")
@@ -147,12 +163,19 @@ def _copy_into(partial: Path, source: Connection, progress: OnProgress, busy_tim
             target.close()
 
 
-def restore(backup: Path, store: Path, progress: OnProgress, *, replace: bool = False) -> Copied:
+def restore(
+    backup: Path,
+    store: Path,
+    progress: OnProgress,
+    *,
+    replace: bool = False,
+    check: CheckEntry = unchecked,
+) -> Copied:
     """Put a backup in the place of ``store``.
 
     The present store is untouched until the copy is checked. Raises `StoreBusy` if the store is in use,
-    `Conflict` if there is one and ``replace`` is not set, `StoreDamaged` if the backup is not whole, or is not what its
-    SHA-256 beside it says. SQLite itself detects damage to its pages, not to the content of rows.
+    `Conflict` if there is one and ``replace`` is not set, `StoreDamaged` if the backup is not whole, is not what its
+    SHA-256 beside it says, or holds an event in which ``check`` finds a fault.
     """
     refuse_network(store)
     if store.is_symlink():
@@ -172,7 +195,7 @@ def restore(backup: Path, store: Path, progress: OnProgress, *, replace: bool = 
                 _copy_file(backup, fresh, progress)
             if (sum_file := _beside(backup, SUM)).exists() and _digest(fresh) != sum_file.read_text()[:64]:
                 raise StoreDamaged(f"{backup} is not what was backed up: its SHA-256 differs from {sum_file.name}")
-            copied = _checked(fresh, backup)
+            copied = _checked(fresh, backup, check)
             _sync(fresh)
             copied = copied._replace(replaced=_exchange(fresh, store))
         finally:
@@ -210,7 +233,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _checked(copy: Path, named: Path) -> Copied:
+def _checked(copy: Path, named: Path, check: CheckEntry) -> Copied:
     """The content of a copy. Raises `StoreDamaged` if it is not whole, `InvalidSetting` if it is no store."""
     with translated(named):
         db = connect(copy, Access.WRITE, CACHE_BYTES, 0)
@@ -220,9 +243,10 @@ def _checked(copy: Path, named: Path) -> Copied:
             ask = asking(db)
             refuse_foreign(named, db.pragma("application_id"), db.pragma("user_version"))
             upgrade(ask, db.pragma("user_version"))
-            found = faults(ask) or EventLog(Names(), 1, follow=False).problems(ask) or damaged_items(ask)
-            if found:
+            log = EventLog(Names(), 1, follow=False)
+            if found := faults(ask) or log.problems(ask) or damaged_items(ask):
                 raise StoreDamaged(f"{named} is not whole: {found[0]}")
+            _check_events(log, ask, named, check)
             with transaction(db):
                 # A mark that lies beside the store of another instant says nothing of this one.
                 ask("UPDATE store_id SET id = randomblob(16)", ())
@@ -233,6 +257,19 @@ def _checked(copy: Path, named: Path) -> Copied:
         finally:
             db.close()
     return Copied(events, file_bytes(copy))
+
+
+def _check_events(log: EventLog, ask: Ask, named: Path, check: CheckEntry) -> None:
+    damaged: list[str] = []
+    position = 0
+    while page := log.feed(ask, position, EVENTS_PER_STEP):
+        position = int(page[-1].cursor)
+        damaged += [f"{each.entry.id} (position {each.cursor}): {why}" for each in page if (why := check(each.entry))]
+    if damaged:
+        raise StoreDamaged(
+            f"{named} is not whole: {len(damaged)} damaged events; the first is {damaged[0]}",
+            hint="`threadline verify` names them; `threadline repair --from BACKUP` takes good copies from a backup.",
+        )
 
 
 def _exchange(fresh: Path, store: Path) -> Path | None:

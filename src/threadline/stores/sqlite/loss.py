@@ -141,6 +141,19 @@ def _mark(path: Path) -> Mark | None:
         return None
 
 
+def describe_mark(path: Path) -> str:
+    """What the mark of a store says, for operators."""
+    path = path.resolve()
+    try:
+        mark = read_mark(path)
+    except (ValueError, OSError) as error:
+        return f"cannot be read, and is made again by the next process that writes: {error}"
+    if mark is None:
+        return "none yet; the next process that writes makes it"
+    last = "" if not mark.position else f"up to position {mark.position:,}, "
+    return f"acknowledged {last}at {format_time(mark.at)}; the log ahead is {mark.state.name.lower()}"
+
+
 def _follows(salts: bytes, earlier: bytes) -> bool:
     return salts == earlier or (len(salts) == len(earlier) and is_successor(salts, earlier))
 
@@ -222,8 +235,8 @@ class Accepted(NamedTuple):
     """What was accepted."""
 
     loss: Loss
-    stored: Sequence[Path]
-    """Where the damaged files are now."""
+    files: Sequence[Path]
+    """Copies of the damaged files."""
     faults: Sequence[str]
     """What is wrong with what is left."""
 

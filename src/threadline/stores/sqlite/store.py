@@ -257,6 +257,10 @@ class SqliteStore:
         with self._reading() as db:
             return self._log.feed(asking(db), int(cursor or 0), limit)
 
+    def feed_waits(self, cursor: str = "") -> bool:
+        """See `Store.feed_waits`: what is committed is there."""
+        return False
+
     # --- writing ------------------------------------------------------------------------------
 
     def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
@@ -266,12 +270,7 @@ class SqliteStore:
     def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
         """See `Store.commit`. All batches of a call share one transaction and one sync."""
         check_batches(batches)
-        with self._writing_lock, translated(self.path):
-            db = self._writer
-            if self._closing.is_set() or db is None:
-                raise Unavailable("the store is closed or open for reading only")
-            if self._presence is not None:
-                self._presence.check()
+        with self._writing() as db:
             if self._wal_pages > self._wal_restart_pages:
                 self._restart_wal(db)
             # A name's number outlives any refusal, so names are learnt outside the transaction.
@@ -284,6 +283,26 @@ class SqliteStore:
         if self._wal_pages > self._wal_pages_max:
             self._checkpoint_wanted.set()
         return outcomes
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with self._writing_lock, translated(self.path):
+            if self._closing.is_set() or self._writer is None:
+                raise Unavailable("the store is closed or open for reading only")
+            if self._presence is not None:
+                self._presence.check()
+            yield self._writer
+
+    def mend(self, found: FeedEntry, good: LogEntry) -> bool:
+        """See `Store.mend`."""
+        with self._writing() as db:
+            ask = asking(db)
+            number = self._names.learn(ask, [good.type])[good.type]
+            with transaction(db):
+                done = self._log.mend(ask, found, good, number or 0)
+            self._log.start(ask)
+            self._mark({})
+            return done
 
     def _transact(
         self, db: Connection, batches: Sequence[Batch], names: Mapping[str, int | None]

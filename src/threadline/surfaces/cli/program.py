@@ -24,6 +24,7 @@ _OF_COMMANDS = frozenset({"--file", "-f", "--workspace", "-w", "--json"})
 _QUOTED = re.compile(r"`(\w+)`")
 
 COMMANDS = {
+    "accept-loss": ("accept_loss", "accept_loss", "Open an embedded store without what its files have lost."),
     "apply": ("apply", "apply", "Bring everybody up to changed definitions: check, show, fold again, refresh."),
     "backup": ("backup", "backup", "Copy the embedded store into one file, beside a server that writes."),
     "catalogue": ("inspection", "catalogue", "List what is in force: projections, policies, operations, identifiers."),
@@ -38,6 +39,7 @@ COMMANDS = {
     "migrate": ("migrate", "migrate", "Make or update the tables of a store on a server."),
     "move": ("move", "move", "Move everything from one store into another, and verify it."),
     "refold": ("upkeep", "refold", "Derive everything again from the log, after definitions have changed."),
+    "repair": ("repair", "repair", "Replace damaged events by copies from a backup or another store."),
     "restore": ("backup", "restore", "Put a backup of the embedded store in its place."),
     "rules diff": ("rules", "diff", "Show what another version of a rule would have changed."),
     "rules import": ("rules_import", "import_", "Make rules of decision models (JDM files of GoRules)."),

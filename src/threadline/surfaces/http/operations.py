@@ -72,7 +72,7 @@ class Operations:
                     f"parameters of a POST belong in the body, not in the query: {next(iter(in_query))!r}"
                 )
             member = operation.intake.member if operation.intake is not None else ""
-            values = read_object(await read_body(request, REQUEST_BYTES_MAX), member)
+            values = read_object(await read_body(request, REQUEST_BYTES_MAX, known=True), member)
         else:
             values = in_query
             key = request.headers.get("idempotency-key")

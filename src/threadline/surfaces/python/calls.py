@@ -355,6 +355,14 @@ DEFINITIONS_APPLY: Call[definitions_applying.ApplyResult] = Call(
     },
     repeatable=False,
 )
+DEFINITIONS_APPLY_IN_BACKGROUND: Call[jobs_operations.JobView] = Call(
+    "definitions_apply_in_background",
+    "POST",
+    "/v1/definitions/apply/job",
+    jobs_operations.JobView,
+    {},
+    repeatable=False,
+)
 DEFINITIONS_CHANGES: Call[definitions_applying.ChangesResult] = Call(
     "definitions_changes", "GET", "/v1/definitions/changes", definitions_applying.ChangesResult, {}
 )
