@@ -125,7 +125,7 @@ def test_the_events_are_those_of_the_log_whole_and_once() -> None:
     on = Stage()
     subject = subject_of(on, "ada")
     exported = lines(on.archive("ada")["events.jsonl"])
-    logged = [on.engine.log.unpack(each.entry) for each in feed_pages(on.engine.store)]
+    logged = [on.engine.log.read(each) for each in feed_pages(on.engine.store)]
     own = {each.id: each for each in logged if each.thread in subject.person.heads}
     assert sorted(each["id"] for each in exported) == sorted(own)
     for each in exported:
