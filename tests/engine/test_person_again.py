@@ -14,7 +14,7 @@ from threadline.stores.memory import MemoryStore
 
 
 def page(key: str) -> Event:
-    return staging.event(f"page_{key.split()[0]}", {"user_id": "ada"}, key)
+    return staging.event(f"page_{key.split(maxsplit=1)[0]}", {"user_id": "ada"}, key)
 
 
 def remove_everything(store: Store) -> None:

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.store import is_erased
 from threadline.kernel.time import MINUTE, format_time, parse_time, system_clock
 from threadline.settings import Settings, definition_files, definitions_file, load, without_secret
 from threadline.surfaces.cli.printing import counted, visible, visible_lines
@@ -148,7 +149,7 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
         sign = "note" if ahead_bytes > bound else "ok"
         yield Finding("log ahead", sign, f"{ahead_bytes:,} bytes not yet in the file")
         yield _lock(session, settings)
-    if newest:
+    if newest and not is_erased(newest[-1].entry):
         from threadline.engine.folding.packing import unpack_event
 
         recorded_at = unpack_event(newest[-1].entry).recorded_at
