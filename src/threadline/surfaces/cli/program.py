@@ -24,6 +24,10 @@ _OF_COMMANDS = frozenset({"--file", "-f", "--workspace", "-w", "--json"})
 _QUOTED = re.compile(r"`(\w+)`")
 
 COMMANDS = {
+    "people erase": ("erasures", "erase", "Erase a person for good, or count what that would remove."),
+    "erasures apply": ("erasures", "apply", "Do again what a ledger has and a restored store has not."),
+    "erasures export": ("erasures", "export", "Add the ledger of erasures to a file, for restored backups."),
+    "erasures resume": ("erasures", "resume", "Finish every erasure that is not done."),
     "apply": ("apply", "apply", "Bring everybody up to changed definitions: check, show, fold again, refresh."),
     "backup": ("backup", "backup", "Copy the embedded store into one file, beside a server that writes."),
     "catalogue": ("inspection", "catalogue", "List what is in force: projections, policies, operations, identifiers."),
