@@ -115,7 +115,7 @@ def _take_over(store: Store, entry: Entry) -> None:
     store.commit([Batch(writes=taken_over(store, entry.certificate))])
 
 
-def keep_beside(engine: EngineParts, erasures: Erasures, file: LedgerFile) -> int:
+def keep_beside(engine: EngineParts, erasures: Erasures, file: LedgerFile) -> None:
     """Have every certificate in a file beside the store as well; see `reconcile` for what is done before."""
 
     def add(certificate: bytes) -> None:
@@ -124,4 +124,4 @@ def keep_beside(engine: EngineParts, erasures: Erasures, file: LedgerFile) -> in
         file.add(pseudonym_keys(engine.store), [entry])
 
     erasures.steps.certified = add
-    return reconcile(engine, erasures, file)
+    erasures.done_again = reconcile(engine, erasures, file)

@@ -37,6 +37,8 @@ class Erasures:
     def __init__(self, engine: EngineParts) -> None:
         self._engine = engine
         self.steps = Steps(engine)
+        self.done_again = 0
+        """Erasures of the ledger beside the store that its file did not have when it was opened."""
 
     # --- reading ------------------------------------------------------------------------------
 
