@@ -16,6 +16,7 @@ from threadline.capabilities.people.definition import rules
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.packing import check_entry
 from threadline.engine.maintenance.move import refuse_unfinished
 from threadline.engine.public_address import PublicAddress
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
@@ -110,7 +111,6 @@ def reopen(engine: Engine, settings: Settings) -> Engine:
     fresh.public_address = engine.public_address
     fresh.recorder.recorded_until = engine.recorder.recorded_until
     engine.recorder.watchers.append(fresh.ranks.committed)
-    fresh.simulations.take_over(engine.simulations)
     return fresh
 
 
@@ -192,13 +192,13 @@ def _open_for_program(settings: Settings, readonly: bool) -> Engine:
 def _back_up(settings: Settings, file: Path, progress: OnProgress) -> Copied:
     from threadline.stores.sqlite.backup import back_up
 
-    return back_up(_embedded(settings), file, progress, settings.busy_timeout_seconds)
+    return back_up(_embedded(settings), file, progress, settings.busy_timeout_seconds, check=check_entry)
 
 
 def _restore(settings: Settings, backup: Path, progress: OnProgress, replace: bool) -> Copied:
     from threadline.stores.sqlite.backup import restore
 
-    return restore(backup, _embedded(settings), progress, replace=replace)
+    return restore(backup, _embedded(settings), progress, replace=replace, check=check_entry)
 
 
 def _writer(settings: Settings) -> str:

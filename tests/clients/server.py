@@ -27,8 +27,9 @@ STOP_SECONDS = 60
 class Server:
     """`threadline serve` as a user would start it: the keys are those that it prints when the file is new."""
 
-    def __init__(self, file: Path, logs: Path | None = None) -> None:
+    def __init__(self, file: Path, logs: Path | None = None, **settings: str | float) -> None:
         self.file = file
+        self._settings = {f"THREADLINE_{name.upper()}": str(value) for name, value in settings.items()}
         self._log = (logs or file.parent) / f"{file.name}.log"
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -43,6 +44,7 @@ class Server:
         # A setting that the caller's shell holds would make this another server than the one meant.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("THREADLINE_")}
         environment["PYTHONPATH"] = str(ROOT / "src")
+        environment |= {"THREADLINE_DRAIN_SECONDS": "0", **self._settings}
         with self._log.open("a") as log:
             self._process = subprocess.Popen(
                 command, env=environment, cwd=self.file.parent, stdout=subprocess.PIPE, stderr=log, text=True

@@ -32,7 +32,7 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, "THREADLINE_DRAIN_SECONDS": "0", **(environment or {})},
             stdin=subprocess.DEVNULL if terminal is None else terminal,
             start_new_session=terminal is None,
         )

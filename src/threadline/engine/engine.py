@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from threadline.engine.credentials import Credentials
+from threadline.engine.damage import DamagedEvents
 from threadline.engine.definition_history import DefinitionHistory, remember
 from threadline.engine.delivery.administration import Delivery
 from threadline.engine.folding.catalogue import Catalogue
@@ -21,7 +22,7 @@ from threadline.engine.recording.merging import IdentityAdministration
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.recording.rejected_decisions import RejectedLog
 from threadline.engine.signer import Signer
-from threadline.engine.simulation.jobs import Simulations
+from threadline.engine.simulation.simulations import Simulations
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.ports import Web
 from threadline.kernel.store import Store
@@ -58,7 +59,9 @@ class Engine:
         self.signer = Signer(store)
         self.public_address = PublicAddress("")
         self.web: Web = Offline()
-        self.log = EventLog(store, self.credentials)
+        self.damage = DamagedEvents(store, clock)
+        self.reader.note_damage = self.damage.note
+        self.log = EventLog(store, self.credentials, self.damage)
         self.rejected = RejectedLog(self.recorder)
         self.identity = IdentityAdministration(self.recorder, self.reader)
         self.delivery = Delivery(self.recorder, self.reader)
@@ -78,5 +81,4 @@ class Engine:
     def close(self) -> None:
         """Release the store. In a fork it does nothing: the store is its parent's."""
         if not self.recorder.forked:
-            self.simulations.stop_all()
             self.store.close()

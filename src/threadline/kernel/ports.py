@@ -6,7 +6,7 @@ that `Ports`, and so the engine, has it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from threadline.kernel.background import Delivery, Jobs, Simulations
@@ -21,7 +21,7 @@ from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.section import Section
 from threadline.kernel.sender import Queue
-from threadline.kernel.store import Check, Delete, FeedEntry, LogEntry, Put, Refusal, Store
+from threadline.kernel.store import Check, Delete, FeedEntry, Put, Refusal, Store
 from threadline.kernel.time import Clock
 
 T = TypeVar("T")
@@ -119,14 +119,17 @@ class PersonReader(Protocol):
 
     def events(
         self, person: Person, *, start: int | None = None, stop: int | None = None, types: frozenset[str] = frozenset(),
-        after: Cursor | None = None, limit: int = 100, reverse: bool = False,
+        after: Cursor | None = None, limit: int = 100, reverse: bool = False, skip_damaged: bool = False,
     ) -> list[Recorded]:  # fmt: skip
-        """A page of a person's events by (occurred_at, id), forward or backward."""
+        """A page of a person's events by (occurred_at, id), forward or backward.
+
+        Raises `EventDamaged` at one that is not as it was written, or with ``skip_damaged`` goes past it.
+        """
         ...
 
     def all_events(
         self, person: Person, *, start: int | None = None, stop: int | None = None, types: frozenset[str] = frozenset(),
-        after: Cursor | None = None, reverse: bool = False, size: int = EVENTS_PAGE_MAX,
+        after: Cursor | None = None, reverse: bool = False, size: int = EVENTS_PAGE_MAX, skip_damaged: bool = False,
     ) -> Iterator[Recorded]:  # fmt: skip
         """The same to the end, in pages of ``size``."""
         ...
@@ -175,12 +178,16 @@ class EventLog(Protocol):
         """Every committed event once, in the order of commits, of all workspaces."""
         ...
 
+    def read(self, found: FeedEntry) -> Recorded:
+        """The event of an entry of the feed. Raises `EventDamaged` for one that is not as it was written."""
+        ...
+
     def feed_waits(self, cursor: str = "") -> bool:
         """Whether what lies behind a cursor is withheld until a writer that announced it has committed or gone."""
         ...
 
-    def unpack(self, entry: LogEntry) -> Recorded:
-        """The event of an entry of the feed."""
+    def damaged(self, threads: Collection[str]) -> list[str]:
+        """The ids of those events of these threads that are known to be damaged."""
         ...
 
 
@@ -468,6 +475,16 @@ class Catalogue(Protocol):
     @property
     def operations(self) -> tuple[Any, ...]:
         """By name; each is a `threadline.kernel.operation.Operation`, whose type is made with these ports."""
+        ...
+
+    @property
+    def tables(self) -> tuple[Any, ...]:
+        """By name; each is a `threadline.kernel.personal.StoreTable`, whose type is made with these ports."""
+        ...
+
+    @property
+    def person_files(self) -> tuple[Any, ...]:
+        """By name; each is a `threadline.kernel.personal.PersonFile`."""
         ...
 
     @property

@@ -224,6 +224,14 @@ class Store(Protocol):
         """
         ...
 
+    def mend(self, found: FeedEntry, good: LogEntry) -> bool:
+        """Put the entry that was written in the place of a damaged one of the feed, durably; whether that was done.
+
+        Only while the damaged bytes are still there. The place in the feed stays. For a process that writes alone: what
+        others have read, or have in memory, does not change.
+        """
+        ...
+
     def stats(self) -> dict[str, int]:
         """The store's size, by names such as ``log_entries`` and ``file_bytes``; any name may be missing.
 

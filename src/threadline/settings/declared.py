@@ -142,6 +142,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     shutdown_seconds: Annotated[
         int, _about("seconds", "How long requests in flight may take to end once the server is told to stop.", ge=1)
     ] = 10
+    drain_seconds: Annotated[
+        float,
+        _about(
+            "seconds",
+            "How long the server goes on after SIGTERM with `/readyz` at 503, before it takes no more connections. "
+            "Longer than the balancer in front needs to notice. A second SIGTERM and Ctrl-C skip it.",
+            ge=0,
+            le=3_600,
+        ),
+    ] = 3.0
     keep_alive_seconds: Annotated[
         int,
         _about(
@@ -150,6 +160,36 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             ge=1,
         ),
     ] = 30
+    clients_max: Annotated[
+        int,
+        _about(
+            "connections",
+            "Connections of clients, fewer where the system allows fewer open files. Further ones are told 503, but "
+            "for `/livez`, `/readyz` and `/metrics`.",
+            ge=1,
+        ),
+    ] = 10_000
+    request_memory_bytes: Annotated[
+        int,
+        _about(
+            "bytes",
+            "Requests in memory, from their first byte to their answer; a quarter of it for those that have shown no "
+            "credential. Beyond it the largest that is still coming is told 503.",
+            ge=16_777_216,
+        ),
+    ] = 64_000_000
+    answer_memory_bytes: Annotated[
+        int,
+        _about(
+            "bytes",
+            "Large answers in memory until their clients have taken them. Beyond it clients that take none of theirs "
+            "for five seconds are cut off, and others told 503.",
+            ge=16_777_216,
+        ),
+    ] = 64_000_000
+    followers_max: Annotated[
+        int, _about("streams", "Streams of events that may be open at once; each looks twice a second.", ge=0)
+    ] = 200
     source_events_per_second: Annotated[
         float,
         _about("events/s", "New events that one write key may send; 0 is no limit. Duplicates cost nothing.", ge=0),

@@ -210,6 +210,21 @@ class MemoryStore:
         """See `Store.feed_waits`: what is committed is there."""
         return False
 
+    def mend(self, found: FeedEntry, good: LogEntry) -> bool:
+        """See `Store.mend`."""
+        if self._readonly:
+            raise Unavailable("the store is open for reading only")
+        with self._lock:
+            index = int(found.cursor) - 1
+            if self._log[index] != found.entry:
+                return False
+            for places in self._threads.values():
+                places[:] = [place for place in places if place[2] != index]
+            self._positions = {id: at for id, at in self._positions.items() if at != index} | {good.id: index}
+            self._log[index] = good
+            insort(self._threads.setdefault(good.thread, []), (good.occurred_at, good.sequence, index))
+            return True
+
     def stats(self) -> dict[str, int]:
         """See `Store.stats`; nothing here has a size."""
         with self._lock:

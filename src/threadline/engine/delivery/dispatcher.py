@@ -114,11 +114,11 @@ class Dispatcher:
     def _fire(self, due: list[Item], check: Check) -> int:
         timers, requests = [], []
         waiting = [pending_timer(item) for item in due]
-        people = self.engine.reader.by_threads([timer.thread for timer in waiting])
+        people = self.engine.reader.readable([timer.thread for timer in waiting])
         for item, timer in zip(due, waiting, strict=True):
             person = people.get(timer.thread)
             if person is None:
-                self._cannot_fire(item, "nobody has its thread")
+                self._cannot_fire(item, "nobody who can be read has its thread")
                 continue
             named = person.identifiers[timer.thread]
             event = internal(timer.workspace, named, TIMER_FIRED, item.key.sort, due_of(item), timer.fired)

@@ -98,7 +98,7 @@ class Outbox:
     def able(self, items: Sequence[Item]) -> list[Able]:
         """The effects whose thread has a person, so that their outcome can be recorded."""
         effects = [pending_effect(item) for item in items]
-        people = self._engine.reader.by_threads([one.thread for one in effects])
+        people = self._engine.reader.readable([one.thread for one in effects])
         return [
             Able(one, person.identifiers[one.thread], person)
             for one in effects

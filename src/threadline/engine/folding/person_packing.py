@@ -18,7 +18,7 @@ from threadline.engine.folding.packing import pack, unpack, unpack_event
 from threadline.engine.folding.person import PERSON, VALUE_BYTES_MAX, Person, person_key, snapshot_key
 from threadline.engine.folding.provisional import ProvisionalStates
 from threadline.engine.folding.states import States
-from threadline.kernel.errors import StoreDamaged
+from threadline.kernel.errors import EventDamaged, StoreDamaged
 from threadline.kernel.event import Identifier, Recorded
 from threadline.kernel.store import Delete, Item, Key, Put, Store
 
@@ -204,7 +204,11 @@ def assembled(
     found: list[Person | str | None] = []
     for item, snapshot in zip(items, snapshots, strict=True):
         for _ in range(_READINGS_MAX):
-            person = None if item is None else _person_of(store, catalogue, item, snapshot)
+            try:
+                person = None if item is None else _person_of(store, catalogue, item, snapshot)
+            except (msgspec.MsgspecError, ValueError) as error:
+                where = "" if item is None else item.key.partition
+                raise StoreDamaged(f"the item of person {where} cannot be read: {error}") from None
             if item is None or person is not None:
                 break
             item, snapshot = store.get([item.key, snapshot_key(item.key.partition)])
@@ -250,7 +254,7 @@ def _events_of(store: Store, ids: Sequence[str]) -> Callable[[], Sequence[Record
         entries = store.find(ids)
         missing = [id for id in ids if id not in entries]
         if missing:
-            raise StoreDamaged(f"event {missing[0]} is named by a person's item and is not in the log")
+            raise EventDamaged(missing[0], "", 0, "a person's item names it, and it is not in the log under this id")
         return [unpack_event(entries[id]) for id in ids]
 
     return read

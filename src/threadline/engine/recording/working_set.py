@@ -126,9 +126,14 @@ class WorkingSet:
             raise StoreDamaged(f"person {id} is named as an owner but is not there")
         return person
 
-    def _living(self, id: str) -> Person | None:
+    def survivor(self, id: str) -> str:
+        """The id of whoever a person has become by the merges of this attempt that are not dropped."""
         while id in self.departed:
             id = self.departed[id].id
+        return id
+
+    def _living(self, id: str) -> Person | None:
+        id = self.survivor(id)
         if id not in self._people:
             person = self._cache.people.get(id)
             if person is not None:
@@ -167,6 +172,7 @@ class WorkingSet:
     def forget(self, ids: Iterable[str]) -> None:
         """Drop people whose changes were not committed; they are read again."""
         for id in ids:
+            self.departed.pop(id, None)  # or what was committed of them before would count as the survivor's
             person = self._people.get(id)
             self._drop(id)
             if person is not None:

@@ -50,6 +50,7 @@ _OFFSET = 1 << 63
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder().decode
+_unpack_events = msgspec.msgpack.Decoder(list[tuple[int, int, int, str, bytes, int, bytes]]).decode
 
 
 class PageKey(NamedTuple):
@@ -208,9 +209,14 @@ def unpack_page(found: Attributes) -> list[tuple[int, LogEntry]]:
     if DEAD in found:
         return []
     thread = found[PK]["S"][1:]
+    try:
+        events = _unpack_events(content(found))
+    except (zlib.error, msgspec.MsgspecError, ValueError, KeyError):
+        # One entry that cannot be read stands for the page, so that the pages around it can.
+        return [(0, LogEntry(thread, 0, int(found[SK]["S"][:16], 16) - _OFFSET, "", "", 0, b"?"))]
     return [
         (number, LogEntry(thread, sequence, at, type, id.hex(), digest, body))
-        for number, sequence, at, type, id, digest, body in _unpack(content(found))
+        for number, sequence, at, type, id, digest, body in events
     ]
 
 

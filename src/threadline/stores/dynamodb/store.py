@@ -19,6 +19,7 @@ from threadline.stores.dynamodb.client import Client, Refused
 from threadline.stores.dynamodb.feed import Feed
 from threadline.stores.dynamodb.frames import ATTEMPTS_MAX, Frames
 from threadline.stores.dynamodb.journal import Journal
+from threadline.stores.dynamodb.mending import mend_page
 from threadline.stores.dynamodb.stream import StreamTail
 from threadline.stores.dynamodb.table import check_table, migrate_table
 from threadline.stores.plan import BUILT_ON_REFUSED
@@ -133,7 +134,7 @@ class DynamoStore:
         places = {id: writing.page_of(found) for id, found in self._ids(ids).items()}
         pages = reading.get_many(self.client, [layout.page_key(key) for key in set(places.values())])
         entries = {entry.id: entry for found in pages.values() for _, entry in layout.unpack_page(found)}
-        return {id: entries[id] for id in places}
+        return {id: entries[id] for id in places if id in entries}
 
     def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
         """See `Store.seen`; half a read unit for each id instead of a whole one if it need not be certain."""
@@ -195,6 +196,16 @@ class DynamoStore:
         while len(outcomes) < len(batches):
             outcomes |= self._round(batches, outcomes)
         return [outcomes[number] for number in range(len(batches))]
+
+    def mend(self, found: FeedEntry, good: LogEntry) -> bool:
+        """See `Store.mend`; the page that holds the entry is written anew, if it still is as it was read."""
+        self._check_open()
+        if self._readonly:
+            raise Unavailable("the store is open for reading only")
+        where = self._ids([good.id]).get(good.id)
+        if where is None:
+            return False
+        return mend_page(self.client, writing.page_of(where), found.entry, good)
 
     def _round(self, batches: Sequence[Batch], known: Outcomes) -> Outcomes:
         """Write one entry of the journal and its batches; those without an outcome have to be sent again."""

@@ -27,10 +27,16 @@ _SEEN = "SELECT id, digest FROM log WHERE id = ANY(%b::bytea[])"
 _FEED = f'SELECT {_ENTRY}, "position" FROM feed_page_1(%s, %s)'  # noqa: S608 - as above
 # A hash of where the item lies, which updates keep; it is the same on every server.
 _OF_SHARD = "('x' || encode(substr(sha256(partition || sort), 1, 3), 'hex'))::bit(24)::int"
+_MEND = """UPDATE log SET thread = %b, sequence = %s, occurred_at = %s, type = %b, id = %b, digest = %s, body = %b
+    FROM (SELECT id AS number, start FROM commits WHERE start < %s ORDER BY start DESC LIMIT 1) AS placed
+    WHERE log.commit = placed.number AND log.ordinal = %s - placed.start AND (
+        (thread, sequence, occurred_at, type, id, digest, body) IS NOT DISTINCT FROM (%b, %s, %s, %b, %b, %s, %b)
+    ) RETURNING true"""
 _STATS = """SELECT pg_total_relation_size('log') + pg_total_relation_size('item') + pg_total_relation_size('commits'),
     (SELECT position FROM feed_end)
         + (SELECT coalesce(sum(events), 0)::bigint FROM commits WHERE start IS NULL AND events > 0),
-    (SELECT count(*) FROM commits WHERE start IS NULL AND events > 0)"""
+    (SELECT count(*) FROM commits WHERE start IS NULL AND events > 0),
+    current_setting('data_checksums') = 'on'"""
 _PROBLEMS = """SELECT format('the index %s is not valid', indexrelid::regclass) FROM pg_index
         WHERE indrelid IN ('log'::regclass, 'item'::regclass, 'commits'::regclass) AND NOT indisvalid
     UNION ALL SELECT format('the server runs with %s=off: a power cut may lose what was acknowledged', name)
@@ -179,12 +185,25 @@ class PostgresStore:
             raise Unavailable("the store is open for reading only")
         return self._commits.commit(batches)
 
+    def mend(self, found: FeedEntry, good: LogEntry) -> bool:
+        """See `Store.mend`."""
+        if self._commits is None:
+            raise Unavailable("the store is open for reading only")
+        position, (old, new) = int(found.cursor), (_columns(entry) for entry in (found.entry, good))
+        return bool(self._ask(_MEND, (*new, position, position, *old)))
+
     # --- the rest -----------------------------------------------------------------------------
 
     def stats(self) -> dict[str, int]:
-        """See `Store.stats`: the tables in bytes, the log in entries, and the commits nobody has read from the feed."""
-        [(size, entries, fresh)] = self._ask(_STATS)
-        return {"file_bytes": size, "log_entries": entries, "unread_commits": fresh}
+        """See `Store.stats`: the tables in bytes, the log in entries, the commits nobody has read from the feed,
+        and whether the server keeps checksums of its pages."""
+        [(size, entries, fresh, checksums)] = self._ask(_STATS)
+        return {
+            "file_bytes": size,
+            "log_entries": entries,
+            "unread_commits": fresh,
+            "data_checksums": int(checksums),
+        }
 
     def integrity(self) -> list[str]:
         """See `Store.integrity`: what is wrong with the tables. Reads all of the log and of the commits."""
@@ -196,6 +215,11 @@ class PostgresStore:
     def close(self) -> None:
         """See `Store.close`."""
         self._connections.close()
+
+
+def _columns(entry: LogEntry) -> tuple[bytes | int, ...]:
+    thread, sequence, occurred_at, type, id, digest, body = entry
+    return bytes.fromhex(thread), sequence, occurred_at, utf8(type), bytes.fromhex(id), digest, body
 
 
 _WHOLE = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"]

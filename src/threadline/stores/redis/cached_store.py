@@ -262,6 +262,10 @@ class CachedStore:
         """See `Store.feed_waits`."""
         return self._store.feed_waits(cursor)
 
+    def mend(self, found: FeedEntry, good: LogEntry) -> bool:
+        """See `Store.mend`; events are not cached."""
+        return self._store.mend(found, good)
+
     def stats(self) -> dict[str, int]:
         """See `Store.stats`, and how often the cache had an answer, had none, or failed, in this process."""
         counts = {"cache_hits": self._hits, "cache_misses": self._misses, "cache_failures": self._failures}

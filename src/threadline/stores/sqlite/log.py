@@ -38,9 +38,18 @@ _BEYOND = """SELECT position, thread, sequence, occurred_at, type, id, digest FR
     WHERE position > ? AND position <= ? ORDER BY position"""
 _APPEND = """INSERT INTO log (position, thread, sequence, occurred_at, type, id, digest, body)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"""
+_MEND = """UPDATE log SET thread = ?, sequence = ?, occurred_at = ?, type = ?, id = ?, digest = ?, body = ?
+    WHERE position = ?"""
 _INDEX_ID = "INSERT OR IGNORE INTO event_id SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"
 _INDEX_THREAD = """INSERT OR IGNORE INTO place (thread, occurred_at, sequence, type, position)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"""
+
+_COUNTS = """SELECT (SELECT position FROM indexed), (SELECT count(*) FROM log), (SELECT max(position) FROM log),
+    (SELECT count(*) FROM log CROSS JOIN event_id ON event_id.id = log.id AND event_id.position = log.position),
+    (SELECT count(*) FROM event_id),
+    (SELECT count(*) FROM place CROSS JOIN log ON log.position = place.position AND log.thread = place.thread
+        AND log.occurred_at = place.occurred_at AND log.sequence = place.sequence AND log.type = place.type),
+    (SELECT count(*) FROM place)"""
 
 _THREAD_AT_SEQUENCE = itemgetter(0, 2, 1)
 
@@ -179,10 +188,14 @@ class EventLog:
 
     def _entries(self, ask: Ask, rows: Sequence[Row]) -> list[LogEntry]:
         types = self._names.texts(ask, {row[3] for row in rows})
-        return [
-            LogEntry(thread.hex(), sequence, at, types[type], id.hex(), digest, body)
-            for thread, sequence, at, type, id, digest, body, _ in rows
-        ]
+        try:
+            return [
+                LogEntry(thread.hex(), sequence, at, types[type], id.hex(), digest, body)
+                for thread, sequence, at, type, id, digest, body, _ in rows
+            ]
+        except (AttributeError, KeyError):
+            # A damaged row must not keep the others from being read; `check_entry` finds it.
+            return [_readable(row, types) for row in rows]
 
     # --- writing --------------------------------------------------------------------------------
 
@@ -223,16 +236,33 @@ class EventLog:
 
     def problems(self, ask: Ask) -> list[str]:
         """Where the index on disk disagrees with the log."""
-        sql = """SELECT (SELECT position FROM indexed), (SELECT count(*) FROM log), (SELECT max(position) FROM log),
-            (SELECT count(*) FROM log CROSS JOIN event_id ON event_id.id = log.id AND event_id.position = log.position),
-            (SELECT count(*) FROM event_id), (SELECT count(*) FROM place)"""
-        [(indexed, entries, last, found, ids, places)] = ask(sql, ())
+        [(indexed, entries, last, found, ids, placed, places)] = ask(_COUNTS, ())
         wrong = []
         if entries != (last or 0):
             wrong.append(f"the log has {entries} entries but its last position is {last}")
-        if not (indexed <= found == ids <= entries and indexed <= places <= entries):
-            wrong.append(f"of {indexed} indexed entries {found} of {ids} are found by id and {places} by thread")
+        if not (indexed <= found == ids <= entries and indexed <= placed == places <= entries):
+            wrong.append(
+                f"of {indexed} indexed entries {found} of {ids} are found by id and {placed} of {places} by thread"
+            )
         return wrong
+
+    def mend(self, ask: Ask, found: FeedEntry, good: LogEntry, type: int) -> bool:
+        """Put an entry in the place of another, and what the index on disk says of it."""
+        position = int(found.cursor)
+        row = ask(_READ.replace("{rows}", "(?)"), (position,))
+        if self._entries(ask, row) != [found.entry]:
+            return False
+        self._behind = True  # the tail is read anew, for it may have the damaged one
+        thread, id = bytes.fromhex(good.thread), bytes.fromhex(good.id)
+        values = (thread, good.sequence, good.occurred_at, type, id, good.digest, good.body, position)
+        ask(_MEND, values)
+        ask("DELETE FROM event_id WHERE position = ?", (position,))
+        ask("DELETE FROM place WHERE position = ?", (position,))
+        [(indexed,)] = ask("SELECT position FROM indexed", ())
+        if position <= indexed:
+            write(ask, _INDEX_ID, [(id, position)])
+            write(ask, _INDEX_THREAD, [(thread, good.occurred_at, good.sequence, type, position)])
+        return True
 
     def published(self, rows: Sequence[IndexRow], buckets: range) -> None:
         """Publish the tail of a durable transaction to readers."""
@@ -240,6 +270,14 @@ class EventLog:
             self._tail.moved(buckets)
         self._tail.add(rows)
         self._behind = False
+
+
+def _readable(row: Row, types: Mapping[int, str]) -> LogEntry:
+    """The entry of a row, with nothing in the place of a value that no row of the log has."""
+    thread, sequence, at, type, id, digest, body, _ = row
+    thread, id, body = (each if isinstance(each, bytes) else b"?" for each in (thread, id, body))
+    sequence, at, digest = (each if isinstance(each, int) else 0 for each in (sequence, at, digest))
+    return LogEntry(thread.hex(), sequence, at, types.get(type, ""), id.hex(), digest, body)
 
 
 def _bounds(span: Span) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -251,6 +251,19 @@ class SqliteStore:
             self._checkpoint_wanted.set()
         return outcomes
 
+    def mend(self, found: FeedEntry, good: LogEntry) -> bool:
+        """See `Store.mend`."""
+        with self._writing_lock, translated(self.path):
+            db = self._writer
+            if self._closing.is_set() or db is None:
+                raise Unavailable("the store is closed or open for reading only")
+            ask = asking(db)
+            number = self._names.learn(ask, [good.type])[good.type]
+            with transaction(db):
+                done = self._log.mend(ask, found, good, number or 0)
+            self._log.start(ask)
+            return done
+
     def _transact(
         self, db: Connection, batches: Sequence[Batch], names: Mapping[str, int | None]
     ) -> list[Refusal | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.errors import EventDamaged, ThreadlineError
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.outbox import Backlog
 from threadline.kernel.time import CLOCK_SETS_BACK_MAX, MINUTE, format_time, parse_time, system_clock
@@ -127,13 +128,12 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
             found = engine.catalogue
             stats = engine.store.stats()
             faults = _faults(engine, settings, stats)
-            newest = engine.store.feed(str(max(0, stats.get("log_entries", 0) - 1)), 1)
             warned = warnings(found, engine.log)
             stale = engine.maintenance.stale()
             now = system_clock()
             backlog = engine.delivery.backlog()
             leases = engine.delivery.unbelieved_leases(now)
-            backwards = _steps_back(engine, stats)
+            recorded = _recorded_lately(engine, stats)
     except ThreadlineError as error:
         yield Finding("store", "fault", _message(error))
         return
@@ -145,7 +145,9 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
     for name, until in leases.items():
         told = f"{name} is leased until {format_time(until)}, by a clock that was ahead; nobody waits for it that long"
         yield Finding("lease", "note", told)
-    for before, after in backwards:
+    for before, after in pairwise(recorded):
+        if before - after <= CLOCK_SETS_BACK_MAX:
+            continue
         told = f"set back from {format_time(before)} to {format_time(after)}; docs/time.md says what follows"
         yield Finding("clock", "note", told)
     unknown = {each.queue.name: each.unknown for each in backlog.queues if each.unknown}
@@ -162,10 +164,8 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
         sign = "note" if ahead_bytes > bound else "ok"
         yield Finding("log ahead", sign, f"{ahead_bytes:,} bytes not yet in the file")
         yield _lock(session, settings)
-    if newest:
-        from threadline.engine.folding.packing import unpack_event
-
-        recorded_at = unpack_event(newest[-1].entry).recorded_at
+    if recorded:
+        recorded_at = recorded[-1]
         ahead = recorded_at > system_clock() + MINUTE
         told = f"recorded at {format_time(recorded_at)}"
         if ahead:
@@ -187,16 +187,18 @@ def _waiting(backlog: Backlog, now: int) -> Iterator[Finding]:
             )
 
 
-def _steps_back(engine: Engine, stats: Mapping[str, int]) -> list[tuple[int, int]]:
-    """Where, among the newest events, the clock was set back: what it showed before and after."""
+def _recorded_lately(engine: Engine, stats: Mapping[str, int]) -> list[int]:
+    """When the newest events were recorded, in their order; those that cannot be read are left out."""
     from threadline.engine.folding.packing import unpack_event
 
     entries = stats.get("log_entries", 0)
     if not entries:
         return []  # DynamoDB does not count its log, and reads it from the beginning only
-    newest = engine.store.feed(str(max(0, entries - PAGE_ITEMS_MAX)), PAGE_ITEMS_MAX)
-    recorded = [unpack_event(each.entry).recorded_at for each in newest]
-    return [(before, after) for before, after in pairwise(recorded) if before - after > CLOCK_SETS_BACK_MAX]
+    found = []
+    for each in engine.store.feed(str(max(0, entries - PAGE_ITEMS_MAX)), PAGE_ITEMS_MAX):
+        with suppress(EventDamaged):
+            found.append(unpack_event(each.entry).recorded_at)
+    return found
 
 
 def _faults(engine: Engine, settings: Settings, stats: Mapping[str, int]) -> list[str] | None:

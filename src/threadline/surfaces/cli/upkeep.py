@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,9 +13,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from threadline.engine.damage import CheckedLog, Damage
 from threadline.engine.engine import Engine
 from threadline.engine.maintenance.rebuild import Parts, refold_everybody
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
+from threadline.kernel.store import Store
 from threadline.surfaces.cli.printing import counted, visible
 from threadline.surfaces.cli.session import Session, own_store_option
 
@@ -50,8 +52,10 @@ def refold(session: Session, jobs: int) -> None:
     if mended := [fault for fault in done.rows_amiss if fault.can_be_mended]:
         names = ", ".join(sorted({fault.projection or "threads" for fault in mended}))
         session.console.print(f"Index rows of {names} were amiss, and are written anew.", highlight=False)
-    for fault in [each for each in done.rows_amiss if not each.can_be_mended][:SHOWN_MAX]:
-        _tell(session.console, "row", "red", fault.said)
+    _list(session.console, "row", "red", [each.said for each in done.rows_amiss if not each.can_be_mended])
+    _list(session.console, "person", "red", done.unreadable)
+    if done.unreadable:
+        raise click.exceptions.Exit(1)
 
 
 def _parts(opener: Callable[[], Engine]) -> Parts:
@@ -64,18 +68,25 @@ def _parts(opener: Callable[[], Engine]) -> Parts:
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that share the work.")
 @click.pass_obj
 def verify(session: Session, jobs: int) -> None:
-    """Check the file, people and decisions; writes nothing, exits 1 for any fault.
+    """Check the store, every event, people and decisions; writes nothing, exits 1 for any fault.
 
-    Every person's states must equal a fold of the log, the lists of tags, groups, segments and leaderboards must hold
-    whom the states say, each identifier must lead to its person, and every decision must be found and follow from what
-    it has read.
+    Every event must be as it was written, every person's states must equal a fold of the log, the lists of tags,
+    groups, segments and leaderboards must hold whom the states say, each identifier must lead to its person, and every
+    decision must be found and follow from what it has read. Damaged events are named and counted, and what does not
+    depend on them is checked all the same.
     """
+    console = session.console
     with session.engine(readonly=True) as engine:
         faults = engine.store.integrity()
-        for fault in faults[:SHOWN_MAX]:
-            _tell(session.console, "file", "red", fault)
+        _list(console, "file", "red", faults)
+        if note := unchecked_items(engine.store):
+            _tell(console, "note", "yellow", note)
+        with counter(console, "events verified") as count:
+            checked, damaged, broken = check_log(engine.store, count)
+        _list(console, "event", "red", [str(each.error) for each in damaged])
+        _list(console, "log", "red", broken)
         try:
-            with counter(session.console, "people verified") as count:
+            with counter(console, "people verified") as count:
                 done = refold_everybody(
                     engine.store, engine.catalogue, write=False, jobs=jobs, opener=partial(_parts, session.opener()),
                     progress=count,
@@ -86,28 +97,55 @@ def verify(session: Session, jobs: int) -> None:
                 f"people and decisions cannot be read through: {error}",
                 hint="Put a backup that is whole in its place with `threadline restore --replace`.",
             ) from None
-    for fault in told[:SHOWN_MAX]:
-        _tell(session.console, "breach", "red", fault)
-    for id in done.differing[:SHOWN_MAX]:
-        _tell(session.console, "person", "yellow", f"{id} differs from a fold of the log")
-    for row in done.rows_amiss[:SHOWN_MAX]:
-        _tell(session.console, "row", "red", row.said)
-    session.console.print(
-        f"{counted(done.people, 'person')} with {counted(done.events, 'event')} verified: "
-        f"{counted(len(faults), 'fault')} of the file, "
-        f"{counted(len(done.differing), 'person who differs', 'people who differ')}, "
+    _list(console, "breach", "red", told)
+    _list(console, "person", "red", done.unreadable)
+    _list(console, "person", "yellow", [f"{id} differs from a fold of the log" for id in done.differing])
+    _list(console, "row", "red", [row.said for row in done.rows_amiss])
+    console.print(
+        f"{counted(done.people, 'person')} with {counted(checked, 'event')} verified: "
+        f"{counted(len(faults) + len(broken), 'fault')} of the file, "
+        f"{counted(len(damaged), 'damaged event')}, "
+        f"{counted(len(done.unreadable) + len(done.differing), 'person who differs', 'people who differ')}, "
         f"{counted(len(done.rows_amiss), 'index row', 'index rows')} amiss, "
         f"{counted(len(told), 'breach')}.",
         highlight=False,
     )
+    if damaged:
+        console.print("`threadline repair --from BACKUP` puts good copies in the place of damaged events.")
     if done.differing:
-        session.console.print(
-            "Definitions that changed make people differ; `threadline refold` brings them up to date."
-        )
+        console.print("Definitions that changed make people differ; `threadline refold` brings them up to date.")
     if any(row.can_be_mended for row in done.rows_amiss):
-        session.console.print("`threadline refold` writes index rows anew that are amiss.")
-    if faults or done.differing or done.rows_amiss or told:
+        console.print("`threadline refold` writes index rows anew that are amiss.")
+    if faults or broken:
+        click.echo("Put a backup that is whole in its place with `threadline restore --replace`.", err=True)
+    if faults or broken or damaged or done.unreadable or done.differing or done.rows_amiss or told:
         raise click.exceptions.Exit(1)
+
+
+def check_log(store: Store, progress: Callable[[int], None]) -> tuple[int, list[Damage], list[str]]:
+    """How many events of a store were read, those that are damaged, and why the log could not be read to its end."""
+    log = CheckedLog(store)
+    try:
+        for entries in log.pages():
+            progress(entries)
+    except StoreDamaged as error:
+        return log.entries, log.damaged, [f"the log cannot be read beyond its event {log.entries}: {error}"]
+    return log.entries, log.damaged, []
+
+
+def unchecked_items(store: Store) -> str:
+    """What can go unnoticed in the items of this store, for it has no checksums of its own; empty if it has."""
+    if store.stats().get("data_checksums") != 0:
+        return ""
+    return (
+        "the server keeps no checksums of its pages: damage to anything but events goes unnoticed where it still "
+        "can be read; `pg_checksums --enable` adds them while the server is stopped"
+    )
+
+
+def _list(console: Console, what: str, style: str, faults: Sequence[str]) -> None:
+    for fault in faults[:SHOWN_MAX]:
+        _tell(console, what, style, fault)
 
 
 def _tell(console: Console, what: str, style: str, fault: str) -> None:

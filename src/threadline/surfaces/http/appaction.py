@@ -96,7 +96,7 @@ class AppActions:
     async def of_user(self, request: Request, names: Mapping[str, str]) -> Response:
         """Record an action of the user whom the token names."""
         user = await self._users.user(request)
-        action = await _action(request)
+        action = await _action(request, known=True)
         identifiers = [Identifier("user_id", user.id)]
         if user.email:
             identifiers.append(Identifier(EMAIL, user.email))
@@ -121,7 +121,7 @@ class AppActions:
 
     async def of_visitor(self, request: Request, names: Mapping[str, str]) -> Response:
         """Record an action of somebody unknown: by the device if it names itself, else by the network address."""
-        action = await _action(request)
+        action = await _action(request, known=False)
         if not action.application_id:
             raise InvalidValue("an anonymous action needs `applicationId`", param="applicationId")
         if self._applications is not None and action.application_id not in self._applications:
@@ -138,7 +138,9 @@ class AppActions:
     async def ranking(self, request: Request, names: Mapping[str, str]) -> Response:
         """The values of a topic that the user cares about most, first; with their weights where that is asked for."""
         user = await self._users.user(request)
-        question: TopicQuestion = read(read_object(await read_body(request, EVENT_BYTES_MAX)), TopicQuestion)
+        question: TopicQuestion = read(
+            read_object(await read_body(request, EVENT_BYTES_MAX, known=True)), TopicQuestion
+        )
         asked = {"id": f"user_id:{user.id}", "topic": question.topic.strip(), "limit": question.limit}
         if question.scope_topic:
             asked["scope"] = question.scope_topic
@@ -190,8 +192,9 @@ class AppActions:
         self._window.charge(name)
 
 
-async def _action(request: Request) -> AppAction:
-    action: AppAction = read(read_object(await read_body(request, EVENT_BYTES_MAX)), AppAction)
+async def _action(request: Request, *, known: bool) -> AppAction:
+    body = await read_body(request, EVENT_BYTES_MAX, known=known)
+    action: AppAction = read(read_object(body), AppAction)
     action.action_id = action.action_id or fresh_key()
     return action
 

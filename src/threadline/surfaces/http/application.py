@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.errors import EventDamaged, ThreadlineError
 from threadline.kernel.time import format_time
 from threadline.settings import Settings
 from threadline.surfaces.composition import SharedLimits
@@ -29,6 +29,7 @@ from threadline.surfaces.http.counts import Counts, counts_from_zero
 from threadline.surfaces.http.following import Following
 from threadline.surfaces.http.graphql import GraphQL
 from threadline.surfaces.http.health import Health
+from threadline.surfaces.http.in_flight import share_of
 from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.operations import Operations
 from threadline.surfaces.http.pages import Pages
@@ -67,6 +68,7 @@ class Application:
         self._limits = limits
         self._counts = counts or counts_from_zero(settings, engine.clock)
         self.metrics = self._counts.metrics
+        self._in_flight = self._counts.in_flight
         self.metrics.failures_of_engines.append(engine.recorder.policy_failures)
         self.writer = Writer(
             engine,
@@ -102,8 +104,8 @@ class Application:
         yield from UserAlerts(self.engine, settings.workspace, users, self._threads).routes()
         yield from Operations(self.engine, access, limits, self.metrics, self._threads).routes()
         yield from PublicRoutes(self.engine, self._threads).routes()
-        yield from Following(self.engine, access, self._threads).routes()
-        yield from Health(self.engine, self.writer, self.metrics, access, self._looks).routes()
+        yield from Following(self.engine, access, self._threads, counts.in_flight).routes()
+        yield from Health(self.engine, self.writer, self.metrics, access, self._looks, counts.in_flight).routes()
         yield from Pages(self.engine.catalogue).routes()
 
     async def close(self) -> None:
@@ -130,6 +132,9 @@ class Application:
             else:
                 response = await route.handler(request, names)
         except ThreadlineError as error:
+            if isinstance(error, EventDamaged):
+                # Not waited for: it is written to the store, once for each event.
+                self._looks.submit(self.engine.damage.note, error)
             if is_inside(error):
                 log.warning("%s %s: %s", scope["method"], route.path if route else UNMATCHED, error)
             response = problem(error, _readable(path), server_of(request))
@@ -138,6 +143,8 @@ class Application:
         except Exception:
             log.exception("%s %s failed", scope["method"], route.path if route else UNMATCHED)
             response = unexpected(_readable(path), server_of(request))
+        if not self._fits(scope, response):
+            response = problem(self._in_flight.refuse("answers"), _readable(path), server_of(request))
         if route is not None and route.open_to_browsers:
             response.headers["access-control-allow-origin"] = "*"
             response.headers["access-control-expose-headers"] = "etag, retry-after, x-ratelimit-reset"
@@ -158,6 +165,13 @@ class Application:
                 await self.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+    def _fits(self, scope: Scope, response: Response) -> bool:
+        """Whether there is memory for an answer until its client has taken it. A connection that is to end says so."""
+        share = share_of(scope)
+        if self._in_flight.is_draining or (share is not None and share.holder.is_arriving()):
+            response.headers["connection"] = "close"
+        return share is None or share.hold_answer(len(getattr(response, "body", b"")))
 
     def _options(self, route: Route) -> Response:
         headers = {"allow": self.router.methods(route.path)}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import zlib
 from codecs import BOM_UTF8
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from threadline.kernel.errors import LimitExceeded, MalformedBody
 from threadline.kernel.limits import REQUEST_BYTES_MAX
+from threadline.surfaces.http.in_flight import share_of
 from threadline.surfaces.http.problem import UnsupportedEncoding
 
 _GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
@@ -16,8 +17,9 @@ MEMBERS_MAX = 100
 """Of a packed body. After each one the rest is copied, so a body of nothing but empty ones would cost minutes."""
 
 
-async def read_body(request: Request, bytes_max: int = REQUEST_BYTES_MAX) -> bytes:
-    """The body as the client meant it, unpacked.
+async def read_body(request: Request, bytes_max: int = REQUEST_BYTES_MAX, *, known: bool = False) -> bytes:
+    """The body as the client meant it, unpacked. ``known``: the request has shown a valid credential, and may take its
+    part of the memory for those that have.
 
     Raises `LimitExceeded` as soon as it is known to be too long, packed or unpacked, `MalformedBody` for what cannot
     be unpacked, `UnsupportedEncoding`.
@@ -25,20 +27,28 @@ async def read_body(request: Request, bytes_max: int = REQUEST_BYTES_MAX) -> byt
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and (len(announced) > 18 or int(announced) > bytes_max):
         raise _too_long(bytes_max)
-    parts: list[bytes] = []
-    size = 0
+    share = share_of(request.scope)
+    if known and share is not None:
+        share.know()
+    # Not a list of parts: a client that sends byte by byte would have fifty bytes of memory for each.
+    body, longer = b"", bytearray()
     async for part in request.stream():
-        size += len(part)
-        if size > bytes_max:
+        if len(body) + len(longer) + len(part) > bytes_max:
             raise _too_long(bytes_max)
-        parts.append(part)
-    body = parts[0] if len(parts) == 1 else b"".join(parts)
+        if body or longer:
+            longer += part
+        else:
+            body = part
+    body = bytes(body + longer) if longer else body
     encoding = request.headers.get("content-encoding", "").strip().lower()
     if encoding in ("", "identity"):
         return body
     if encoding not in ("gzip", "x-gzip", "deflate"):
         raise UnsupportedEncoding(f"Content-Encoding {encoding[:32]!r} is not read here; send gzip or plain JSON")
-    return unpack(body, bytes_max)
+    unpacked = unpack(body, bytes_max)
+    if share is not None and not share.add(len(unpacked)):
+        raise ClientDisconnect  # it was refused for want of memory
+    return unpacked
 
 
 def without_mark(body: bytes) -> bytes:

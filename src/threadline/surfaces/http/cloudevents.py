@@ -49,7 +49,7 @@ class CloudEvents:
             raise UnsupportedFormat(
                 f"{content_type[:100]} is a format that is not read here", hint="send application/cloudevents+json"
             )
-        body = await read_body(request)
+        body = await read_body(request, known=True)
         if structured or is_json(content_type):
             body = without_mark(body)
         work = partial(

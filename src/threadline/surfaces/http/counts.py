@@ -1,4 +1,4 @@
-"""What a server counts from its start to its end, whichever definitions are in force: metrics and rate limits."""
+"""What a server counts from its start to its end, whichever definitions are in force: metrics, limits, memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import NamedTuple
 from threadline.kernel.time import Clock
 from threadline.settings import Settings
 from threadline.surfaces.http.appaction_window import Window
+from threadline.surfaces.http.descriptors import Room
+from threadline.surfaces.http.in_flight import InFlight
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import Buckets
 
@@ -20,14 +22,19 @@ class Counts(NamedTuple):
     by_person: Buckets
     visitors: Window
     """Actions of visitors, by network address."""
+    in_flight: InFlight
 
 
-def counts_from_zero(settings: Settings, clock: Clock) -> Counts:
+def counts_from_zero(settings: Settings, clock: Clock, room: Room = Room()) -> Counts:  # noqa: B008 — immutable
     """Nothing counted yet."""
+    in_flight = InFlight(settings.request_memory_bytes, settings.answer_memory_bytes, settings.followers_max, room)
+    metrics = Metrics()
+    in_flight.count = lambda what: metrics.refused.add((what,))
     return Counts(
-        Metrics(),
+        metrics,
         Buckets(settings.source_events_per_second, settings.source_burst_events),
         Buckets(settings.address_events_per_second, settings.address_burst_events),
         Buckets(settings.person_events_per_second, settings.person_burst_events),
         Window(settings.anonymous_actions_per_minute, clock),
+        in_flight,
     )

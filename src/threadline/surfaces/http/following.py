@@ -17,6 +17,7 @@ from threadline.engine.engine import Engine
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.operation import Operation
 from threadline.surfaces.http.access import Access
+from threadline.surfaces.http.in_flight import InFlight
 from threadline.surfaces.http.operations import many_valued, read_query
 from threadline.surfaces.http.routing import Route
 from threadline.surfaces.operation_calls import convert, shown
@@ -33,8 +34,9 @@ connection for days."""
 class Following:
     """A stream beside each operation whose result changes until it is final, at its path and ``/events``."""
 
-    def __init__(self, engine: Engine, access: Access, threads: Executor) -> None:
+    def __init__(self, engine: Engine, access: Access, threads: Executor, in_flight: InFlight) -> None:
         self._engine = engine
+        self._in_flight = in_flight
         self._access = access
         self._threads = threads
 
@@ -58,12 +60,26 @@ class Following:
         async def result() -> Any:
             return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
+        if self._in_flight.followers >= self._in_flight.followers_max:
+            raise self._in_flight.refuse("streams of events")
         first = await result()  # before the answer has begun: what is wrong becomes a problem, and no broken stream
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(_lines(first, result, ended), 200, headers, "text/event-stream")
+        return StreamingResponse(
+            self._counted(_lines(first, result, ended, self._in_flight)), 200, headers, "text/event-stream"
+        )
+
+    async def _counted(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        self._in_flight.followers += 1
+        try:
+            async for line in lines:
+                yield line
+        finally:
+            self._in_flight.followers -= 1
 
 
-async def _lines(now: Any, result: Callable[[], Awaitable[Any]], ended: Callable[[Any], bool]) -> AsyncIterator[bytes]:
+async def _lines(
+    now: Any, result: Callable[[], Awaitable[Any]], ended: Callable[[Any], bool], in_flight: InFlight
+) -> AsyncIterator[bytes]:
     seen, quiet = b"", 0
     for _ in range(LOOKS_MAX):
         shown = msgspec.json.encode(now)
@@ -77,6 +93,8 @@ async def _lines(now: Any, result: Callable[[], Awaitable[Any]], ended: Callable
         elif quiet % BEAT_LOOKS == 0:
             yield b": nothing new\n\n"
         await asyncio.sleep(LOOK_SECONDS)
+        if in_flight.is_ending:
+            return  # in good order: the client connects again, to a server that goes on
         try:
             now = await result()
         except ThreadlineError:  # such as a store that is away: the client connects again, and is told of it then

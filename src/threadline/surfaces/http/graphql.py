@@ -73,7 +73,7 @@ class GraphQL:
         charset = rest.lower().replace(" ", "").replace('"', "").removeprefix("charset=")
         if kind.strip().lower() != JSON or charset not in ("", "utf-8"):
             raise UnsupportedFormat("send JSON: Content-Type: application/json")
-        body = await read_body(request, GRAPHQL_BYTES_MAX)
+        body = await read_body(request, GRAPHQL_BYTES_MAX, known=True)
         if not body:
             raise MalformedBody('the body is empty; send {"query": "…"}')
         return await self._answer(request, read_object(body), caller)

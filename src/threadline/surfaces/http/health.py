@@ -17,7 +17,9 @@ from threadline.engine.engine import Engine
 from threadline.kernel.store import Batch, Key, Put
 from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.gauges import Gauges, gauges
+from threadline.surfaces.http.in_flight import InFlight
 from threadline.surfaces.http.metrics import MEDIA_TYPE, Metrics
+from threadline.surfaces.http.problem import NotNow
 from threadline.surfaces.http.routing import Route
 from threadline.surfaces.http.writer import Writer
 
@@ -41,8 +43,17 @@ class Version(msgspec.Struct):
 class Health:
     """The addresses that operators and their machines ask."""
 
-    def __init__(self, engine: Engine, writer: Writer, metrics: Metrics, access: Access, threads: Executor) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        writer: Writer,
+        metrics: Metrics,
+        access: Access,
+        threads: Executor,
+        in_flight: InFlight,
+    ) -> None:
         self._engine = engine
+        self._in_flight = in_flight
         self._writer = writer
         self._metrics = metrics
         self._access = access
@@ -61,6 +72,8 @@ class Health:
         return _json(Status())
 
     async def _ready(self, request: Request, names: Mapping[str, str]) -> Response:
+        if self._in_flight.is_draining:
+            raise NotNow("this server is about to stop; send what comes next to another one")
         if time.monotonic() - self._ready_at > READY_SECONDS:
             # A real commit: whatever keeps it from succeeding raises an error that travels as 503.
             put = Put(Key("health", "ready"), str(self._engine.clock()).encode())
@@ -75,6 +88,17 @@ class Health:
         credential = await self._access.token(request, "admin")
         found: Gauges = {
             "events_waiting": ("Events that wait for a commit or are in one.", float(self._writer.queued)),
+            "http_connections": ("Connections of clients.", float(self._in_flight.connections)),
+            "http_connections_max": (
+                "Connections that are served as usual; to further ones only health.",
+                float(self._in_flight.room.connections),
+            ),
+            "http_request_bytes": ("Bytes of requests in memory.", float(self._in_flight.request_bytes)),
+            "http_answer_bytes": (
+                "Bytes of large answers that clients have not taken.",
+                float(self._in_flight.answer_bytes),
+            ),
+            "http_followers": ("Streams of events that are open.", float(self._in_flight.followers)),
             "process_start_time_seconds": ("When this server was made, seconds since 1970.", self._started_at),
         }
         loop = asyncio.get_running_loop()

@@ -74,6 +74,7 @@ class Metrics:
         )
         self.append = Histogram("append_seconds", "Time that one group commit took.")
         self.requests = Counter("http_requests_total", "Requests answered.", ("method", "route", "status"))
+        self.refused = Counter("http_refused_total", "Clients refused or cut off because there was no room.", ("for",))
         self.request_seconds = Histogram("http_request_seconds", "Time from a request to its answer.", ("route",))
 
     def count_events(
@@ -95,7 +96,7 @@ class Metrics:
         keys = {key for each in failures for key in each}
         self.policy_failures.values = {key: sum(each.get(key, 0) for each in failures) for key in keys}
         by_workspace = (self.events, self.policy_failures)
-        for metric in (*by_workspace, self.append, self.requests, self.request_seconds):
+        for metric in (*by_workspace, self.append, self.requests, self.refused, self.request_seconds):
             samples = metric.lines(workspace) if metric in by_workspace else metric.lines()
             lines += [f"# HELP {metric.name} {metric.meaning}", f"# TYPE {metric.name} {metric.kind}", *samples]
         for name, (meaning, value) in gauges.items():

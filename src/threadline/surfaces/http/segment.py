@@ -42,10 +42,10 @@ class Segment:
 
     async def call(self, kind: str | None, request: Request, names: Mapping[str, str]) -> Response:
         """Answer one request: 200 when all that can be recorded is durable, with an outcome for each message."""
-        body = without_mark(await read_body(request))
-        address = client_host(request)
         secrets = secrets_of(request)
         credential = await self._access.sender(secrets)
+        body = without_mark(await read_body(request, known=credential is not None))
+        address = client_host(request)
         work = partial(
             segment.decode,
             body,
