@@ -100,9 +100,8 @@ class Connection(HttpToolsProtocol):
         """Wait for the first request, but not for ever; for those that follow there is a time-out already."""
         super().connection_made(transport)
         self._answers = _Answers(transport, self._finish)
-        beyond = self._whole.connections - self._whole.room.connections
-        self._is_extra = beyond > 0
-        if beyond > self._whole.room.extra:
+        self._is_extra = self._whole.is_crowded()
+        if self._whole.connections > self._whole.room.connections + self._whole.room.extra:
             self._refuse(self._whole.refuse("connections"))
             self._close()
         else:
@@ -146,6 +145,8 @@ class Connection(HttpToolsProtocol):
             self._taking.cancel()
             self._taking = None
         self._share.taken()
+        if self.cycle is None or self.cycle.response_complete:
+            self._share.rest()
         super().resume_writing()
 
     def on_message_begin(self) -> None:
@@ -182,6 +183,7 @@ class Connection(HttpToolsProtocol):
         """The body has ended."""
         if self.parser.should_upgrade():
             return
+        self._share.begin()
         self._in_body, self._deadline = False, math.inf
         super().on_message_complete()
 
@@ -276,7 +278,7 @@ class Connection(HttpToolsProtocol):
     def _discard(self) -> None:
         """Send nothing more, and drop what comes, until the client has closed or its time is over."""
         self._discarding = 0
-        self._share.answered()
+        self._share.finish()
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
@@ -300,6 +302,7 @@ class Connection(HttpToolsProtocol):
             return
         if not self.flow.write_paused:
             self._share.taken()
+            self._share.rest()
         self._share.answered(self._last_bytes if self.pipeline or self._in_head or self._in_body else 0)
         super().on_response_complete()
 

@@ -26,9 +26,12 @@ from threadline.surfaces.http.connection import Connection
 from threadline.surfaces.http.counts import counts_from_zero
 from threadline.surfaces.http.descriptors import raise_limit, room
 from threadline.surfaces.http.in_flight import InFlight
+from threadline.surfaces.http.last_connections import accept_the_last
 from threadline.surfaces.http.reloading import Generation, Reloadable
 from threadline.surfaces.http.stepped_collector import SteppedCollector
 from threadline.surfaces.worker_process import at_hang_up
+
+BACKLOG = 2_048
 
 
 def serve(
@@ -93,7 +96,7 @@ def _config(application: Reloadable, settings: Settings, in_flight: InFlight) ->
         proxy_headers=False,  # the application reads them itself, so that it does the same on every server
         timeout_keep_alive=settings.keep_alive_seconds,
         timeout_graceful_shutdown=settings.shutdown_seconds,
-        backlog=in_flight.room.backlog,
+        backlog=BACKLOG,
     )
 
 
@@ -172,6 +175,12 @@ class _Server(uvicorn.Server):
             await self.on_tick(0)  # or the header Date stands still
             await asyncio.sleep(0.05)
         self._in_flight.is_ending = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept who has connected already, then close and let requests in flight end."""
+        for listening in sockets or ():
+            await accept_the_last(listening)
+        await super().shutdown(sockets)
 
 
 def _keep_signals() -> list[int]:
