@@ -13,10 +13,13 @@ from pathlib import Path
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
-from threadline.engine.delivery.dispatcher import Dispatcher
+from threadline.engine.delivery.dispatcher import Background, Dispatcher
+from threadline.engine.delivery.leases import Leases
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.packing import check_entry
 from threadline.engine.maintenance.move import refuse_unfinished
+from threadline.engine.maintenance.scrub import Scrub, ScrubWorker
 from threadline.engine.public_address import PublicAddress
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.kernel.lists import comma_separated
@@ -48,8 +51,11 @@ POSTGRES = ("postgresql", "postgres")
 DYNAMODB = "dynamodb"
 """Scheme of a DynamoDB table's URL."""
 
+SCRUB_LEASE_SECONDS = 300.0
 SECRET_LENGTH_MIN = 8
 """Of write keys and tokens that settings give: a shorter one is a slip, or soon guessed."""
+_PROCESS = secrets.token_hex(8)
+"""Of this process, and of no other that ever was: process ids come again, also after a restart of the machine."""
 _NAME = re.compile(r"[\w.@:-][\w.@: -]{0,99}")
 _PADDED = re.compile(r"[A-Za-z0-9+/_-]{18,}={1,2}")
 
@@ -108,7 +114,6 @@ def reopen(engine: Engine, settings: Settings) -> Engine:
     fresh.public_address = engine.public_address
     fresh.recorder.recorded_until = engine.recorder.recorded_until
     engine.recorder.watchers.append(fresh.ranks.committed)
-    fresh.simulations.take_over(engine.simulations)
     return fresh
 
 
@@ -173,7 +178,18 @@ def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
     senders = _senders(engine.catalogue, settings, engine.store, engine.clock)
     # Two containers may share a host name and a process id, and neither may take the other's leases for its own.
     owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
-    return Dispatcher(engine, senders, owner)
+    if settings.store != MEMORY and "://" not in settings.store:
+        owner += f"@{_PROCESS}"  # the lock on the file proves that whoever else holds a lease is gone
+    return Dispatcher(engine, senders, owner, background=_background(engine, settings, owner))
+
+
+def _background(engine: Engine, settings: Settings, owner: str) -> list[Background]:
+    if not settings.scrub_days:
+        return []
+    store, clock = engine.store, engine.clock
+    scrub = Scrub(store, engine.catalogue, engine.damage, clock, settings.scrub_days)
+    # It is held between two pages, and given back when the process ends.
+    return [ScrubWorker(scrub, Leases(store, clock, owner, SCRUB_LEASE_SECONDS), clock)]
 
 
 def _senders(made: Catalogue, settings: Settings, store: Store, clock: Clock) -> dict[str, Sender]:
@@ -188,13 +204,13 @@ def _open_for_program(settings: Settings, readonly: bool) -> Engine:
 def _back_up(settings: Settings, file: Path, progress: OnProgress) -> Copied:
     from threadline.stores.sqlite.backup import back_up
 
-    return back_up(_embedded(settings), file, progress, settings.busy_timeout_seconds)
+    return back_up(_embedded(settings), file, progress, settings.busy_timeout_seconds, check=check_entry)
 
 
 def _restore(settings: Settings, backup: Path, progress: OnProgress, replace: bool) -> Copied:
     from threadline.stores.sqlite.backup import restore
 
-    return restore(backup, _embedded(settings), progress, replace=replace)
+    return restore(backup, _embedded(settings), progress, replace=replace, check=check_entry)
 
 
 def _writer(settings: Settings) -> str:

@@ -38,9 +38,10 @@ class Asked:
 
     @staticmethod
     def _catalogue(identifiers: dict[str, Any] | None, definitions: str) -> Catalogue:
-        found = discover(definitions=Definitions([("threadline.yaml", definitions)])) if definitions else _DISCOVERED
+        declared = Definitions([("threadline.yaml", definitions)]) if definitions else None
+        found = discover(definitions=declared) if declared is not None else _DISCOVERED
         written = Definitions([("threadline.yaml", yaml.safe_dump({"identifiers": identifiers or {}}))])
-        return Catalogue(found, rules(written))
+        return Catalogue(found, rules(written), declared)
 
     def ask(self, operation: str, /, *, workspace: str = "default", source: str = "shop", **params: Any) -> Any:
         """Run an operation as a surface does, with plain values in and out, an instant after what came before."""

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 from typing import Any
 
 import pytest
 
 from tests.capabilities.whatif_stage import Tried, yaml
+from tests.mortal import Fate, Killed
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.capabilities.whatif.comparison import Tally
+from threadline.engine.delivery import job_worker
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.engine.recording.emission import CASCADE_CUT
-from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
+from threadline.engine.simulation import run
+from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound, TooManyRequests
 from threadline.kernel.event import Recorded
+from threadline.kernel.job_kind import JOB_FAILURES_MAX
 from threadline.kernel.policy import POLICY_FAILED, Emit, Policy, PolicyView, Wish
 from threadline.kernel.projection import Projection
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time
@@ -280,7 +284,7 @@ def test_results_are_kept_only_when_asked_and_can_be_compared(shop: Tried) -> No
     third = shop.what_if(rule="good", content=rule(40))
     kept = shop.ask("what_if_list")
     assert {each["id"]: each["note"] for each in kept["saved"]} == {first["id"]: "lower", second["id"]: ""}
-    assert len(kept["running"]) == 3
+    assert kept["running"] == [], "what is waited for is no job"
     difference = shop.ask("what_if_compare", one=first["id"], other=second["id"])
     assert (difference["changed"], difference["people_changed"]) == (1, 0)
     assert [(each["old"], each["new"], each["changed"]) for each in difference["matrix"] if each["changed"]] == [
@@ -288,8 +292,6 @@ def test_results_are_kept_only_when_asked_and_can_be_compared(shop: Tried) -> No
     ]
     with pytest.raises(NotFound):
         shop.ask("what_if_compare", one=first["id"], other=third["id"])
-    # Another process finds what was kept.
-    shop.engine.simulations._jobs.clear()
     again = shop.ask("what_if_status", id=first["id"])
     assert (again["changed"], again["saved"], again["samples"]) == (first["changed"], True, first["samples"])
 
@@ -307,38 +309,106 @@ def test_results_are_comparable_that_asked_of_the_same_history(shop: Tried) -> N
     assert [shop.ask("what_if_compare", one=one, other=other)["comparable"] for other in others] == [True, False, False]
 
 
-def test_one_runs_at_a_time_and_workspaces_see_their_own(shop: Tried) -> None:
-    answer = shop.what_if(rule="good", content=rule(70), save=True)
-    for operation in ("what_if_status", "what_if_cancel", "what_if_resume"):
-        with pytest.raises(NotFound):
-            shop.ask(operation, id=answer["id"], workspace="other")
-    assert shop.ask("what_if_list", workspace="other") == {"running": [], "saved": [], "next": ""}
-    with pytest.raises(Conflict, match="is done; only one that was cancelled goes on"):
-        shop.ask("what_if_resume", id=answer["id"])
+def work(shop: Tried) -> None:
+    dispatcher = Dispatcher(shop.engine, {}, "test")
+    while dispatcher.run_once():
+        pass
 
 
-def test_the_same_question_while_it_runs_is_answered_by_the_one_that_runs(
+def test_what_if_that_nobody_waits_for_is_a_job_with_the_same_result(shop: Tried) -> None:
+    asked = {"rule": "good", "content": rule(70), "stop": format_time(shop.now)}
+    waited = shop.what_if(**asked)
+    begun = shop.ask("what_if_run", **asked, save=True, note="kept")
+    assert (begun["state"], begun["people"], begun["saved"]) == ("running", 0, False)
+    work(shop)
+    done = shop.ask("what_if_status", id=begun["id"])
+    assert done["saved"]
+    assert done | {"saved": False, "events_in_all": None} == waited
+    found = shop.ask("what_if_list")
+    assert [(each["id"], each["state"]) for each in found["running"]] == [(begun["id"], "done")]
+    assert [(each["id"], each["note"]) for each in found["saved"]] == [(begun["id"], "kept")]
+    again = shop.ask("what_if_run", **asked)
+    assert again["id"] not in (begun["id"], ""), "events of that range may have come since"
+
+
+def test_what_if_killed_at_any_commit_counts_everybody_once(shop: Tried, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "PAGE_PEOPLE", 1)
+    monkeypatch.setattr(job_worker, "JOB_PAGE", 1)
+    asked = {"rule": "good", "content": rule(70), "stop": format_time(shop.now)}
+    expected = shop.what_if(**asked)
+    fate = Fate(shop.engine.store)
+    for number in range(1, 40):
+        id = shop.ask("what_if_run", **asked)["id"]
+        fate.killed_at, fate.through = fate.commits + number, number % 3
+        try:
+            work(shop)
+        except Killed:
+            shop.now += HOUR  # the lease of the dead has ended
+            work(shop)
+            found = shop.ask("what_if_status", id=id)
+            assert found | {"id": expected["id"], "events_in_all": None} == expected
+            continue
+        assert number > 3
+        return
+    raise AssertionError("it was killed at every commit")
+
+
+def test_what_if_is_cancelled_and_resumed_and_workspaces_see_their_own(
     shop: Tried, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, going_on, take = threading.Event(), threading.Event(), Tally.take
+    monkeypatch.setattr(run, "PAGE_PEOPLE", 1)
+    monkeypatch.setattr(job_worker, "JOB_PAGE", 1)
+    asked = {"rule": "good", "content": rule(70), "stop": format_time(shop.now)}
+    id = shop.ask("what_if_run", **asked)["id"]
+    for operation in ("what_if_status", "what_if_cancel", "what_if_resume"):
+        with pytest.raises(NotFound):
+            shop.ask(operation, id=id, workspace="other")
+    assert shop.ask("what_if_list", workspace="other") == {"running": [], "saved": [], "next": ""}
+    Dispatcher(shop.engine, {}, "test").run_once()
+    cancelled = shop.ask("what_if_cancel", id=id)
+    assert (cancelled["state"], cancelled["people"]) == ("cancelled", 1)
+    work(shop)
+    assert shop.ask("what_if_status", id=id)["people"] == 1
+    assert shop.ask("what_if_resume", id=id)["state"] == "running"
+    work(shop)
+    assert shop.ask("what_if_status", id=id) | {"events_in_all": None} == shop.what_if(**asked) | {"id": id}
+    with pytest.raises(Conflict, match="is done; only one that was cancelled or has failed goes on"):
+        shop.ask("what_if_resume", id=id)
 
-    def slow(*given: Any) -> bool:
-        begun.set()
-        assert going_on.wait(60)
-        return take(*given)
 
-    monkeypatch.setattr(Tally, "take", slow)
+def test_the_same_question_while_it_runs_is_answered_by_the_one_that_runs(shop: Tried) -> None:
     asked = {"rule": "good", "content": rule(70), "stop": format_time(shop.now)}
     first = shop.ask("what_if_run", **asked)
-    assert begun.wait(60)
+    assert shop.ask("what_if_run", **asked)["id"] == first["id"]
     with pytest.raises(Conflict, match="was started without `save`"):
         shop.ask("what_if_run", **asked, save=True)
-    threading.Timer(0.2, going_on.set).start()
-    second = shop.ask("what_if_run", **asked, wait=True)
-    assert (second["id"], second["state"], second["saved"]) == (first["id"], "done", False)
-    third = shop.ask("what_if_run", **asked, wait=True, save=True, note="kept")
-    assert (third["id"], third["saved"]) == (first["id"], True)
-    assert [(each["id"], each["note"]) for each in shop.ask("what_if_list")["saved"]] == [(first["id"], "kept")]
+
+
+def test_a_second_one_that_is_waited_for_is_refused_while_one_runs(
+    shop: Tried, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[type] = []
+
+    def meanwhile(*given: Any) -> bool:
+        with pytest.raises(TooManyRequests, match="another what-if is running"):
+            shop.what_if(rule="good", content=rule(55))
+        refused.append(TooManyRequests)
+        return False
+
+    monkeypatch.setattr(Tally, "take", meanwhile)
+    shop.what_if(rule="good", content=rule(70))
+    assert refused
+
+
+def test_job_fails_when_the_rules_it_was_compared_with_have_changed(shop: Tried) -> None:
+    id = shop.ask("what_if_run", rule="good", content=rule(70), stop=format_time(shop.now))["id"]
+    other = Tried(BASE.replace(yaml(rule(80, version=1)), yaml(rule(81, version=2))))
+    other.engine = Engine(shop.engine.store, other.engine.catalogue, lambda: other.now)
+    for _ in range(JOB_FAILURES_MAX):
+        other.now = max(shop.now, other.now) + HOUR
+        work(other)
+    found = other.ask("what_if_status", id=id)
+    assert (found["state"], "rules or definitions have changed since" in found["problem"]) == ("failed", True)
 
 
 @pytest.mark.parametrize("historical", ["all", "by_set"])

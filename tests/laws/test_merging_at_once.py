@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -16,8 +17,8 @@ from tests.laws.test_refold import diary
 from threadline.engine.delivery.outcomes import identifier_of
 from threadline.engine.folding.person import THREAD
 from threadline.engine.reading.person_reader import PersonReader
-from threadline.kernel.event import Event, thread_id
-from threadline.kernel.store import Item, Key
+from threadline.kernel.event import Event, Identifier, thread_id
+from threadline.kernel.store import Batch, Item, Key, Refusal
 from threadline.kernel.time import DAY
 from threadline.stores.memory import MemoryStore
 from threadline.testing import scenarios
@@ -154,3 +155,43 @@ def test_who_is_split_between_two_readings_is_still_found() -> None:
     identifier = told.identifiers[1]
     assert identifier_of(reader, thread_id("default", identifier)) == identifier
     assert reader.person("default", "anonymous_id:a").id != reader.person("default", "user_id:u").id
+
+
+class OvertakenStore:
+    """A store that does some work of another process right before its next commit."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.store = store
+        self.work: Callable[[], object] | None = None
+
+    def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
+        """Work, and commit."""
+        work, self.work = self.work, None
+        if work is not None:
+            work()
+        return self.store.commit(batches)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+
+def test_what_is_committed_before_a_merge_that_is_lost_is_answered_with_its_own_person() -> None:
+    store: Any = OvertakenStore(MemoryStore())
+    one, other = staging.engine(store), staging.engine(store.store)
+    # Of two people of one instant the one with the lesser id survives, and that is a hash.
+    stays = {"email": "b@example.com"}
+    least = thread_id("default", Identifier("email", "b@example.com"))
+    goes = next(
+        {"anonymous_id": f"a{n}"} for n in count() if thread_id("default", Identifier("anonymous_id", f"a{n}")) > least
+    )
+    call = [
+        *(event("page", goes, f"{number}") for number in range(60)),  # more than a batch takes
+        event("page", stays, "other"),
+        event("page", {**stays, **goes}, "both"),
+    ]
+    store.work = lambda: other.recorder.record([event("page", {"user_id": "c", **stays}, "before")])
+    receipts = one.recorder.record(call)
+    assert set(staging.statuses(receipts)) == {"accepted"}
+    [person] = one.reader.all_people("default")
+    found = [one.reader.by_id(each.person) for each in receipts]
+    assert [each is not None and each.id for each in found] == [person.id] * len(call)

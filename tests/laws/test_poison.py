@@ -12,7 +12,7 @@ import pytest
 from tests.laws import staging
 from tests.laws.staging import Engine, event
 from threadline.engine.delivery.dispatcher import Dispatcher
-from threadline.engine.folding.packing import body_of, encode_event
+from threadline.engine.folding.packing import body_bytes_max, encode_event
 from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.kernel.errors import LimitExceeded
 from threadline.kernel.event import Event, Recorded
@@ -218,7 +218,7 @@ def test_a_join_that_no_batch_can_hold_is_set_aside_and_its_event_recorded() -> 
 def large(who: dict[str, str], key: str, more: int = 0) -> Event:
     """The largest event that the log takes, or one of so many bytes more."""
     empty = event("page", who, key, received_at=scenarios.NOW, properties={"x": ""})
-    room = LOGGED_EVENT_BYTES_MAX - len(body_of(encode_event(empty), scenarios.NOW))
+    room = LOGGED_EVENT_BYTES_MAX - body_bytes_max(encode_event(empty), scenarios.NOW, "")
     return msgspec.structs.replace(empty, properties={"x": "x" * (room + more)})
 
 

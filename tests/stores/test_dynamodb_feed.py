@@ -13,6 +13,8 @@ import pytest
 
 from tests.servers.dynamodb import ministack
 from tests.stores.dynamodb_stage import EXPIRY_SECONDS, Answer, Gate, Opening, ids, opening, spy, told
+from threadline.capabilities.events.operations.feed import FEED, FeedPage, FeedParams
+from threadline.engine.reading.event_log import EventLog
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.store import Batch, Put, feed_pages
 from threadline.kernel.time import DAY, HOUR, system_clock
@@ -65,10 +67,33 @@ def test_the_feed_waits_for_a_writer_that_is_at_work(url: str, stores: Opening) 
     assert gate.reached.wait(60)
     record(patient, entry(2, OTHER_THREAD))
     assert patient.feed() == []
+    assert patient.feed_waits()
+    page = asked(patient)
+    assert (page.events, page.more, page.waiting) == ([], True, True), "an acknowledged event is still to come"
     gate.opened.set()
     task.join(60)
-    assert ids(told(patient, 2)) == [entry(1).id, entry(2).id]
+    found = told(patient, 2)
+    assert ids(found) == [entry(1).id, entry(2).id]
+    assert not patient.feed_waits(found[-1].cursor)
+    page = asked(patient, found[-1].cursor)
+    assert (page.next, page.more, page.waiting) == (found[-1].cursor, False, False)
     patient.close()
+
+
+def asked(store: DynamoStore, cursor: str = "") -> FeedPage:
+    """The answer of the operation."""
+    engine = SimpleNamespace(log=EventLog(store, None))  # type: ignore[arg-type]
+    context = SimpleNamespace(engine=engine, workspace="default")
+    return FEED.run(context, FeedParams(cursor=cursor))  # type: ignore[arg-type, return-value]
+
+
+def test_a_page_is_full_as_long_as_there_is_more_whatever_was_announced_and_refused(stores: Opening) -> None:
+    store = stores()
+    refused = [Batch([entry(number)], [Put(KEY, b"x", 7)]) for number in range(10, 14)]
+    outcomes = store.commit([Batch([entry(1)]), *refused, Batch([entry(2, OTHER_THREAD)])])
+    assert [outcome is None for outcome in outcomes] == [True, *[False] * 4, True]
+    told(store, 2)
+    assert ids(store.feed(limit=2)) == [entry(1).id, entry(2, OTHER_THREAD).id]
 
 
 def test_a_thread_is_in_order_in_the_feed_whatever_the_clocks_say(stores: Opening) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.servers import redis as servers
 from tests.servers.redis import RedisProcess
-from threadline.kernel.time import SECOND
+from threadline.kernel.time import DAY, SECOND
 from threadline.stores.redis.limits import PEOPLE_AT_ONCE, RedisLimits
 from threadline.surfaces.http.rate import Buckets
 from threadline.testing.store_cases import at_once
@@ -220,3 +220,15 @@ def test_without_redis_it_says_so_at_once_and_comes_back(caplog: pytest.LogCaptu
     now[0] = 5.0
     assert on.take([(name, 0.001, 1)], 1) == 0.0
     assert on.take([(name, 0.001, 1)], 1) != 0.0
+
+
+@pytest.mark.parametrize("events", [1, 40])
+def test_after_a_step_back_of_the_clock_nobody_waits_longer_than_a_window(redis: RedisProcess, events: int) -> None:
+    on, clock = limits(redis)
+    source, person = (next(fresh), 0.01, 5), next(fresh)
+    for _ in range(5):
+        on.take_of_people([source], events, (0.01, 5), [(person, events)])
+    clock.now -= 3 * DAY
+    for _ in range(5):
+        assert on.take_of_people([source], 1, (0.01, 5), [(person, 1)]) == (0.0, [0.0])
+    assert (on.take([source], 1) or 0) > 0

@@ -138,6 +138,14 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(
         assert (len(members.json()["members"]), members.headers.get(STALE)) == (3, None)
         places = client.get("/v1/leaderboards/clickers").json()["places"]
         assert sum(each["score"] for each in places) == counts[0] + 1
+
+        definitions.write_text(TWO)
+        capfd.readouterr()
+        assert run(composition(), ["apply", "--background", "--json", "--url", server.url]) == 0
+        job = json.loads(capfd.readouterr().out)["job"]
+        assert run(composition(), ["jobs", "watch", job, "--json", "--url", server.url]) == 0
+        assert json.loads(capfd.readouterr().out)["counts"] == {"people": 5}
+        assert client.get("/v1/definitions/changes").json() == {"changes": [], "stale": [], "projections": []}
     assert server.stop() == 0
     log = server.process.stderr.read()
     assert "definitions reloaded" in log

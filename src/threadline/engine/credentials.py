@@ -13,7 +13,7 @@ import msgspec
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound, Unavailable
 from threadline.kernel.event import WORKSPACE_FORM, is_workspace
 from threadline.kernel.store import Batch, Delete, Key, Put, Store
-from threadline.kernel.time import SECOND, Clock
+from threadline.kernel.time import SECOND, Clock, believed_until
 from threadline.kernel.typed import prepared
 
 CREDENTIAL = "credential"
@@ -106,7 +106,11 @@ class Credentials:
         if digest in self._fixed:
             return Found(self._fixed[digest])
         cached = self._cache.get(digest)
-        return cached[0] if cached is not None and cached[1] > self.clock() else None
+        if cached is None:
+            return None
+        # Without the bound a clock that is set back would let a key that was revoked elsewhere work until that day.
+        now = self.clock()
+        return cached[0] if now < believed_until(cached[1], now, round(self.cache_seconds * SECOND)) else None
 
     def _remember(self, digest: str, found: Found, until: int, changes: int) -> None:
         with self._caching:

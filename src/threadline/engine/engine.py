@@ -5,8 +5,10 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from threadline.engine.credentials import Credentials
+from threadline.engine.damage import DamagedEvents
 from threadline.engine.definition_history import DefinitionHistory, remember
 from threadline.engine.delivery.administration import Delivery
+from threadline.engine.erasure.saga import Erasures
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.jobs.jobs import Jobs
 from threadline.engine.maintenance import indexes
@@ -21,7 +23,7 @@ from threadline.engine.recording.merging import IdentityAdministration
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.recording.rejected_decisions import RejectedLog
 from threadline.engine.signer import Signer
-from threadline.engine.simulation.jobs import Simulations
+from threadline.engine.simulation.simulations import Simulations
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.ports import Web
 from threadline.kernel.store import Store
@@ -58,13 +60,16 @@ class Engine:
         self.signer = Signer(store)
         self.public_address = PublicAddress("")
         self.web: Web = Offline()
-        self.log = EventLog(store, self.credentials)
+        self.damage = DamagedEvents(store, clock)
+        self.reader.note_damage = self.damage.note
+        self.log = EventLog(store, self.credentials, self.damage)
         self.rejected = RejectedLog(self.recorder)
         self.identity = IdentityAdministration(self.recorder, self.reader)
         self.delivery = Delivery(self.recorder, self.reader)
         self.definition_history = DefinitionHistory(store)
         self.simulations = Simulations(store, catalogue)
         self.jobs = Jobs(store, catalogue.job_kinds, clock)
+        self.erasures = Erasures(self)
         self.maintenance = Maintenance(self.recorder, self.ranks, self)
 
     def now(self) -> int:
@@ -78,5 +83,4 @@ class Engine:
     def close(self) -> None:
         """Release the store. In a fork it does nothing: the store is its parent's."""
         if not self.recorder.forked:
-            self.simulations.stop_all()
             self.store.close()

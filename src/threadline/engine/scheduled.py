@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from threadline.engine.folding.packing import pack, time_key, unpack
+from threadline.engine.folding.packing import pack, unpack
 from threadline.kernel.ids import short_hash
 from threadline.kernel.outbox import Claim, PendingEffect
 from threadline.kernel.policy import Effect, Timer
 from threadline.kernel.store import Item, Key, Put, Store, query_pages
+from threadline.kernel.time import time_key, time_of_key
 
 OUTBOX = "outbox"
 TIMER = "timer"
@@ -20,6 +21,8 @@ HISTORY = "history"
 """Property of the event of a timer that was set for history: when that was recorded, microseconds."""
 PARKED = "parked"
 """Table: effects that were given up on, under their workspace, by queue and time; and `unrecorded_key`."""
+PARKED_ROWS = "parked_row"
+"""Table: a row of each of these, of all workspaces, under its queue ("-": none) by time, for counting."""
 POSTPONED = "postponed"
 """Table: where effects wait that were postponed before their first attempt."""
 SHARDS = 16
@@ -35,7 +38,7 @@ def shard_of(id: str) -> str:
 
 def due_of(item: Item) -> int:
     """The instant at which an item is due."""
-    return int(item.key.sort.partition(".")[0], 16) - (1 << 62)
+    return time_of_key(item.key.sort.partition(".")[0])
 
 
 # --- effects ----------------------------------------------------------------------------------

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from threadline.kernel.event import Recorded
 from threadline.kernel.job import Job
-from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState, UnknownEffect
+from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, PendingEffect, QueueState, UnknownEffect
 from threadline.kernel.sender import Outcome
-from threadline.kernel.simulation import Ending, Pages, RecordedDecision, SimulationJob, Tally, VariantSpec
+from threadline.kernel.simulation import Ending, PageDone, Pages, RecordedDecision, Tally, VariantSpec
 from threadline.kernel.store import Check, Delete, Put
 
 
@@ -25,6 +25,14 @@ class Delivery(Protocol):
 
         Outcomes are looked for among the same events.
         """
+        ...
+
+    def waiting(self, threads: Container[str]) -> Iterator[PendingEffect]:
+        """The effects that wait for their first or next attempt, of people who have these threads."""
+        ...
+
+    def timers(self, names: Mapping[str, int]) -> list[dict[str, Any]]:
+        """Pending timers, of a person's names of them: ``policy``, ``key``, ``due_at`` in microseconds and ``data``."""
         ...
 
     def dead_letters(self, workspace: str, queue: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
@@ -99,7 +107,7 @@ class Jobs(Protocol):
 
 
 class Simulations(Protocol):
-    """What-ifs: replaying history in two variants, and the jobs that do."""
+    """What-ifs: replaying history in two variants."""
 
     activation_changed_max: float | None
     """The largest share of decisions that may change when a version of a rule is activated, 0 to 1, by a saved what-if;
@@ -113,20 +121,6 @@ class Simulations(Protocol):
         """Replay everybody's history, or that of people by id, in two variants. It only reads."""
         ...
 
-    def run(
-        self, id: str, workspace: str, subject: Any, pages: Pages, finish: Callable[[], None], *, wait: bool
-    ) -> SimulationJob:
-        """Run a what-if under an id and ``finish`` in the end, in this thread with ``wait``; or the one that runs."""
-        ...
-
-    def find(self, workspace: str, id: str) -> SimulationJob:
-        """One of this workspace. Raises `NotFound`."""
-        ...
-
-    def of(self, workspace: str) -> Sequence[SimulationJob]:
-        """All of a workspace, the newest first."""
-        ...
-
-    def resume(self, workspace: str, id: str) -> SimulationJob:
-        """Go on with one that was cancelled. Raises `Conflict` for one that has ended otherwise."""
+    def run(self, pages: Pages) -> PageDone:
+        """Run all pages in this thread; returns the people and events of all. Raises `TooManyRequests`."""
         ...

@@ -100,6 +100,13 @@ class Unavailable(ThreadlineError):
     code, status = "unavailable", 503
 
 
+class BeingErased(Unavailable):
+    """The person is being erased; who comes back later is a new person."""
+
+    code = "being_erased"
+    hint = "Send it again in a few seconds."
+
+
 class StoreFull(Unavailable):
     """The store has no room left; free space and send the same events again."""
 
@@ -117,6 +124,22 @@ class StoreDamaged(ThreadlineError):
 
     code = "store_damaged"
     hint = "`threadline verify` says what is wrong with it; a backup that is whole can be put in its place."
+
+
+class EventDamaged(StoreDamaged):
+    """An event of the log is not as it was written; `threadline repair` puts a good copy in its place."""
+
+    hint = "`threadline repair --from BACKUP` takes a good copy from a backup or another store."
+
+    def __init__(self, id: str, thread: str, sequence: int, why: str, position: str = "") -> None:
+        where = f"at position {position} of the log" if position else f"number {sequence} of thread {thread}"
+        super().__init__(f"event {id} ({where}) is damaged: {why}")
+        self.id, self.thread, self.sequence = id, thread, sequence
+        self.why, self.position = why, position
+
+    def __reduce__(self) -> tuple[type[EventDamaged], tuple[str, str, int, str, str]]:
+        # The arguments, not the message: it travels between processes.
+        return type(self), (self.id, self.thread, self.sequence, self.why, self.position)
 
 
 class OutcomeUnknown(ThreadlineError):

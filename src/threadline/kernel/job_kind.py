@@ -44,5 +44,5 @@ class JobKind:
 
     name: str
     step: Callable[[Ports, Job, int], Step]
-    """(engine, job, limit) -> the page of at most ``limit`` people from the job's cursor on. It reads, and leaves the
-    writing to its caller."""
+    """(engine, job, limit) -> the page of at most ``limit`` people from the job's cursor on. It leaves writing to its
+    caller, unless what it writes may be written twice, by two processes at once."""

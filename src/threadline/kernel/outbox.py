@@ -8,8 +8,9 @@ import msgspec
 
 from threadline.kernel.effect import Effect
 from threadline.kernel.event import Recorded
-from threadline.kernel.sender import Queue
+from threadline.kernel.sender import REST_SECONDS_MAX, Queue
 from threadline.kernel.store import Item
+from threadline.kernel.time import SECOND, believed_until
 from threadline.kernel.typed import prepared
 
 
@@ -132,6 +133,10 @@ class CircuitState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Back-offs in a row; above 0 the next effect that is sent is the test whether the destination is well."""
     rest_until: int = 0
 
+    def rests_at(self, now: int) -> bool:
+        """Whether the destination is left alone at an instant; an end that no rest can have is not believed."""
+        return now < believed_until(self.rest_until, now, REST_SECONDS_MAX * SECOND)
+
 
 class QueueState(NamedTuple):
     """A queue as operators see it."""
@@ -144,3 +149,25 @@ class QueueState(NamedTuple):
     """When the first of them is due."""
     unknown: int = 0
     """Effects of it of which nobody knows whether they happened, of all workspaces, counted to a page."""
+    retried: int = 0
+    """Of those that wait, how many were tried."""
+    parked: int = 0
+    """Effects of it that were given up on, of all workspaces, counted to a page."""
+    first_due: int | None = None
+    """When the one that has waited longest was first due."""
+
+    def waits_since(self, now: int) -> int:
+        """How long something has waited in it, microseconds; 0 while nothing is due."""
+        return 0 if self.first_due is None else max(0, now - self.first_due)
+
+
+class Backlog(NamedTuple):
+    """Everything that waits in a store."""
+
+    queues: list[QueueState]
+    """The declared ones by name, and last, without a name, what is in none."""
+    oldest_timer: int | None
+    """When the first timer that has not fired was due."""
+    jobs: int
+    """Jobs that are due, counted to a page."""
+    oldest_job: int | None

@@ -6,10 +6,11 @@ that `Ports`, and so the engine, has it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from threadline.kernel.background import Delivery, Jobs, Simulations
+from threadline.kernel.erasure import Erasures
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.limits import EVENTS_PAGE_MAX
@@ -21,7 +22,7 @@ from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.section import Section
 from threadline.kernel.sender import Queue
-from threadline.kernel.store import Check, Delete, FeedEntry, LogEntry, Put, Refusal, Store
+from threadline.kernel.store import Check, Delete, FeedEntry, Put, Refusal, Store
 from threadline.kernel.time import Clock
 
 T = TypeVar("T")
@@ -119,14 +120,17 @@ class PersonReader(Protocol):
 
     def events(
         self, person: Person, *, start: int | None = None, stop: int | None = None, types: frozenset[str] = frozenset(),
-        after: Cursor | None = None, limit: int = 100, reverse: bool = False,
+        after: Cursor | None = None, limit: int = 100, reverse: bool = False, skip_damaged: bool = False,
     ) -> list[Recorded]:  # fmt: skip
-        """A page of a person's events by (occurred_at, id), forward or backward."""
+        """A page of a person's events by (occurred_at, id), forward or backward.
+
+        Raises `EventDamaged` at one that is not as it was written, or with ``skip_damaged`` goes past it.
+        """
         ...
 
     def all_events(
         self, person: Person, *, start: int | None = None, stop: int | None = None, types: frozenset[str] = frozenset(),
-        after: Cursor | None = None, reverse: bool = False, size: int = EVENTS_PAGE_MAX,
+        after: Cursor | None = None, reverse: bool = False, size: int = EVENTS_PAGE_MAX, skip_damaged: bool = False,
     ) -> Iterator[Recorded]:  # fmt: skip
         """The same to the end, in pages of ``size``."""
         ...
@@ -175,8 +179,16 @@ class EventLog(Protocol):
         """Every committed event once, in the order of commits, of all workspaces."""
         ...
 
-    def unpack(self, entry: LogEntry) -> Recorded:
-        """The event of an entry of the feed."""
+    def read(self, found: FeedEntry) -> Recorded:
+        """The event of an entry of the feed. Raises `EventDamaged` for one that is not as it was written."""
+        ...
+
+    def feed_waits(self, cursor: str = "") -> bool:
+        """Whether what lies behind a cursor is withheld until a writer that announced it has committed or gone."""
+        ...
+
+    def damaged(self, threads: Collection[str]) -> list[str]:
+        """The ids of those events of these threads that are known to be damaged."""
         ...
 
 
@@ -337,6 +349,11 @@ class Maintenance(Protocol):
         """The projections whose states have to be folded again for everybody."""
         ...
 
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the definitions in force, the same in every process that goes by these."""
+        ...
+
     def reload(self) -> Maintenance:
         """Read the definitions again and put them in force; answers what does the same by the new ones.
 
@@ -459,6 +476,16 @@ class Catalogue(Protocol):
     @property
     def operations(self) -> tuple[Any, ...]:
         """By name; each is a `threadline.kernel.operation.Operation`, whose type is made with these ports."""
+        ...
+
+    @property
+    def tables(self) -> tuple[Any, ...]:
+        """By name; each is a `threadline.kernel.personal.StoreTable`, whose type is made with these ports."""
+        ...
+
+    @property
+    def person_files(self) -> tuple[Any, ...]:
+        """By name; each is a `threadline.kernel.personal.PersonFile`."""
         ...
 
     @property
@@ -716,6 +743,15 @@ class WithPublicAddress(Protocol):
         ...
 
 
+class WithErasures(Protocol):
+    """Has `Erasures`."""
+
+    @property
+    def erasures(self) -> Erasures:
+        """See `Erasures`."""
+        ...
+
+
 class Ports(
     WithReader,
     WithRows,
@@ -736,6 +772,7 @@ class Ports(
     WithStore,
     WithSigner,
     WithPublicAddress,
+    WithErasures,
     Protocol,
 ):
     """All of them: what the engine gives to every operation."""

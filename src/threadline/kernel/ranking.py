@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from threadline.kernel.projection import Row
-from threadline.kernel.time import WEEK
+from threadline.kernel.time import WEEK, time_key, time_of_key
 
 TABLE = "board"
 SHARDS = 16
@@ -48,7 +48,7 @@ class Place(NamedTuple):
     @property
     def sort(self) -> str:
         """The sort of its row."""
-        end = _NEVER if self.expires_at is None else f"{self.expires_at + (1 << 62):016x}"
+        end = _NEVER if self.expires_at is None else time_key(self.expires_at)
         return f"{SCORE_MAX - self.score:016x}.{self.person}.{end}"
 
 
@@ -65,7 +65,7 @@ class Counted(NamedTuple):
 def place_of(sort: str) -> Place:
     """The place whose row has this sort."""
     score, person, end = sort.split(".")
-    return Place(SCORE_MAX - int(score, 16), person, None if end == _NEVER else int(end, 16) - (1 << 62))
+    return Place(SCORE_MAX - int(score, 16), person, None if end == _NEVER else time_of_key(end))
 
 
 def alike(sort: str) -> tuple[str, str]:

@@ -16,6 +16,8 @@ DESTINATION_FAILURES_MAX = 5
 """Failures in a row after which a destination is left alone for a while."""
 REST_SECONDS_FIRST = 10
 REST_SECONDS_MAX = 600
+POSTPONED_SECONDS_MAX = 86_400
+"""An effect that is postponed for longer is prepared again after this long, which postpones it once more."""
 
 EFFECT_DONE = "threadline.effect_done"
 """Type of the event that says an effect happened."""

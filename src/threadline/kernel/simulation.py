@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from threadline.kernel.event import Recorded
 from threadline.kernel.person_view import PersonView
@@ -12,8 +12,6 @@ from threadline.kernel.store import Key
 
 Decisions = Mapping[str, Any]
 """What was decided about one event, by the name of what decided."""
-
-JobState = Literal["running", "done", "cancelled", "failed"]
 
 
 class Evaluator(Protocol):
@@ -111,25 +109,3 @@ class PageDone(NamedTuple):
 
 Pages = Callable[[Key | None], Iterator[PageDone]]
 """Runs a what-if page by page, from a key on."""
-
-
-class SimulationJob(Protocol):
-    """A what-if that runs or ran in this process."""
-
-    id: str
-    workspace: str
-    subject: Any
-    """Whatever its caller wants to find here again."""
-    state: JobState
-    people: int
-    events: int
-    events_in_all: int | None
-    problem: str
-
-    def stop(self) -> None:
-        """Have it stop after the page it is at."""
-        ...
-
-    def wait_for_end(self) -> None:
-        """Wait until it has stopped or is done."""
-        ...

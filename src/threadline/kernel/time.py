@@ -34,6 +34,9 @@ EARLIEST = -62_135_596_800 * SECOND
 LATEST = 253_402_300_800 * SECOND - 1
 """9999-12-31T23:59:59.999999Z."""
 
+CLOCK_SETS_BACK_MAX = MINUTE
+"""An instant that is no further ahead may be from a clock that is a little ahead, or was: it is waited for."""
+
 Clock = Callable[[], int]
 """Returns the current instant in microseconds. Only the composition root and the edges hold a real one."""
 
@@ -51,6 +54,14 @@ _USUAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:
 def system_clock() -> int:
     """The machine's clock, microseconds UTC. For composition roots; everything else is handed a clock."""
     return _time.time_ns() // 1_000
+
+
+def believed_until(until: int, now: int, longest: int) -> int:
+    """The end of a wait that never lasts longer than ``longest``: ``until``; ``now`` if that is too far ahead.
+
+    A clock that was ahead when the wait began leaves an end that comes days later once the clock is set right.
+    """
+    return until if until - now <= longest else now
 
 
 def parse_time(text: str) -> int:
@@ -135,6 +146,25 @@ def from_datetime(moment: datetime) -> int:
         raise InvalidValue(f"{moment!r} has no time zone; attach one, e.g. tzinfo=timezone.utc")
     delta = moment - _EPOCH
     return (delta.days * 86_400 + delta.seconds) * SECOND + delta.microseconds
+
+
+_KEY_OFFSET = 1 << 62
+"""Added to instants in keys, so that those before 1970 sort as well."""
+
+
+def time_key(at: int) -> str:
+    """An instant as text of fixed width that sorts like the instant, before 1970 too."""
+    return f"{at + _KEY_OFFSET:016x}"
+
+
+def time_of_key(key: str) -> int:
+    """The instant of a `time_key`."""
+    return int(key, 16) - _KEY_OFFSET
+
+
+def newest_first_key(at: int) -> str:
+    """An instant as text of fixed width that sorts later instants first."""
+    return f"{_KEY_OFFSET - at:016x}"
 
 
 def check_date(text: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import NamedTuple
 
-from threadline.kernel.sender import DESTINATION_FAILURES_MAX, rest_seconds
-from threadline.kernel.time import SECOND, Clock
+from threadline.kernel.sender import DESTINATION_FAILURES_MAX, REST_SECONDS_MAX, rest_seconds
+from threadline.kernel.time import SECOND, Clock, believed_until
 
 HOSTS_MAX = 1_000
 """Hosts in memory; beyond that the one whose last failure is oldest is dropped."""
@@ -42,7 +42,7 @@ class Hosts:
             if found is None or not found.rests:
                 return 0.0
             now = self._clock()
-            if now < found.until:
+            if now < believed_until(found.until, now, REST_SECONDS_MAX * SECOND):
                 return (found.until - now) / SECOND
             self._failing[host] = found._replace(until=now + TEST_SECONDS * SECOND, tested=True)
             return 0.0

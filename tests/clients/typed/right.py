@@ -68,6 +68,7 @@ def decisions(shop: Threadline | Client) -> None:
 
 def definitions(shop: Threadline | Client) -> None:
     shop.definitions.apply()
+    shop.definitions.apply_in_background()
     shop.definitions.changes()
     shop.definitions.reload()
     shop.definitions.schema()
@@ -172,6 +173,7 @@ def messages(shop: Threadline | Client) -> None:
 
 
 def people(shop: Threadline | Client) -> None:
+    shop.people.export("ada")
     shop.people.list()
     shop.people.list(when=RULE["conditions"])
     shop.people.merge("ada", other="bob")

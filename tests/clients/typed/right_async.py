@@ -65,6 +65,7 @@ async def decisions(shop: AsyncClient) -> None:
 
 async def definitions(shop: AsyncClient) -> None:
     await shop.definitions.apply()
+    await shop.definitions.apply_in_background()
     await shop.definitions.changes()
     await shop.definitions.reload()
     await shop.definitions.schema()
@@ -169,6 +170,7 @@ async def messages(shop: AsyncClient) -> None:
 
 
 async def people(shop: AsyncClient) -> None:
+    await shop.people.export("ada")
     await shop.people.list()
     await shop.people.list(when=RULE["conditions"])
     await shop.people.merge("ada", other="bob")

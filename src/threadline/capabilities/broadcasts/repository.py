@@ -13,6 +13,7 @@ from threadline.kernel.job import Job
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.ports import WithJobs, WithStore
 from threadline.kernel.store import Batch, Delete, Item, Key, Put, Store, query_pages
+from threadline.kernel.time import time_key
 from threadline.kernel.typed import prepared
 
 BROADCAST = "broadcast"
@@ -56,16 +57,11 @@ def job_id(id: str) -> str:
     return f"{JOB_KIND}.{id}"
 
 
-def time_sort(at: int) -> str:
-    """An instant as text that sorts like it."""
-    return f"{at + (1 << 62):016x}"
-
-
 def create(store: Store, workspace: str, created: Created) -> Created:
     """Store a broadcast; the one that is there if it is the same. Raises `Conflict` for another one under its id."""
     writes = [
         Put(Key(BROADCAST, workspace, created.id), msgspec.json.encode(created), 0),
-        Put(Key(BROADCAST_CREATED, workspace, f"{time_sort(created.at)}.{created.id}"), created.id.encode()),
+        Put(Key(BROADCAST_CREATED, workspace, f"{time_key(created.at)}.{created.id}"), created.id.encode()),
     ]
     if store.commit([Batch(writes=writes)])[0] is None:
         return created
@@ -87,7 +83,7 @@ def get(store: Store, workspace: str, id: str) -> Created:
 
 def page(store: Store, workspace: str, start: int | None, stop: str, limit: int) -> tuple[list[Created], str]:
     """Broadcasts created from an instant on and before a cursor, the newest first, and the cursor to go on behind."""
-    first = "" if start is None else time_sort(start)
+    first = "" if start is None else time_key(start)
     rows = store.query(BROADCAST_CREATED, workspace, first, stop or None, limit, reverse=True)
     items = store.get([Key(BROADCAST, workspace, row.value.decode()) for row in rows])
     found = [_created(item) for item in items if item is not None]
@@ -153,7 +149,12 @@ def state_of(engine: Needs, workspace: str, id: str, job: Job | None) -> str:
 
 def recipient_put(workspace: str, id: str, recipient: Recipient) -> Put:
     """The row of a recipient."""
-    return Put(Key(RECIPIENT, _partition(workspace, id, recipient.person[0]), recipient.person), _arm(recipient.arm))
+    return Put(recipient_key(workspace, id, recipient.person), _arm(recipient.arm))
+
+
+def recipient_key(workspace: str, id: str, person: str) -> Key:
+    """Where it says that somebody is a recipient."""
+    return Key(RECIPIENT, _partition(workspace, id, person[0]), person)
 
 
 def recipients(store: Store, workspace: str, id: str, after: str, size: int) -> Iterator[Recipient]:

@@ -1,16 +1,26 @@
-"""Operations that bring everybody up to changed definitions: what is to be done, and doing it page by page."""
+"""Operations that bring everybody up to changed definitions: what is to be done, and doing it by page or as a job."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from itertools import count
+from typing import Annotated, Protocol
 
 import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.definitions.schema import DEFINITIONS_GROUP
 from threadline.capabilities.events.parameters import Next, Page
+from threadline.capabilities.jobs.operations import JobView, job_view
+from threadline.kernel.errors import Conflict
+from threadline.kernel.job import Job
+from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.ports import Maintenance, WithMaintenance
+from threadline.kernel.ports import Maintenance, Ports, WithJobs, WithMaintenance
+from threadline.kernel.time import HOUR, SECOND
+
+JOB_KIND = "definitions_apply"
+ELSEWHERE_SECONDS = 10
+"""How long a page waits where it came to a process that goes by other definitions than those to be applied."""
 
 Stale = Annotated[
     list[str],
@@ -50,6 +60,14 @@ class ApplyResult(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
+class ApplyJobParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Nothing to choose."""
+
+
+class JobNeeds(WithJobs, WithMaintenance, Protocol):
+    """What is needed here of the engine."""
+
+
 class ReloadParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Nothing to choose."""
 
@@ -76,6 +94,29 @@ def _apply(context: Context[WithMaintenance], params: ApplyParams) -> ApplyResul
     return ApplyResult(step=done.step, people=done.people, next=done.next)
 
 
+def _apply_in_background(context: Context[JobNeeds], params: ApplyJobParams) -> JobView:
+    jobs, fingerprint = context.engine.jobs, context.engine.maintenance.fingerprint
+    for number in count(1):
+        id = f"{JOB_KIND}.{fingerprint}.{number}"
+        job = jobs.find(context.workspace, id)
+        if job is None or not job.has_ended:
+            break
+    about = {"definitions": fingerprint}
+    return job_view(job or jobs.create(context.workspace, JOB_KIND, id, about, by=context.source))
+
+
+def _step(engine: Ports, job: Job, limit: int) -> Step:
+    maintenance, now = engine.maintenance, engine.recorder.clock()
+    if maintenance.fingerprint != job.params["definitions"]:
+        # While servers are replaced one by one, those with the definitions of before would bring everybody back.
+        if now - job.created_at > HOUR:
+            raise Conflict("the definitions that were to be applied are in force no more")
+        return Step(job.cursor, due_at=now + ELSEWHERE_SECONDS * SECOND)
+    done = maintenance.advance(job.cursor, limit)
+    return Step(done.next, {done.step: done.people} if done.step else {}, finished=not done.next)
+
+
+KIND = JobKind(JOB_KIND, _step)
 CHANGES = Operation(
     name="definitions_changes",
     group=DEFINITIONS_GROUP,
@@ -114,4 +155,17 @@ APPLY = Operation(
     scope="admin",
     shown_on=frozenset({"http", "python"}),
     example=ApplyParams(),
+)
+APPLY_IN_BACKGROUND = Operation(
+    name="definitions_apply_in_background",
+    group=DEFINITIONS_GROUP,
+    summary="Bring everybody up to the definitions in force as a job that survives restarts.",
+    params=ApplyJobParams,
+    result=JobView,
+    run=_apply_in_background,
+    method="POST",
+    path="/v1/definitions/apply/job",
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),  # the command line has `apply --background`
+    example=ApplyJobParams(),
 )

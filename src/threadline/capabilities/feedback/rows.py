@@ -13,6 +13,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.ids import short_hash
 from threadline.kernel.projection import Row
 from threadline.kernel.store import Key, Store, query_pages
+from threadline.kernel.time import newest_first_key
 
 TABLE = "mail_event"
 PROVIDER_TABLE = "mail_provider_id"
@@ -68,7 +69,7 @@ def event_rows(recorded: Recorded) -> Iterable[Row]:
         bounce=_text(get("bounce")),
     )  # fmt: skip
     value = msgspec.msgpack.encode(row)
-    sort = f"{sort_of(event.occurred_at)}.{recorded.id}"
+    sort = f"{newest_first_key(event.occurred_at)}.{recorded.id}"
     for subject in SUBJECTS:
         name = get(subject)
         if isinstance(name, str) and 0 < len(name) <= NAME_LENGTH_MAX:
@@ -84,18 +85,13 @@ def partition(workspace: str, subject: Subject, name: str, shard: str) -> str:
     return f"{workspace}/{subject}/{name}/{shard}"
 
 
-def sort_of(at: int) -> str:
-    """Where the events of an instant begin; later ones come first."""
-    return f"{(1 << 62) - at:016x}"
-
-
 def rows_of(
     store: Store, workspace: str, subject: Subject, name: str, start: int | None, stop: int | None, cursor: str = "",
     size: int = 1_000,
 ) -> Iterator[Found]:  # fmt: skip
     """What became of these mails in a range of time, the newest first, behind a cursor."""
-    first = cursor or ("" if stop is None else sort_of(stop - 1))
-    last = None if start is None else sort_of(start - 1)
+    first = cursor or ("" if stop is None else newest_first_key(stop - 1))
+    last = None if start is None else newest_first_key(start - 1)
     shards = (
         query_pages(store, TABLE, partition(workspace, subject, name, shard), first, last, size) for shard in SHARDS
     )

@@ -93,6 +93,8 @@ def _written(header: Header) -> bytes:
     if not _NAME.fullmatch(header.name) or _FORBIDDEN.search(header.value):
         raise InvalidValue(f"the header {header.name[:40]!r} would hold a line break or a control character")
     lines = [f"{header.name}:"]
+    if len(header.name) + len(header.value) + 2 <= _FOLDED_LENGTH:
+        return f"{header.name}: {header.value}\r\n".encode("utf-8", "replace")
     for word in header.value.split(" "):
         if word and len(lines[-1]) + len(word) >= _FOLDED_LENGTH and lines[-1].strip(" ") and not _is_first(lines):
             lines.append(f" {word}")

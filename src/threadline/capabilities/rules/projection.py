@@ -13,7 +13,7 @@ from threadline.capabilities.rules.shadowing import is_shadow, mark_of
 from threadline.kernel.event import Recorded
 from threadline.kernel.merging import merge_entries, newest
 from threadline.kernel.projection import Faster, Index, Projection, Row
-from threadline.kernel.time import EARLIEST, LATEST, format_time
+from threadline.kernel.time import EARLIEST, LATEST, format_time, newest_first_key
 
 TABLE = "decision"
 SHARDS = "0123456789abcdef"
@@ -71,17 +71,12 @@ def partition(workspace: str, rule: str, shard: str) -> str:
     return f"{workspace}/{rule}/{shard}"
 
 
-def sort_of(at: int) -> str:
-    """Where the decisions of an instant begin among those of a rule; later ones come first."""
-    return f"{(1 << 62) - at:016x}"
-
-
 def _event_rows(recorded: Recorded) -> Iterable[Row]:
     decision = decision_of(recorded)
     if decision is None:
         return ()
     rule, version, status = decision
-    sort = f"{sort_of(recorded.recorded_at)}.{recorded.id}"
+    sort = f"{newest_first_key(recorded.recorded_at)}.{recorded.id}"
     where = partition(recorded.event.workspace, rule, recorded.id[0])
     if is_shadow(recorded):
         return (Row(SHADOWS, where, sort, mark_of(recorded.event.properties).encode()),)

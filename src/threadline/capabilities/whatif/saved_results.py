@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from threadline.kernel.errors import Conflict, LimitExceeded, NotFound
+from threadline.kernel.errors import LimitExceeded, NotFound
 from threadline.kernel.limits import ITEM_BYTES_MAX, KEY_BYTES_MAX
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import WithStore
-from threadline.kernel.store import Batch, Key, Put, beyond
+from threadline.kernel.store import Key, Put, beyond
 from threadline.kernel.typed import prepared
 
 SAVED = "what_if"
@@ -19,7 +19,8 @@ SAVED = "what_if"
 NEWEST = "what_if_of"
 """Table: for each rule which result is the newest of each version."""
 
-_BYTES_MAX = ITEM_BYTES_MAX - 2 * KEY_BYTES_MAX
+BYTES_MAX = ITEM_BYTES_MAX - 2 * KEY_BYTES_MAX
+"""The longest result, and the longest progress, as it is stored."""
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,35 +52,40 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     view: dict[str, Any]
 
 
-def save(context: Context[WithStore], saved: Saved) -> None:
-    """Keep a result. Raises `LimitExceeded` for one that is too long with all its samples."""
-    data = zlib.compress(msgspec.json.encode(saved))
-    if len(data) > _BYTES_MAX:
+def writes_of(workspace: str, saved: Saved) -> list[Put]:
+    """The writes that keep a result. Raises `LimitExceeded` for one that is too long with all its samples."""
+    data = packed(saved)
+    if len(data) > BYTES_MAX:
         raise LimitExceeded("the result is too long to be kept; ask for fewer `samples`")
-    writes = [Put(Key(SAVED, context.workspace, saved.id), data)]
+    writes = [Put(Key(SAVED, workspace, saved.id), data)]
     if saved.about is not None:
         about = saved.about
-        where = Key(NEWEST, f"{context.workspace}/{about.rule}", f"{about.version:08d}")
+        where = Key(NEWEST, f"{workspace}/{about.rule}", f"{about.version:08d}")
         writes.append(Put(where, msgspec.json.encode((saved.id, about))))
-    if context.engine.store.commit([Batch(writes=writes)])[0] is not None:
-        raise Conflict("another process has written the same result at this moment; try again")
+    return writes
 
 
 def saved(context: Context[WithStore], id: str) -> Saved:
     """A result that was kept. Raises `NotFound`."""
     item = context.engine.store.get([Key(SAVED, context.workspace, id)])[0] if id else None
     if item is None:
-        raise NotFound(f"no what-if {id[:64]!r} was saved", hint="Others are gone with the process that ran them.")
-    return _read(item.value)
+        raise NotFound(f"no what-if {id[:64]!r} was saved", hint="One that was waited for is kept only with `save`.")
+    return unpacked(item.value)
 
 
 def all_saved(context: Context[WithStore], after: str, limit: int) -> list[Saved]:
     """A page of what was kept, by id."""
     items = context.engine.store.query(SAVED, context.workspace, start=beyond(after), limit=limit)
-    return [_read(item.value) for item in items]
+    return [unpacked(item.value) for item in items]
 
 
-def _read(data: bytes) -> Saved:
+def packed(saved: Saved) -> bytes:
+    """A result as it lies in the store."""
+    return zlib.compress(msgspec.json.encode(saved))
+
+
+def unpacked(data: bytes) -> Saved:
+    """The other way."""
     return msgspec.json.decode(zlib.decompress(data), type=Saved)
 
 

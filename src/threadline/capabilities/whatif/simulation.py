@@ -18,6 +18,7 @@ from threadline.capabilities.whatif.replayed_policies import emitted, replayed
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import (
+    WithJobs,
     WithReader,
     WithSimulations,
 )
@@ -124,7 +125,7 @@ class Simulation:
         )  # fmt: skip
 
 
-class Needs(candidate.Needs, WithReader, WithSimulations, Protocol):
+class Needs(candidate.Needs, WithJobs, WithReader, WithSimulations, Protocol):
     """What is needed here of the engine."""
 
 

@@ -13,7 +13,8 @@ from threadline.capabilities.whatif.comparison import AskedRules, Counts, Points
 from threadline.capabilities.whatif.diff import differences
 from threadline.capabilities.whatif.saved_results import About
 from threadline.capabilities.whatif.simulation import Simulation
-from threadline.kernel.simulation import JobState
+
+State = Literal["running", "done", "cancelled", "failed"]
 
 
 class MatrixCell(msgspec.Struct, kw_only=True):
@@ -47,10 +48,10 @@ class ActionTotals(msgspec.Struct, kw_only=True):
 
 
 class WhatIfView(msgspec.Struct, kw_only=True):
-    """A what-if: what was asked, how far it is, and once it is done what came of it."""
+    """A what-if: what was asked, how far it is, and what has come of it so far."""
 
     id: str
-    state: JobState
+    state: State
     saved: Annotated[bool, Meta(description="Whether the result is kept in the store.")]
     problem: Annotated[str, Meta(description="Why it failed.")] = ""
     old: Annotated[str, Meta(description="What stands against the candidate.")]
@@ -101,10 +102,10 @@ class WhatIfView(msgspec.Struct, kw_only=True):
 
 
 def view(
-    simulation: Simulation, state: JobState, people: int, events: int, *, saved: bool = False, problem: str = "",
+    simulation: Simulation, state: State, people: int, events: int, *, saved: bool = False, problem: str = "",
     events_in_all: int | None = None,
 ) -> WhatIfView:  # fmt: skip
-    """The view. What is counted stands in it once it has ended: until then it changes under the reader's eyes."""
+    """The view: the question, and what has been counted so far."""
     shown = WhatIfView(
         id=simulation.id, state=state, saved=saved, problem=problem, old=simulation.old.title, new=simulation.new.title,
         start=instant(simulation.start), stop=instant(simulation.stop), asked=_asked(simulation), people=people,
@@ -113,8 +114,7 @@ def view(
     counts = simulation.tally.counts
     for name in ("people_changed", "decisions", "same", "changed", "errors", "failed", "cut"):
         setattr(shown, name, getattr(counts, name))
-    if state != "running":
-        _fill(shown, counts, simulation.tally.asked)
+    _fill(shown, counts, simulation.tally.asked)
     return shown
 
 

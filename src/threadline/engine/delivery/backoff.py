@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from threadline.engine.folding.packing import time_key
-from threadline.kernel.sender import rest_seconds
+from threadline.engine.delivery.put_off import IsBelieved, PutOff
+from threadline.kernel.sender import REST_SECONDS_MAX, rest_seconds
 from threadline.kernel.store import Item, Key, Store, beyond
-from threadline.kernel.time import SECOND, Clock
+from threadline.kernel.time import SECOND, Clock, believed_until, time_key
 
 _RESTING_MAX = 10_000
 _PAGE = 100
@@ -22,12 +23,16 @@ class _Rest(NamedTuple):
 
 
 class Backoff:
-    """Reads due items, except those being skipped. Not thread-safe: each thread has its own."""
+    """Reads due items, except those being skipped, and what a clock that was ahead has put off.
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    Not thread-safe: each thread has its own.
+    """
+
+    def __init__(self, store: Store, clock: Clock, believed: Mapping[str, IsBelieved]) -> None:
         self._store = store
         self._clock = clock
         self._rests: dict[Key, _Rest] = {}
+        self._put_off = PutOff(store, clock, believed)
 
     def due(self, table: str, partition: str, limit: int) -> list[Item]:
         """A page of due items that are not skipped."""
@@ -40,6 +45,10 @@ class Backoff:
             if len(items) < page:
                 break
             start = beyond(items[-1].key.sort)
+        if len(found) < limit:
+            found += self._put_off.find(
+                table, partition, limit - len(found), lambda item: self._is_resting(item.key, now)
+            )
         return found[:limit]
 
     def rest(self, item: Item) -> int:
@@ -53,4 +62,4 @@ class Backoff:
 
     def _is_resting(self, key: Key, now: int) -> bool:
         rest = self._rests.get(key)
-        return rest is not None and now < rest.until
+        return rest is not None and now < believed_until(rest.until, now, REST_SECONDS_MAX * SECOND)

@@ -12,16 +12,16 @@ from threadline.engine.delivery.circuit import Circuit, StoredCircuit, change_ci
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.delivery.outbox import Outbox
 from threadline.engine.delivery.pace import Pace
+from threadline.engine.delivery.put_off import effect_is_believed
 from threadline.engine.delivery.retry_schedule import is_too_old
 from threadline.engine.delivery.settling import resolve
-from threadline.engine.delivery.unknown import over
-from threadline.engine.folding.packing import time_key
+from threadline.engine.delivery.unknown import over, put_off, unknown_since
 from threadline.engine.scheduled import OUTBOX, pending_effect, queue_partition
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.outbox import UnknownEffect
 from threadline.kernel.sender import EFFECT_RETRIED, Outcome, Queue, Sender
 from threadline.kernel.store import Check, Item, beyond
-from threadline.kernel.time import SECOND
+from threadline.kernel.time import SECOND, time_key
 
 FAILED_SECONDS = 10.0
 
@@ -39,7 +39,7 @@ class DestinationWorker:
         self._leases = leases
         self._page = page
         self._outbox = Outbox(engine, senders, queue)
-        self._backoff = Backoff(engine.store, engine.clock)
+        self._backoff = Backoff(engine.store, engine.clock, {OUTBOX: effect_is_believed})
         self._looked_at = ""
         """During a back-off: how far the queue was searched for effects that are too old."""
         self._circuit = Circuit(queue, engine.clock)
@@ -84,7 +84,7 @@ class DestinationWorker:
         if stored.state.stopped_at:
             return settled + self._give_up(due, check, f"nothing is sent there any more: {stored.state.why}")
         now = self._engine.clock()
-        if stored.state.rest_until > now:
+        if stored.state.rests_at(now):
             return settled + self._give_up(self._too_old(now), check, "given up on while the place was left alone")
         return settled + self._send(due, stored, stopping)
 
@@ -117,6 +117,10 @@ class DestinationWorker:
         return over(self._engine.store, self._queue.name, until, limit)
 
     def _resolve_over(self) -> int:
+        if self._queue.claims and self._queue.unknown != "wait":
+            now = self._engine.clock()
+            for each in put_off(self._engine.store, self._queue.name, now, self._page):
+                unknown_since(self._engine.store, each, now)
         again = Outcome(type=EFFECT_RETRIED, properties={"why": "unknown for too long"}, retry_after_seconds=0.0)
         outcome = again if self._queue.unknown == "send_again" else None
         recorder, reader = self._engine.recorder, self._engine.reader

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 from zlib import crc32
 
 from threadline.engine.delivery.access import EngineAccess
@@ -12,9 +13,10 @@ from threadline.engine.delivery.backoff import Backoff
 from threadline.engine.delivery.circuit import queues_to_work
 from threadline.engine.delivery.destination import DestinationWorker
 from threadline.engine.delivery.job_worker import JobWorker
-from threadline.engine.delivery.leases import Leases
+from threadline.engine.delivery.leases import LEASE_SECONDS, Leases
 from threadline.engine.delivery.outbox import Outbox
 from threadline.engine.delivery.outcomes import internal, settle
+from threadline.engine.delivery.put_off import effect_is_believed
 from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import (
     OUTBOX,
@@ -37,6 +39,18 @@ _NEVER = threading.Event()
 log = logging.getLogger("threadline.work")
 
 
+class Background(Protocol):
+    """What goes on beside delivery, a step at a time, in a thread of its own."""
+
+    def start(self, stopping: threading.Event) -> None:
+        """Take a step if it is time for one; called in every round."""
+        ...
+
+    def finish(self) -> None:
+        """Wait for the step that is being taken."""
+        ...
+
+
 class Dispatcher:
     """Carries out what is due. Any number may run on one store, each on the shards and queues that it has leased."""
 
@@ -46,10 +60,12 @@ class Dispatcher:
         senders: Mapping[str, Sender],
         owner: str,
         *,
-        lease_seconds: float = 30.0,
+        lease_seconds: float = LEASE_SECONDS,
         page: int = 100,
+        background: Sequence[Background] = (),
     ) -> None:
         self.engine = engine
+        self._background = background
         self.senders = senders
         self.owner = owner
         self.lease_seconds = lease_seconds
@@ -58,7 +74,7 @@ class Dispatcher:
         self._outbox = Outbox(engine, senders, _OTHERS)
         self._queues: list[DestinationWorker] | None = None
         self._jobs = JobWorker(engine, self._new_leases())
-        self._backoff = Backoff(engine.store, engine.clock)
+        self._backoff = Backoff(engine.store, engine.clock, {OUTBOX: effect_is_believed})
         first = crc32(owner.encode()) % SHARDS
         # Each begins at another shard, so that processes that start together do not compete for the same leases.
         self._shards = [(first + number) % SHARDS for number in range(SHARDS)]
@@ -78,11 +94,15 @@ class Dispatcher:
             for queue in self._all_queues():
                 queue.start(stopping)
             self._jobs.start(stopping)
+            for each in self._background:
+                each.start(stopping)
             if self._work_shards() == 0:
                 stopping.wait(idle_seconds)
         for queue in self._all_queues():
             queue.finish()
         self._jobs.finish()
+        for each in self._background:
+            each.finish()
         self._leases.let_go()
 
     def _work_shards(self) -> int:
@@ -113,11 +133,11 @@ class Dispatcher:
     def _fire(self, due: list[Item], check: Check) -> int:
         timers, requests = [], []
         waiting = [pending_timer(item) for item in due]
-        people = self.engine.reader.by_threads([timer.thread for timer in waiting])
+        people = self.engine.reader.readable([timer.thread for timer in waiting])
         for item, timer in zip(due, waiting, strict=True):
             person = people.get(timer.thread)
             if person is None:
-                self._cannot_fire(item, "nobody has its thread")
+                self._cannot_fire(item, "nobody who can be read has its thread")
                 continue
             named = person.identifiers[timer.thread]
             event = internal(timer.workspace, named, TIMER_FIRED, item.key.sort, due_of(item), timer.fired)

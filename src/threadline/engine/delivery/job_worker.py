@@ -19,9 +19,9 @@ from threadline.kernel.event import Event
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JOB_FAILURES_MAX, JOB_PAGE, Step
 from threadline.kernel.limits import BATCH_WRITES_MAX
-from threadline.kernel.sender import rest_seconds
+from threadline.kernel.sender import REST_SECONDS_MAX, rest_seconds
 from threadline.kernel.store import Batch, Item
-from threadline.kernel.time import SECOND
+from threadline.kernel.time import CLOCK_SETS_BACK_MAX, SECOND
 
 JOBS_AT_ONCE = 20
 """Due jobs that are looked at in one round; each gets a page, so that none waits for another's end."""
@@ -39,7 +39,7 @@ class JobWorker:
         self._engine = engine
         self._kinds = engine.catalogue.job_kinds
         self._leases = leases
-        self._backoff = Backoff(engine.store, engine.clock)
+        self._backoff = Backoff(engine.store, engine.clock, {JOB_DUE: self._is_believed})
         self._thread: threading.Thread | None = None
 
     def start(self, stopping: threading.Event) -> None:
@@ -81,6 +81,17 @@ class JobWorker:
 
     def _due(self, limit: int) -> Sequence[Item]:
         return self._backoff.due(JOB_DUE, DUE, limit)
+
+    def _is_believed(self, due: Item, now: int) -> bool:
+        """Whether a job can be meant to wait so long: for an instant that was chosen, or after a failure."""
+        stored = stored_job(self._engine.store, *named_by(due))
+        if stored is None:
+            return True
+        job = stored.job
+        if not job.failures and job.due_at > job.changed_at:
+            return True
+        longest = REST_SECONDS_MAX * SECOND if job.failures else 0
+        return job.due_at <= now + longest + CLOCK_SETS_BACK_MAX
 
     def _page(self, stored: StoredJob) -> bool:
         job = stored.job

@@ -13,21 +13,27 @@ from msgspec.structs import replace
 
 from threadline.engine.delivery.access import EngineAccess
 from threadline.engine.delivery.claims import Wanted, claim, wanted
-from threadline.engine.delivery.dead_letters import dead_letter_put
+from threadline.engine.delivery.dead_letters import dead_letter_puts
 from threadline.engine.delivery.outcomes import settle
 from threadline.engine.delivery.preparing import failed, prepare
 from threadline.engine.delivery.settling import fitting, request_of, resolve
 from threadline.engine.delivery.unknown import unknown_effect
-from threadline.engine.folding.packing import time_key
 from threadline.engine.folding.person import Person
 from threadline.engine.scheduled import pack_effect, pending_effect, postponed_key, unrecorded_key
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Identifier
 from threadline.kernel.outbox import Claim, PendingEffect
 from threadline.kernel.preparation import Postponed, Prepared
-from threadline.kernel.sender import EFFECT_PARKED, EFFECT_UNKNOWN, Outcome, Queue, Sender
+from threadline.kernel.sender import (
+    EFFECT_PARKED,
+    EFFECT_UNKNOWN,
+    POSTPONED_SECONDS_MAX,
+    Outcome,
+    Queue,
+    Sender,
+)
 from threadline.kernel.store import Batch, Check, Delete, Item, Put
-from threadline.kernel.time import SECOND
+from threadline.kernel.time import SECOND, time_key
 
 CLAIMER_GONE = "its claim has no outcome: the process that claimed it was stopped before or after sending it"
 POSTPONED_SECONDS_MIN = 1
@@ -92,7 +98,7 @@ class Outbox:
     def able(self, items: Sequence[Item]) -> list[Able]:
         """The effects whose thread has a person, so that their outcome can be recorded."""
         effects = [pending_effect(item) for item in items]
-        people = self._engine.reader.by_threads([one.thread for one in effects])
+        people = self._engine.reader.readable([one.thread for one in effects])
         return [
             Able(one, person.identifiers[one.thread], person)
             for one in effects
@@ -160,7 +166,8 @@ class Outbox:
         return ready, done, self._engine.store.commit(later).count(None) if later else 0
 
     def _postponed(self, one: PendingEffect, made: Postponed, check: Check) -> Batch:
-        until = max(made.until, self._engine.clock() + POSTPONED_SECONDS_MIN * SECOND)
+        now = self._engine.clock()
+        until = min(max(made.until, now + POSTPONED_SECONDS_MIN * SECOND), now + POSTPONED_SECONDS_MAX * SECOND)
         later = one._replace(since=until, claim=None, postponed=one.first_due)
         key = one.item.key._replace(sort=f"{time_key(until)}.{one.id}")
         # What has been tried has events that say that it waits.
@@ -251,8 +258,8 @@ class Outbox:
         log.error("effect %s of workspace %s is a dead letter: %s", one.id, one.workspace, why)
         last = {"outcome": done.outcome.type, **done.outcome.properties}
         noted = Put(unrecorded_key(one.workspace, one.id), b"-")
-        dead_letter = dead_letter_put(one, self.queue.name, why, last, self._engine.clock())
-        return Batch(writes=[*_gone(done), dead_letter, noted])
+        dead_letter = dead_letter_puts(one, self.queue.name, why, last, self._engine.clock())
+        return Batch(writes=[*_gone(done), *dead_letter, noted])
 
 
 def _gone(done: Done) -> tuple[Delete | Check, ...]:

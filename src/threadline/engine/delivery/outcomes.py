@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from threadline.engine.folding.packing import time_key, unpack_event
+from threadline.engine.folding.packing import unpack_event
 from threadline.engine.reading.person_reader import PersonReader
+from threadline.engine.recording.conflicts import BEING_ERASED
 from threadline.engine.recording.recorder import FENCED, Recorder
 from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import (
@@ -23,6 +24,7 @@ from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.outbox import CausedEffect, EffectStatus
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED, EFFECT_UNKNOWN
 from threadline.kernel.store import Batch, Key, Store
+from threadline.kernel.time import time_key
 
 DISPATCH = "threadline.dispatch"
 """The source of these events."""
@@ -59,7 +61,8 @@ def settle(recorder: Recorder, requests: Sequence[RecordRequest]) -> Settled:
     unfit, fenced = [], []
     for place, receipt in enumerate(receipts):
         if receipt.status == "rejected":
-            if receipt.code == FENCED:
+            if receipt.code in (FENCED, BEING_ERASED):
+                # Of a person who is being erased the item goes with the rest.
                 fenced.append(place)
             else:
                 unfit.append((place, f"{receipt.code}: {receipt.message}"))

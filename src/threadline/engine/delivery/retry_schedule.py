@@ -43,7 +43,7 @@ def is_too_old(queue: Queue, effect: PendingEffect, now: int) -> bool:
 
 
 def wait_seconds(queue: Queue, id: str, attempts: int, least: float) -> float:
-    """The wait before the next attempt: doubled with each, up to a bound.
+    """The wait before the next attempt: doubled with each, up to a bound, as is what the receiver asks for.
 
     In queues it is between half and all of that, by a hash of effect and attempt, so that what failed together does not
     come back together.
@@ -51,4 +51,4 @@ def wait_seconds(queue: Queue, id: str, attempts: int, least: float) -> float:
     wait: float = min(RETRY_SECONDS_FIRST * 2.0 ** min(attempts, _DOUBLINGS_MAX), RETRY_SECONDS_MAX)
     if queue.name:
         wait *= 0.5 + crc32(f"{id}/{attempts}".encode()) / 2**33
-    return max(least, wait)
+    return max(min(least, RETRY_SECONDS_MAX), wait)

@@ -7,11 +7,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from threadline.engine.delivery.dead_letters import dead_letter_put
+from threadline.engine.delivery.dead_letters import dead_letter_puts
 from threadline.engine.delivery.outcomes import identifier_of, internal, settle
 from threadline.engine.delivery.retry_schedule import Retry, fate_of
 from threadline.engine.delivery.unknown import unknown_deletes, unknown_puts
-from threadline.engine.folding.packing import pack, time_key
+from threadline.engine.folding.packing import pack
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.recording.validation import RecordRequest
@@ -22,7 +22,7 @@ from threadline.kernel.outbox import PendingEffect, UnknownEffect
 from threadline.kernel.rejected import as_text, writable
 from threadline.kernel.sender import EFFECT_DONE, EFFECT_PARKED, EFFECT_RETRIED, EFFECT_UNKNOWN, Outcome, Queue
 from threadline.kernel.store import Check, Delete, Put
-from threadline.kernel.time import format_time
+from threadline.kernel.time import format_time, time_key
 
 
 def request_of(
@@ -41,7 +41,8 @@ def request_of(
 
 def _fate(queue: Queue, one: PendingEffect, outcome: Outcome, now: int) -> tuple[str, dict[str, Any], tuple[Put, ...]]:
     """The type of the event, its further properties, and the writes."""
-    tried = one._replace(attempts=one.attempts + 1)
+    # It may be due later than now: then a clock that was ahead has put it off.
+    tried = one._replace(attempts=one.attempts + 1, since=min(one.since, now))
     if outcome.type == EFFECT_UNKNOWN and one.claim is not None:
         known = {**one.claim.properties, **outcome.properties}
         why = str(outcome.properties.get("why", ""))
@@ -49,10 +50,9 @@ def _fate(queue: Queue, one: PendingEffect, outcome: Outcome, now: int) -> tuple
     if outcome.retry_after_seconds is None and not outcome.parked:
         return outcome.type, {}, ()
     tried = tried._replace(claim=None)
-    fate = fate_of(queue, one, outcome, now)
+    fate = fate_of(queue, tried._replace(attempts=one.attempts), outcome, now)
     if not isinstance(fate, Retry):
-        dead_letter = dead_letter_put(tried, queue.name, fate.why, outcome.properties, now)
-        return EFFECT_PARKED, {"why": fate.why}, (dead_letter,)
+        return EFFECT_PARKED, {"why": fate.why}, dead_letter_puts(tried, queue.name, fate.why, outcome.properties, now)
     key = one.item.key._replace(sort=f"{time_key(fate.at)}.{one.id}")
     return EFFECT_RETRIED, {"retry_at": format_time(fate.at)}, (Put(key, pack_effect(tried), 0),)
 

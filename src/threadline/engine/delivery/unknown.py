@@ -5,11 +5,14 @@ The state of one lies under its workspace and id; a row under its queue, by time
 
 from __future__ import annotations
 
-from threadline.engine.folding.packing import pack, time_key, unpack
+from collections.abc import Sequence
+
+from threadline.engine.folding.packing import pack, unpack
 from threadline.engine.scheduled import OUTBOX, pack_effect, pending_effect
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.outbox import PendingEffect, UnknownEffect
-from threadline.kernel.store import Delete, Item, Key, Put, Store, beyond
+from threadline.kernel.store import Batch, Delete, Item, Key, Put, Store, beyond
+from threadline.kernel.time import CLOCK_SETS_BACK_MAX, time_key
 
 UNKNOWN = "unknown"
 
@@ -38,7 +41,23 @@ def page(store: Store, workspace: str, after: str, limit: int) -> list[UnknownEf
 
 def over(store: Store, queue: str, until: int, limit: int) -> list[UnknownEffect]:
     """Those of a queue that became unknown until an instant, the oldest first."""
-    rows = store.query(UNKNOWN, _of_queue(queue), stop=time_key(until + 1), limit=limit)
+    return _of_rows(store, store.query(UNKNOWN, _of_queue(queue), stop=time_key(until + 1), limit=limit))
+
+
+def put_off(store: Store, queue: str, now: int, limit: int) -> list[UnknownEffect]:
+    """Those of a queue that became unknown at an instant to come: by a clock that was ahead."""
+    start = time_key(now + CLOCK_SETS_BACK_MAX)
+    return _of_rows(store, store.query(UNKNOWN, _of_queue(queue), start=start, limit=limit))
+
+
+def unknown_since(store: Store, found: UnknownEffect, at: int) -> None:
+    """Note that an effect is unknown since another instant, unless somebody was faster."""
+    state, row = unknown_puts(found.one, found.queue, found.why, at)
+    before = _row(found.queue, found.at, found.one.id)
+    store.commit([Batch(writes=[state._replace(expected=found.item.version), row, Delete(before)])])
+
+
+def _of_rows(store: Store, rows: Sequence[Item]) -> list[UnknownEffect]:
     items = store.get([Key(UNKNOWN, row.value.decode(), row.key.sort.partition(".")[2]) for row in rows])
     return [_read(item) for item in items if item is not None]
 

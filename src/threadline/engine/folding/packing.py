@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
-from threadline.kernel.event import Event, Recorded
+from threadline.kernel.errors import EventDamaged
+from threadline.kernel.event import CLAMPED, Event, Recorded, event_id
 from threadline.kernel.store import LogEntry
 
 
@@ -15,6 +17,8 @@ class _Body(msgspec.Struct, array_like=True, frozen=True, gc=False):
     event: Event
     recorded_at: int
     cause: str = ""
+    checksum: int | None = None
+    """See `log_entry`; None in entries of versions that wrote none."""
 
 
 # JSON, not MessagePack: the log outlives this code, and anything can read JSON.
@@ -22,6 +26,8 @@ _json = msgspec.json.Encoder()
 _sorted = msgspec.msgpack.Encoder(order="sorted")
 _body = msgspec.json.Decoder(_Body)
 _event = msgspec.json.Decoder(Event)
+_ERASED = LogEntry("0" * 32, 0, 0, "", "", 0, b"")
+"""What is left of an event that was erased, but for its id."""
 _pack = msgspec.msgpack.Encoder()
 _unpack = msgspec.msgpack.Decoder()
 
@@ -36,20 +42,81 @@ def decode_event(encoded: bytes) -> Event:
     return _event.decode(encoded)
 
 
-def body_of(encoded: bytes, recorded_at: int, cause: str = "") -> bytes:
-    """The bytes of an encoded event in the log: `_Body`, without encoding the event again."""
-    return b"[%b,%d,%b]" % (encoded, recorded_at, _json.encode(cause))
+def log_entry(recorded: Recorded, encoded: bytes, digest: int) -> LogEntry:
+    """The log entry of an event that `encode_event` has encoded: its body is `_Body`, without encoding the event again.
+
+    The body ends with a CRC-32 of all that precedes it and of the other columns: no single flipped bit of an entry goes
+    unnoticed by `check_entry`.
+    """
+    event, thread, sequence, id = recorded.event, recorded.thread, recorded.sequence, recorded.id
+    occurred_at, type = event.occurred_at, event.type
+    content = b"[%b,%d,%b" % (encoded, recorded.recorded_at, _json.encode(recorded.cause))
+    # `_checksum`, written out: this is done for every event.
+    columns = f"{thread} {sequence} {occurred_at} {id} {digest} {type}".encode()
+    body = b"%b,%d]" % (content, crc32(columns, crc32(content)))
+    return LogEntry(thread, sequence, occurred_at, type, id, digest, body)
 
 
-def body_bytes(encoded: bytes, recorded_at: int, cause: str) -> int:
-    """The length of `body_of`."""
-    return len(encoded) + len(str(recorded_at)) + len(_json.encode(cause)) + len(b"[,,]")
+def body_bytes_max(encoded: bytes, recorded_at: int, cause: str) -> int:
+    """The length of the body of `log_entry`, with the longest checksum."""
+    return len(encoded) + len(str(recorded_at)) + len(_json.encode(cause)) + len(b"[,,,4294967295]")
+
+
+def check_entry(entry: LogEntry) -> str:
+    """What is wrong with a log entry as it was read; empty for one that is as it was written.
+
+    An entry of a version that wrote no checksum is compared with what can be derived from its event: id, type, time and
+    digest.
+    """
+    if not entry.body:
+        return "" if entry == _ERASED._replace(id=entry.id) else "its body is gone"
+    content, _, end = entry.body.rpartition(b",")
+    return "" if end == b"%d]" % _checksum(content, entry) else _difference(entry)
+
+
+def _checksum(content: bytes, entry: LogEntry) -> int:
+    columns = f"{entry.thread} {entry.sequence} {entry.occurred_at} {entry.id} {entry.digest} {entry.type}"
+    return crc32(columns.encode(), crc32(content))
+
+
+def _difference(entry: LogEntry) -> str:
+    try:
+        body = _body.decode(entry.body)
+        digest = payload_digest(body.event)
+    except (msgspec.MsgspecError, ValueError, TypeError, OverflowError) as error:
+        return f"its body cannot be read: {error}"
+    event = body.event
+    if body.checksum is not None:
+        return "its checksum is not that of its bytes"
+    if event_id(event.workspace, event.source, event.key) != entry.id:
+        return "its id is not that of its event"
+    if (event.type, event.occurred_at) != (entry.type, entry.occurred_at):
+        return "its type or time is not that of its event"
+    # Python callers may have recorded objects, such as a `datetime`, that are text in the log; and the digest is of the
+    # time as it was sent, in whose place one too far ahead was given another.
+    if digest != entry.digest and event.source_type != "direct" and CLAMPED not in event.marks:
+        return "its digest is not that of its payload"
+    return ""
 
 
 def unpack_event(entry: LogEntry) -> Recorded:
-    """The recorded event of a log entry."""
-    body = _body.decode(entry.body)
+    """The recorded event of a log entry. Raises `EventDamaged` for a body that cannot be read."""
+    try:
+        body = _body.decode(entry.body)
+    except msgspec.MsgspecError as error:
+        why = f"its body cannot be read: {error}"
+        raise EventDamaged(entry.id, entry.thread, entry.sequence, why) from None
     return Recorded(body.event, entry.id, entry.thread, entry.sequence, body.recorded_at, body.cause)
+
+
+def checked_event(entry: LogEntry, position: str = "") -> Recorded:
+    """As `unpack_event`, but an entry that is not as it was written is refused even if it can be read.
+
+    ``position``: the cursor of the feed behind it, where that is known.
+    """
+    if why := check_entry(entry):
+        raise EventDamaged(entry.id, entry.thread, entry.sequence, why, position)
+    return unpack_event(entry)
 
 
 def payload_digest(event: Event) -> int:
@@ -87,8 +154,3 @@ def nested_beyond(value: Any, depth_max: int) -> bool:
         if not level:
             return False
     return True
-
-
-def time_key(at: int) -> str:
-    """An instant as text of fixed width that sorts like the instant, before 1970 too."""
-    return f"{at + (1 << 62):016x}"

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from threadline.engine.folding.packing import time_key
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
 from threadline.kernel.job import Job, JobState
 from threadline.kernel.job_kind import JobKind
 from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Store
-from threadline.kernel.time import Clock
+from threadline.kernel.time import Clock, time_key
 
 JOB = "job"
 """Table: the jobs of each workspace by id."""

@@ -142,6 +142,11 @@ def put_applied(catalogue: Catalogue) -> Put:
     return Put(_KEY, msgspec.json.encode(noted, order="deterministic"))
 
 
+def fingerprint(catalogue: Catalogue) -> str:
+    """A hash of the definitions of a catalogue, the same in every process."""
+    return short_hash(put_applied(catalogue).value.decode())
+
+
 def _note_applied(store: Store, catalogue: Catalogue) -> None:
     put = put_applied(catalogue)
     item = store.get([put.key])[0]

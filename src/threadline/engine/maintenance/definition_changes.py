@@ -70,6 +70,11 @@ class Maintenance:
         """The projections whose states have to be folded again for everybody."""
         return applying.changed_projections(self._store, self._catalogue)
 
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the definitions in force, the same in every process that goes by these."""
+        return applying.fingerprint(self._catalogue)
+
     def advance(self, cursor: str, limit: int) -> ports.Advanced:
         """Bring some people up to date, from a cursor on ("": from the beginning). It may be killed at any point."""
         advanced = applying.advance(self._store, self._catalogue, self._engine, cursor, limit)

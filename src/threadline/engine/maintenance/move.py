@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from threading import Event
@@ -10,15 +9,18 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from threadline.engine.damage import DAMAGED, Damage
 from threadline.engine.definition_history import CONTENT, DECLARED
 from threadline.engine.delivery.leases import LEASE
 from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.packing import check_entry
 from threadline.engine.folding.person import PERSON, SNAPSHOT, snapshot_key
 from threadline.engine.folding.person_packing import pages_of_people
 from threadline.engine.maintenance.applying import APPLIED
-from threadline.engine.maintenance.dump import dump_lines
+from threadline.engine.maintenance.dump import Fingerprint, dump_lines, fingerprint
 from threadline.engine.maintenance.indexes import MARKS
 from threadline.engine.maintenance.person_keys import keys_of_people
+from threadline.engine.maintenance.scrub import SCRUB
 from threadline.kernel.errors import Conflict, StoreDamaged
 from threadline.kernel.limits import BATCH_BYTES_MAX, BATCH_WRITES_MAX
 from threadline.kernel.store import Batch, Delete, FeedEntry, Item, Key, LogEntry, Put, Store, feed_pages, scan_pages
@@ -30,6 +32,8 @@ NOT_MOVED = {
     LEASE: "a lease is held by a process that works on the source",
     "cache": "a cache belongs to one store",
     "health": "a probe writes it again every second",
+    SCRUB: "how far a scrub has come is the store's own",
+    DAMAGED: "an event that is damaged here may be whole there",
 }
 """Table -> why it stays where it is."""
 
@@ -68,17 +72,6 @@ class Checkpoint(msgspec.Struct, frozen=True):
     copied: bool = False
     """Whether the first copy of the items is complete."""
     done: bool = False
-
-
-class Fingerprint(NamedTuple):
-    """Tells whether two sets of things are equal, whatever their order."""
-
-    number: int
-    total: int
-    """Of their hashes."""
-
-    def __str__(self) -> str:
-        return f"{self.total:032x}"
 
 
 class Moved(NamedTuple):
@@ -258,7 +251,7 @@ class Move:
 
     def verified(self) -> Moved | None:
         """Compare the whole logs and what both stores know of everybody. None if the source's log has gone on since.
-        Raises `Conflict` if they differ."""
+        Raises `Conflict` if they differ, `EventDamaged` for an event that is not as it was written on either side."""
         ours = fingerprint(self._with_progress("events verified", map(_entry_bytes, feed_pages(self.source))))
         theirs = fingerprint(self._with_progress("events verified", map(_entry_bytes, self._copied(ours.number))))
         dumps = [self._dumped(store) for store in (self.source, self.target)]
@@ -357,16 +350,9 @@ def _checkpoint(item: Item) -> Checkpoint:
     return msgspec.json.decode(item.value, type=Checkpoint)
 
 
-def fingerprint(contents: Iterable[bytes]) -> Fingerprint:
-    """The fingerprint of these contents: how many, and the sum of their 128-bit hashes. Flat in memory."""
-    number = total = 0
-    for content in contents:
-        number += 1
-        total += int.from_bytes(hashlib.blake2b(content, digest_size=16).digest(), "big")
-    return Fingerprint(number, total % (1 << 128))
-
-
 def _entry_bytes(each: FeedEntry) -> bytes:
+    if why := check_entry(each.entry):
+        raise Damage(each, why).error
     return msgspec.msgpack.encode(each.entry)
 
 

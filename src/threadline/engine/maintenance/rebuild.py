@@ -12,6 +12,8 @@ from itertools import islice
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
+
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import pack, unpack
 from threadline.engine.folding.person import PERSON, Person
@@ -21,7 +23,7 @@ from threadline.engine.folding.states import States
 from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.maintenance.index_integrity import RowCheck, RowFault, mend
 from threadline.engine.maintenance.indexes import PEOPLE, mark, write_changed_rows
-from threadline.kernel.errors import ThreadlineError, Unavailable
+from threadline.kernel.errors import StoreDamaged, ThreadlineError, Unavailable
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import State
 from threadline.kernel.store import Batch, Item, Key, LogEntry, Put, Store
@@ -41,6 +43,8 @@ class Refolded(NamedTuple):
     written: int
     rows_amiss: tuple[RowFault, ...]
     """Index rows that were not those that people's states and their events ask for, and threads that lead astray."""
+    unreadable: tuple[str, ...] = ()
+    """What keeps people from being folded, a line for each of them: such as an event that is damaged."""
 
 
 class Compared(NamedTuple):
@@ -52,6 +56,8 @@ class Compared(NamedTuple):
     events: int
     is_stale: bool
     """Whether states were stored for other definitions than those in force."""
+    unreadable: str = ""
+    """Why the person could not be folded, if that is so."""
 
     @property
     def differs(self) -> bool:
@@ -83,6 +89,7 @@ class Chunk(NamedTuple):
     rows: int
     """Index rows that are as they should be."""
     rows_amiss: list[RowFault]
+    unreadable: list[str]
 
 
 def refold_everybody(
@@ -109,7 +116,9 @@ def refold_everybody(
     people = events = written = rows = 0
     differing: list[str] = []
     amiss: list[RowFault] = []
+    unreadable: list[str] = []
     for chunk in chunks:
+        unreadable += chunk.unreadable
         people += chunk.people
         events += chunk.events
         rows += chunk.rows
@@ -120,28 +129,32 @@ def refold_everybody(
                 written += len(chunk.differing) - len(write_refolded(store, chunk.differing))
             mend(store, catalogue, chunk.rows_amiss)
         progress(chunk.people)
-    unasked = list(RowCheck(store, catalogue).unasked(rows))
-    if write:
-        mend(store, catalogue, unasked)
-        write_changed_rows(store, catalogue)
-        mark(store, catalogue, PEOPLE)
-    amiss += unasked
-    return Refolded(people, events, tuple(differing), written, tuple(amiss))
+    if not unreadable:  # which rows such people ask for is not known
+        unasked = list(RowCheck(store, catalogue).unasked(rows))
+        if write:
+            mend(store, catalogue, unasked)
+            write_changed_rows(store, catalogue)
+            mark(store, catalogue, PEOPLE)
+        amiss += unasked
+    return Refolded(people, events, tuple(differing), written, tuple(amiss), tuple(unreadable))
 
 
 def _chunks(store: Store, catalogue: Catalogue, shard: int, shards: int) -> Iterator[Chunk]:
     check = RowCheck(store, catalogue)
     people = events = 0
     differing: Differing = []
+    unreadable: list[str] = []
     for one in refold_shard(store, catalogue, shard, shards, check):
         people, events = people + 1, events + one.events
+        if one.unreadable:
+            unreadable.append(f"{one.item.key.partition}: {one.unreadable}")
         if one.fresh is not None:
             differing.append((one.item, one.fresh))
         if people == CHUNK_PEOPLE:
-            yield Chunk(people, events, differing, *check.result())
-            people, events, differing = 0, 0, []
+            yield Chunk(people, events, differing, *check.result(), unreadable)
+            people, events, differing, unreadable = 0, 0, [], []
     if people:
-        yield Chunk(people, events, differing, *check.result())
+        yield Chunk(people, events, differing, *check.result(), unreadable)
 
 
 def refold_shard(
@@ -155,23 +168,45 @@ def refold_shard(
     after: Key | None = None
     while items := store.scan(PERSON, shard, shards, after, PAGE_PEOPLE):
         after = items[-1].key
-        held = {item.key.partition: item for item in items}
-        done = []
-        people = []
         with gc_deferred():
-            everybody = [each for each in people_of(store, catalogue, items) if isinstance(each, Person)]
-            for person, ahead in read_ahead(store, everybody):
-                entries = person_entries(store, person, ahead)
-                events = person_events(store, person, entries)
-                if onlooker is not None:
-                    events = _shown(events, onlooker)
-                item, is_stale = held[person.id], bool(person.stale)
-                fresh = pack_person(person, catalogue) if _fold_anew(catalogue, person, entries, events) else None
-                done.append(Compared(item, fresh, person.position, is_stale))
-                people.append((item, person))
-            if onlooker is not None:
-                onlooker.look(people)
+            done = compared(store, catalogue, items, onlooker)
         yield from done
+
+
+def compared(
+    store: Store, catalogue: Catalogue, items: Sequence[Item], onlooker: Onlooker | None = None
+) -> list[Compared]:
+    """The people of these items, as stored and folded anew."""
+    held = {item.key.partition: item for item in items}
+    everybody, done = _readable(store, catalogue, items)
+    people = []
+    for person, ahead in read_ahead(store, everybody):
+        entries = person_entries(store, person, ahead)
+        events = person_events(store, person, entries)
+        if onlooker is not None:
+            events = _shown(events, onlooker)
+        item, is_stale = held[person.id], bool(person.stale)
+        try:
+            fresh = pack_person(person, catalogue) if _fold_anew(catalogue, person, entries, events) else None
+        except (StoreDamaged, msgspec.MsgspecError) as error:
+            done.append(Compared(item, None, person.position, is_stale, str(error)))
+            continue
+        done.append(Compared(item, fresh, person.position, is_stale))
+        people.append((item, person))
+    if onlooker is not None:
+        onlooker.look(people)
+    return done
+
+
+def _readable(store: Store, catalogue: Catalogue, items: Sequence[Item]) -> tuple[list[Person], list[Compared]]:
+    """The people of these items, and the items of which none can be made."""
+    try:
+        return [each for each in people_of(store, catalogue, items) if isinstance(each, Person)], []
+    except StoreDamaged as error:
+        if len(items) == 1:
+            return [], [Compared(items[0], None, 0, False, str(error))]
+    parts = [_readable(store, catalogue, [item]) for item in items]
+    return [each for people, _ in parts for each in people], [each for _, unread in parts for each in unread]
 
 
 def _shown(events: Iterator[Recorded], onlooker: Onlooker) -> Iterator[Recorded]:

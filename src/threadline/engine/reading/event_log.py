@@ -7,11 +7,12 @@ from itertools import islice
 from typing import Any
 
 from threadline.engine.credentials import Credentials
-from threadline.engine.folding.packing import unpack_event
+from threadline.engine.damage import DamagedEvents
+from threadline.engine.folding.packing import checked_event
 from threadline.engine.reading.sources import sources_of
-from threadline.kernel.errors import NotFound
+from threadline.kernel.errors import EventDamaged, NotFound
 from threadline.kernel.event import Event, Recorded, event_id
-from threadline.kernel.store import FeedEntry, LogEntry, Store, feed_pages
+from threadline.kernel.store import FeedEntry, Store, feed_pages
 
 LOOKED_AT_MAX = 50_000
 """Events that are read to look for types."""
@@ -20,9 +21,10 @@ LOOKED_AT_MAX = 50_000
 class EventLog:
     """Reads the log of one store."""
 
-    def __init__(self, store: Store, credentials: Credentials) -> None:
+    def __init__(self, store: Store, credentials: Credentials, damage: DamagedEvents) -> None:
         self._store = store
         self._credentials = credentials
+        self._damage = damage
         self.forms: dict[str, Callable[[Event], dict[str, Any]]] = {}
         """Member of `Event.wire` -> how the message that an event came in is written as it came; only the composition
         root knows the wire formats."""
@@ -49,6 +51,10 @@ class EventLog:
         """Every committed event once, in the order of commits, of all workspaces."""
         return self._store.feed(cursor, limit)
 
+    def feed_waits(self, cursor: str = "") -> bool:
+        """See `Store.feed_waits`."""
+        return self._store.feed_waits(cursor)
+
     def types_sent(self, sought: Collection[str]) -> frozenset[str] | None:
         """The types met in the log until all those sought were met; None if that is unknown: the log is empty, or one
         of them is not among its first `LOOKED_AT_MAX` events."""
@@ -61,15 +67,23 @@ class EventLog:
                 break
         return frozenset(met) if met.issuperset(sought) or 0 < read <= LOOKED_AT_MAX else None
 
-    def unpack(self, entry: LogEntry) -> Recorded:
-        """The event of an entry of the feed."""
-        return unpack_event(entry)
+    def read(self, found: FeedEntry) -> Recorded:
+        """The event of an entry of the feed. Raises `EventDamaged` for one that is not as it was written."""
+        try:
+            return checked_event(found.entry, found.cursor)
+        except EventDamaged as error:
+            self._damage.note(error)
+            raise
+
+    def damaged(self, threads: Collection[str]) -> list[str]:
+        """The ids of those events of these threads that are known to be damaged."""
+        return self._damage.of(threads)
 
 
 def find_event(store: Store, workspace: str, id: str) -> Recorded:
-    """One event by its id; raises `NotFound`."""
+    """One event by its id; raises `NotFound`, and `EventDamaged` for one that is not as it was written."""
     entry = store.find([id]).get(id)
-    recorded = None if entry is None else unpack_event(entry)
+    recorded = None if entry is None else checked_event(entry)
     if recorded is None or recorded.event.workspace != workspace:
         raise NotFound(f"there is no event {id} in workspace {workspace!r}")
     return recorded

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from threadline.engine.folding.as_of import states_at, view_at
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.history import StoredHistory, occurred_order, ties_sorted
-from threadline.engine.folding.packing import unpack_event
+from threadline.engine.folding.packing import checked_event
 from threadline.engine.folding.person import PERSON, Person, own
 from threadline.engine.folding.person_packing import people_of
 from threadline.engine.folding.person_view import AsKnownPersonView, FoldedPersonView
@@ -20,7 +20,7 @@ from threadline.engine.reading.identity_history import IdentityHistory
 from threadline.engine.reading.lookup import Lookup
 from threadline.engine.scheduled import pending_timers
 from threadline.kernel import ports
-from threadline.kernel.errors import InvalidValue, NotFound, StoreDamaged
+from threadline.kernel.errors import BeingErased, EventDamaged, InvalidValue, NotFound, StoreDamaged
 from threadline.kernel.event import Recorded, identifier_named, is_thread_id, thread_id
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.person_view import PersonView
@@ -38,6 +38,8 @@ class PersonReader:
         self.store = store
         self.catalogue = catalogue
         self.lookup = Lookup(store, catalogue, recent)
+        self.note_damage: Callable[[EventDamaged], None] = lambda error: None
+        """What is called with each damaged event that a page of events would hold."""
 
     def person(self, workspace: str, ref: str, *, known_at: int | None = None) -> Person:
         """The person meant by ``ref``: a user id, ``kind:value``, or a person's id (of a merged one: the survivor).
@@ -76,10 +78,27 @@ class PersonReader:
         """By thread, the people that some threads belong to, read together."""
         return self.lookup.by_threads(threads)
 
+    def readable(self, threads: Sequence[str]) -> dict[str, Person]:
+        """As `by_threads`, without those people who cannot be read before a damaged event is repaired."""
+        try:
+            return self.by_threads(threads)
+        except EventDamaged:
+            people = {thread: self._readable(thread) for thread in threads}
+            return {thread: person for thread, person in people.items() if person is not None}
+
+    def _readable(self, thread: str) -> Person | None:
+        try:
+            return self.by_thread(thread)
+        except EventDamaged as error:
+            self.note_damage(error)
+            return None
+
     def person_of(self, recorded: Recorded) -> Person:
         """The person in whose thread an event is."""
         person = self.by_thread(recorded.thread)
         if person is None:
+            if self.lookup.erasure_of(recorded.thread) or recorded.id not in self.store.find([recorded.id]):
+                raise BeingErased(f"the person of event {recorded.id} is being erased")
             raise StoreDamaged(f"event {recorded.id} is in the thread {recorded.thread}, which is nobody's")
         return person
 
@@ -150,6 +169,7 @@ class PersonReader:
         after: Cursor | None = None,
         limit: int = 100,
         reverse: bool = False,
+        skip_damaged: bool = False,
     ) -> list[Recorded]:
         """A page of a person's events by (occurred_at, id), over all their threads, forward or backward."""
         if not 1 <= limit <= EVENTS_PAGE_MAX:
@@ -163,7 +183,13 @@ class PersonReader:
         past: Callable[[Recorded], bool] = _past(after, reverse)
         span = Span(start, stop, types, None, min(limit + 1, EVENTS_PAGE_MAX), reverse)
         pages = self.store.spans([thread for thread, head in person.heads.items() if head], span)
-        streams = [_thread(self.store, thread, person.heads[thread], span, page) for thread, page in pages.items()]
+        chained = {
+            thread: chain(page, following_pages(self.store, thread, span, page)) for thread, page in pages.items()
+        }
+        streams = [
+            ties_sorted(self._checked(entries, person.heads[thread], skip_damaged), reverse)
+            for thread, entries in chained.items()
+        ]
         merged = heapq.merge(*streams, key=occurred_order, reverse=reverse)
         page: list[Recorded] = []
         for recorded in merged:
@@ -173,15 +199,27 @@ class PersonReader:
                     break
         return page
 
+    def _checked(self, entries: Iterable[LogEntry], head: int, skip_damaged: bool) -> Iterator[Recorded]:
+        """The events of a thread up to its head. Raises `EventDamaged`, or goes past damaged ones."""
+        for entry in entries:
+            if entry.sequence <= head:
+                try:
+                    yield checked_event(entry)
+                except EventDamaged as error:
+                    self.note_damage(error)
+                    if not skip_damaged:
+                        raise
+
     def all_events(
         self, person: ports.Person, *, start: int | None = None, stop: int | None = None,
         types: frozenset[str] = frozenset(), after: Cursor | None = None, reverse: bool = False,
-        size: int = EVENTS_PAGE_MAX,
+        size: int = EVENTS_PAGE_MAX, skip_damaged: bool = False,
     ) -> Iterator[Recorded]:  # fmt: skip
         """The same to the end, however many there are, in pages of ``size``."""
         while page := self.events(
-            person, start=start, stop=stop, types=types, after=after, limit=size, reverse=reverse
-        ):
+            person, start=start, stop=stop, types=types, after=after, limit=size, reverse=reverse,
+            skip_damaged=skip_damaged,
+        ):  # fmt: skip
             yield from page
             if len(page) < size:
                 return
@@ -257,12 +295,6 @@ class _AsKnown:
     def history(self, person: Person) -> StoredHistory:
         """The person's events that were known by then."""
         return self._reader.history(person, self._known_at)
-
-
-def _thread(store: Store, thread: str, head: int, span: Span, page: Sequence[LogEntry]) -> Iterator[Recorded]:
-    """A thread's events up to its head in the order of reading, from the first page on."""
-    entries = chain(page, following_pages(store, thread, span, page))
-    return ties_sorted((unpack_event(entry) for entry in entries if entry.sequence <= head), span.reverse)
 
 
 def _past(after: Cursor | None, reverse: bool) -> Callable[[Recorded], bool]:

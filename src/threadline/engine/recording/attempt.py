@@ -9,7 +9,7 @@ import msgspec
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.history import StoredHistory
 from threadline.engine.folding.late_arrival import take_in
-from threadline.engine.folding.packing import body_of, encode_event, payload_digest
+from threadline.engine.folding.packing import encode_event, log_entry, payload_digest
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.refold import refold_person
 from threadline.engine.recording.change import FULL_EVENT_BYTES, Change
@@ -20,7 +20,7 @@ from threadline.engine.recording.working_set import WorkingSet
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.limits import EVENT_TYPE_LENGTH_MAX
 from threadline.kernel.projection import State
-from threadline.kernel.store import Key, LogEntry, Put, Store
+from threadline.kernel.store import Key, Put, Store
 
 LARGE_EVENT_BYTES = 16 * 1_024
 """An event of more bytes has the snapshot written: it may make a person too large, and is then refused itself."""
@@ -58,10 +58,10 @@ class Attempt:
             change.take(request.writes)
         sequence = person.heads[thread] = person.heads[thread] + 1
         recorded = Recorded(event, one.id, thread, sequence, self.now, request.cause)
-        body = body_of(one.encoded, self.now, request.cause)
-        change.entries.append(LogEntry(thread, sequence, event.occurred_at, event.type, one.id, one.digest, body))
-        if len(body) > LARGE_EVENT_BYTES:
-            change.large += len(body) > FULL_EVENT_BYTES
+        entry = log_entry(recorded, one.encoded, one.digest)
+        change.entries.append(entry)
+        if (size := len(entry.body)) > LARGE_EVENT_BYTES:
+            change.large += size > FULL_EVENT_BYTES
             person.tail = None
         if person.states.outdated and max(event.occurred_at, person.latest[0]) > self.now:
             # Provisional states begin with the states before this event.
@@ -142,6 +142,7 @@ class Attempt:
             if receipt.id in unsettled:
                 continue  # a duplicate of an unsettled event is unsettled as well
             if receipt.person in departed:
-                receipt = msgspec.structs.replace(receipt, person=self.people.person(receipt.person).id)
+                # Not read: whoever has committed something gets an answer, even if the store is away by now.
+                receipt = msgspec.structs.replace(receipt, person=self.people.survivor(receipt.person))
             answers[position] = receipt
         return answers

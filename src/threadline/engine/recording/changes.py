@@ -10,6 +10,7 @@ from threadline.engine.recording.change import Change
 from threadline.engine.recording.conflicts import TOO_MANY_CHANGES, UnrecordableEvents
 from threadline.engine.recording.plans import Plans
 from threadline.engine.recording.working_set import WorkingSet
+from threadline.kernel.errors import EventDamaged
 from threadline.kernel.identity import MERGED
 from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.store import Batch, Delete, Key, Put
@@ -76,6 +77,8 @@ class Changes:
         """
         try:
             batch = change.seal(self._catalogue, interim=interim)
+        except EventDamaged as error:
+            raise UnrecordableEvents(change.requests, error.code, str(error)) from error
         except Exception as error:
             raise UnrecordableEvents(
                 change.requests, "projection_failed", f"{type(error).__name__}: {error}"

@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.folding.packing import time_key
 from threadline.engine.folding.person import Person
 from threadline.engine.scheduled import HISTORY, OUTBOX, outbox_partition, pack_new, shard_of, timer_key, timer_put
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Recorded
 from threadline.kernel.event_limits import check_type
 from threadline.kernel.policy import POLICY_FAILED, TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
 from threadline.kernel.store import Delete, Key, Put
-from threadline.kernel.time import EARLIEST, LATEST
+from threadline.kernel.time import EARLIEST, LATEST, time_key
 
 _QUEUE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 

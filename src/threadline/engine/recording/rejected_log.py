@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from threadline.engine.folding.packing import time_key
 from threadline.kernel.errors import Conflict, EventRejected
 from threadline.kernel.event import Event
 from threadline.kernel.ids import short_hash
@@ -22,6 +21,7 @@ from threadline.kernel.rejected import (
     writable,
 )
 from threadline.kernel.store import Batch, Delete, Item, Key, Put, Store
+from threadline.kernel.time import time_key
 
 REJECTED = "rejected"
 REJECTED_BY_TIME = "rejected_time"
@@ -99,6 +99,11 @@ def _key(entry: RejectedEntry) -> Key:
 
 def _place(entry: RejectedEntry) -> Key:
     return Key(REJECTED_BY_TIME, entry.workspace, f"{time_key(entry.received_at)}.{entry.id}")
+
+
+def entry_keys(entry: RejectedEntry) -> tuple[Key, Key]:
+    """Where an entry lies, and the row that leads to it by its time."""
+    return _key(entry), _place(entry)
 
 
 def settled(stored: StoredEntry, status: Status, resolution: str) -> tuple[RejectedEntry, Put]:

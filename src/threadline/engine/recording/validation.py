@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from threadline.engine.folding.packing import body_bytes, decode_event, encode_event, nested_beyond, payload_digest
+from threadline.engine.folding.packing import body_bytes_max, decode_event, encode_event, nested_beyond, payload_digest
 from threadline.engine.recording.identifiers import IdentifierResolver, ResolvedIdentifier
 from threadline.kernel import limits
 from threadline.kernel.errors import EventRejected, InvalidValue
@@ -140,7 +140,7 @@ class Validator:
             raise EventRejected("invalid_value", f"the event cannot be written as JSON: {error}") from None
         if (
             len(encoded) > _SMALL_BYTES
-            and (size := body_bytes(encoded, now, request.cause)) > limits.LOGGED_EVENT_BYTES_MAX
+            and (size := body_bytes_max(encoded, now, request.cause)) > limits.LOGGED_EVENT_BYTES_MAX
         ):
             raise EventRejected(
                 "too_large",

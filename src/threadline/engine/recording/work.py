@@ -13,7 +13,7 @@ from threadline.engine.recording.emission import note_fired
 from threadline.engine.recording.identity import resolve, review_alias
 from threadline.engine.recording.reactions import Reactions
 from threadline.engine.recording.validation import ValidatedEvent
-from threadline.kernel.errors import Conflict, ThreadlineError
+from threadline.kernel.errors import Conflict, EventDamaged, ThreadlineError
 from threadline.kernel.event import Receipt, Recorded
 from threadline.kernel.identity import ALIAS
 from threadline.kernel.policy import TIMER_FIRED
@@ -30,6 +30,10 @@ def work(attempt: Attempt, events: Sequence[ValidatedEvent]) -> None:
         except Conflict as error:
             # The ids of consequences come from the event: another process has recorded it since this attempt read.
             raise ConcurrencyConflict(f"event {one.id} has joined two people already") from error
+        except EventDamaged as error:
+            # It needs an event that cannot be read. The rejected log keeps it until that is repaired; its neighbours
+            # are recorded.
+            raise UnrecordableEvents([one.position], error.code, str(error)) from error
         except (ThreadlineError, ConcurrencyConflict):
             raise
         except Exception as error:

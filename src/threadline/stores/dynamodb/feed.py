@@ -58,6 +58,7 @@ class Feed:
     def read(self, text: str, limit: int) -> list[FeedEntry]:
         """A page of the feed after a cursor, as far as it is settled."""
         cursor = _parse(text)
+        found: list[FeedEntry] = []
         restless = 0
         while restless < ATTEMPTS_MAX:
             register = self._journal.settled()
@@ -66,12 +67,22 @@ class Feed:
             if self._journal.register().generation != register.generation:
                 restless += 1
                 continue
-            entries = self._entries(cursor, announced, limit)
-            if entries or not announced:
-                return entries
-            # Nothing of all that was committed, but there may be more behind it.
+            found += self._entries(cursor, announced, limit - len(found))
+            if len(found) == limit or len(announced) < limit:
+                return found
+            # Not all of that was committed, and there may be more behind it: a short page is the last one.
             cursor = _Cursor(announced[-1].position, announced[-1].number + 1)
+        if found:
+            return found
         raise Unavailable("writers come and go too fast for the feed to be read; try again")
+
+    def waits(self, text: str) -> bool:
+        """Whether an entry behind a cursor is not settled yet."""
+        horizon = self._journal.settled().horizon
+        if horizon >= END:
+            return False
+        start = max(horizon, _parse(text).position)
+        return next(self._journal.entries(f"{int(start, 16) - 1:024x}", END, 1), None) is not None
 
     def _announced(self, cursor: _Cursor, stop: str, limit: int) -> list[_Announced]:
         """The batches from the cursor on: whole entries, of ``limit`` batches or a little more."""
@@ -89,8 +100,7 @@ class Feed:
     def _entries(self, cursor: _Cursor, announced: list[_Announced], limit: int) -> list[FeedEntry]:
         entries: list[FeedEntry] = []
         for start in range(0, len(announced), limit):
-            some = announced[start : start + limit]
-            pages = self._pages([key for batch in some for key in batch.keys])
+            some, pages = self._present(announced[start : start + limit])
             for batch in some:
                 numbered = sorted((one for key in batch.keys for one in pages.get(key, ())), key=lambda one: one[0])
                 known = cursor.events if batch[:2] == cursor[:2] else 0
@@ -102,6 +112,21 @@ class Feed:
             if len(entries) >= limit:
                 break
         return entries[:limit]
+
+    def _present(self, announced: list[_Announced]) -> tuple[list[_Announced], dict[PageKey, Numbered]]:
+        """The batches, and those of their pages that are there."""
+        while True:
+            pages = self._pages([key for batch in announced for key in batch.keys])
+            lacking = {batch.position for batch in announced if any(key not in pages for key in batch.keys)}
+            # Not committed; or erased since the journal was read, and then it has other pages now, with as many events.
+            entries = self._journal.entries_at(lacking)
+            now = [
+                batch._replace(keys=entries[batch.position][batch.number]) if batch.position in entries else batch
+                for batch in announced
+            ]
+            if now == announced:
+                return announced, pages
+            announced = now
 
     def _pages(self, keys: list[PageKey]) -> dict[PageKey, Numbered]:
         found = self._tail.take(keys) if self._tail is not None else {}

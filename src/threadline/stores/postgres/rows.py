@@ -40,7 +40,7 @@ class Tables:
 def log_entry(row: Row) -> LogEntry:
     """The entry of a row (thread, sequence, occurred_at, type, id, digest, body)."""
     thread, sequence, occurred_at, type, id, digest, body = row
-    return LogEntry(thread.hex(), sequence, occurred_at, type.decode(), id.hex(), digest, body)
+    return LogEntry(thread.hex(), sequence, occurred_at, type.decode(errors="replace"), id.hex(), digest, body)
 
 
 def utf8(text: str) -> bytes:

@@ -6,9 +6,20 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from threadline.kernel.errors import InvalidValue, StoreDamaged, Unavailable
-from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span, by_thread, only
+from threadline.kernel.store import (
+    ERASED_THREAD,
+    Batch,
+    FeedEntry,
+    Item,
+    Key,
+    LogEntry,
+    Refusal,
+    Span,
+    by_thread,
+    only,
+)
 from threadline.settings import Settings
-from threadline.stores.bounds import check_batches, check_page, check_shard
+from threadline.stores.bounds import check_batches, check_erase, check_page, check_shard
 from threadline.stores.ids import packed_ids
 from threadline.stores.postgres import schema as postgres_schema
 from threadline.stores.postgres.commit import Commits
@@ -19,18 +30,27 @@ _GET = """SELECT tbl, partition, sort, version, value
     FROM unnest(%b::int[], %b::bytea[], %b::bytea[]) AS k (tbl, partition, sort)
     JOIN item USING (tbl, partition, sort)"""
 _TABLES = "SELECT name FROM item_table WHERE EXISTS (SELECT FROM item WHERE tbl = item_table.id) ORDER BY name"
+_ERASED = f"'\\x{ERASED_THREAD}'::bytea"
+_ERASE = f"""UPDATE log SET thread = {_ERASED}, sequence = 0, occurred_at = 0, type = '', digest = 0, body = ''
+    WHERE id = ANY(%b::bytea[]) AND thread <> {_ERASED} RETURNING id"""  # noqa: S608 - texts of our own
 _ENTRY = "thread, sequence, occurred_at, type, id, digest, body"
 _HISTORIES = f"""SELECT {_ENTRY} FROM log WHERE thread = ANY(%b::bytea[])
     ORDER BY thread, occurred_at, sequence"""  # noqa: S608 - a text of our own
-_FIND = f"SELECT {_ENTRY} FROM log WHERE id = ANY(%b::bytea[])"  # noqa: S608 - as above
+_FIND = f"SELECT {_ENTRY} FROM log WHERE id = ANY(%b::bytea[]) AND thread <> {_ERASED}"  # noqa: S608 - as above
 _SEEN = "SELECT id, digest FROM log WHERE id = ANY(%b::bytea[])"
 _FEED = f'SELECT {_ENTRY}, "position" FROM feed_page_1(%s, %s)'  # noqa: S608 - as above
 # A hash of where the item lies, which updates keep; it is the same on every server.
 _OF_SHARD = "('x' || encode(substr(sha256(partition || sort), 1, 3), 'hex'))::bit(24)::int"
+_MEND = """UPDATE log SET thread = %b, sequence = %s, occurred_at = %s, type = %b, id = %b, digest = %s, body = %b
+    FROM (SELECT id AS number, start FROM commits WHERE start < %s ORDER BY start DESC LIMIT 1) AS placed
+    WHERE log.commit = placed.number AND log.ordinal = %s - placed.start AND (
+        (thread, sequence, occurred_at, type, id, digest, body) IS NOT DISTINCT FROM (%b, %s, %s, %b, %b, %s, %b)
+    ) RETURNING true"""
 _STATS = """SELECT pg_total_relation_size('log') + pg_total_relation_size('item') + pg_total_relation_size('commits'),
     (SELECT position FROM feed_end)
         + (SELECT coalesce(sum(events), 0)::bigint FROM commits WHERE start IS NULL AND events > 0),
-    (SELECT count(*) FROM commits WHERE start IS NULL AND events > 0)"""
+    (SELECT count(*) FROM commits WHERE start IS NULL AND events > 0),
+    current_setting('data_checksums') = 'on'"""
 _PROBLEMS = """SELECT format('the index %s is not valid', indexrelid::regclass) FROM pg_index
         WHERE indrelid IN ('log'::regclass, 'item'::regclass, 'commits'::regclass) AND NOT indisvalid
     UNION ALL SELECT format('the server runs with %s=off: a power cut may lose what was acknowledged', name)
@@ -48,6 +68,20 @@ _PROBLEMS = """SELECT format('the index %s is not valid', indexrelid::regclass) 
             ) AS next FROM commits WHERE start IS NOT NULL
         ) AS placed WHERE next <> start + events
     LIMIT 100"""
+# Of each index: its table, its columns, which rows it has.
+_INDEXES = (
+    ("item", "tbl, partition, sort", "true"),
+    ("log", "commit, ordinal", "true"),
+    ("log", "id", "true"),
+    ("log", "thread, occurred_at, sequence", "true"),
+    ("commits", "id", "true"),
+    ("commits", "client, serial", "true"),
+    ("commits", "start", "start IS NOT NULL"),
+)
+_CONTENT = """SELECT count(*), sum(hashtext(({names})::text))
+    FROM (SELECT {names} FROM {table} WHERE {which} ORDER BY {names}) AS found"""
+_PLANS = """SELECT set_config(name, CASE WHEN name LIKE 'enable_index%%' THEN %s ELSE %s END, true)
+    FROM unnest(ARRAY['enable_indexscan', 'enable_indexonlyscan', 'enable_seqscan', 'enable_sort']) AS name"""
 _POSITION_END = 2**63
 
 
@@ -146,14 +180,14 @@ class PostgresStore:
     def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
         """See `Store.spans`."""
         check_page(span.limit)
-        sql, values = _span_query(packed_ids(dict.fromkeys(threads)), span)
+        sql, values = _span_query(_threads(threads), span)
         return by_thread(map(log_entry, self._ask(sql, values)))
 
     def histories(
         self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
     ) -> dict[str, list[LogEntry]]:
         """See `Store.histories`."""
-        return only(by_thread(map(log_entry, self._ask(_HISTORIES, (packed_ids(threads),)))), wanted)
+        return only(by_thread(map(log_entry, self._ask(_HISTORIES, (_threads(threads),)))), wanted)
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """See `Store.feed`; the cursor is how many entries have been read. A stand-by gives what has its place."""
@@ -161,6 +195,10 @@ class PostgresStore:
         if cursor and not (cursor.isascii() and cursor.isdigit() and int(cursor) < _POSITION_END):
             raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed", param="cursor")
         return [FeedEntry(str(row[7]), log_entry(row[:7])) for row in self._ask(_FEED, (int(cursor or 0), limit))]
+
+    def feed_waits(self, cursor: str = "") -> bool:
+        """See `Store.feed_waits`: what is committed is there."""
+        return False
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -175,12 +213,39 @@ class PostgresStore:
             raise Unavailable("the store is open for reading only")
         return self._commits.commit(batches)
 
+    def erase(self, ids: Sequence[str]) -> int:
+        """See `Store.erase`; one statement."""
+        check_erase(ids)
+        if self._commits is None:
+            raise Unavailable("the store is open for reading only")
+        return len(self._ask(_ERASE, (packed_ids(ids),)))
+
+    def purge(self) -> None:
+        """See `Store.purge`; it lets the server use the space of dead rows again, which is for the tables' owner."""
+        if self._commits is None:
+            raise Unavailable("the store is open for reading only")
+        for table in ("log", "item"):
+            self._ask(f"VACUUM {table}")
+
+    def mend(self, found: FeedEntry, good: LogEntry) -> bool:
+        """See `Store.mend`."""
+        if self._commits is None:
+            raise Unavailable("the store is open for reading only")
+        position, (old, new) = int(found.cursor), (_columns(entry) for entry in (found.entry, good))
+        return bool(self._ask(_MEND, (*new, position, position, *old)))
+
     # --- the rest -----------------------------------------------------------------------------
 
     def stats(self) -> dict[str, int]:
-        """See `Store.stats`: the tables in bytes, the log in entries, and the commits nobody has read from the feed."""
-        [(size, entries, fresh)] = self._ask(_STATS)
-        return {"file_bytes": size, "log_entries": entries, "unread_commits": fresh}
+        """See `Store.stats`: the tables in bytes, the log in entries, the commits nobody has read from the feed,
+        and whether the server keeps checksums of its pages."""
+        [(size, entries, fresh, checksums)] = self._ask(_STATS)
+        return {
+            "file_bytes": size,
+            "log_entries": entries,
+            "unread_commits": fresh,
+            "data_checksums": int(checksums),
+        }
 
     def integrity(self) -> list[str]:
         """See `Store.integrity`: what is wrong with the tables. Reads all of the log and of the commits."""
@@ -194,13 +259,36 @@ class PostgresStore:
         self._connections.close()
 
 
+def _columns(entry: LogEntry) -> tuple[bytes | int, ...]:
+    thread, sequence, occurred_at, type, id, digest, body = entry
+    return bytes.fromhex(thread), sequence, occurred_at, utf8(type), bytes.fromhex(id), digest, body
+
+
 _WHOLE = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"]
 
 
 def _problems(ask: Ask) -> list[str]:
+    # All that is compared here is of one instant.
+    ask("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", ())
     # These joins are of whole tables, for which the plans of everyday questions are the wrong ones.
     ask("SELECT set_config(name, 'on', true) FROM unnest(%s::text[]) AS name", (_WHOLE,))
-    return [str(problem) for (problem,) in ask(_PROBLEMS, ())]
+    problems = [str(problem) for (problem,) in ask(_PROBLEMS, ())]
+    # Every page of values is read, so that the server compares it with its checksum; and each index from one end to
+    # the other.
+    ask("SELECT count(sha256(value)) FROM item", ())
+    for table, names, which in _INDEXES:
+        found = []
+        for by_index, by_table in (("on", "off"), ("off", "on")):
+            ask(_PLANS, (by_index, by_table))
+            found += ask(_CONTENT.format(table=table, names=names, which=which), ())
+        if found[0] != found[1]:
+            problems.append(f"the index of {table} by {names} does not have what its table has")
+    return problems
+
+
+def _threads(threads: Sequence[str]) -> list[bytes]:
+    """Those that hold events: erased ones are in none."""
+    return packed_ids(thread for thread in dict.fromkeys(threads) if thread != ERASED_THREAD)
 
 
 def _span_query(threads: list[bytes], span: Span) -> tuple[str, list[object]]:

@@ -21,7 +21,9 @@ DOUBT_MS = 600_000
 """How long a writer that said nothing more is taken to be still about to commit."""
 LEASE_MS = 30_000
 
-_PRELUDE = """
+_PRELUDE = (
+    f"local DOUBT = {DOUBT_MS}\n"
+    """
 if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply('LOST') end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -35,12 +37,14 @@ local function writers(state)
     local fields = redis.call('HGETALL', state)
     for at = 1, #fields, 2 do
         if string.sub(fields[at], 1, 1) == 'w' then
-            if fields[at + 1] + 0 > now then count = count + 1 else redis.call('HDEL', state, fields[at]) end
+            local wait = fields[at + 1] - now
+            if wait > 0 and wait <= DOUBT then count = count + 1 else redis.call('HDEL', state, fields[at]) end
         end
     end
     return count
 end
 """
+)
 _READ = """
 local answers = {}
 for at = 2, #KEYS, 2 do

@@ -10,7 +10,9 @@ from threadline.stores.redis.client import RedisServer, RedisUnreachable
 
 # One sorted set per name: each request that passed is a member ``serial:events`` until its time is over, which is its
 # score, microseconds. The members ``total`` and ``serial`` have what they count as their score, far below any time.
-# People may be many in one request, so each is but a value: the time at which nothing of their burst is missing.
+# What would stay longer than any request can is of a clock that was set back since, and is dropped.
+# People may be many in one request, so each is but a value: the time at which nothing of their burst is missing, and
+# what the last request took.
 _TAKE = """
 local FIRST = 1e12
 local now = ARGV[2] + 0
@@ -23,7 +25,7 @@ local last = ARGV[3] + 0
 local rate_of_people, burst_of_people = ARGV[4] + 0, ARGV[5] + 0
 local function count(member) return string.match(member, ':(%d+)$') + 0 end
 for index = 1, last do
-    local key, burst = KEYS[index], ARGV[2 * index + 5] + 0
+    local key, rate, burst = KEYS[index], ARGV[2 * index + 4] + 0, ARGV[2 * index + 5] + 0
     local gone = redis.call('ZRANGEBYSCORE', key, FIRST, now)
     if #gone > 0 then
         local sum = 0
@@ -33,8 +35,17 @@ for index = 1, last do
     end
     local total = (redis.call('ZSCORE', key, 'total') or 0) + 0
     totals[index] = total
+    local entries = total >= burst and redis.call('ZRANGEBYSCORE', key, FIRST, '+inf', 'WITHSCORES') or {}
+    -- Without this a source would be refused until the day that the clock showed before it was set back.
+    while #entries > 0 and entries[#entries] - now > (burst + count(entries[#entries - 1])) / rate * 1000000 + 1 do
+        table.remove(entries)
+        local member = table.remove(entries)
+        total = total - count(member)
+        redis.call('ZINCRBY', key, -count(member), 'total')
+        redis.call('ZREM', key, member)
+        totals[index] = total
+    end
     if total >= burst then
-        local entries = redis.call('ZRANGEBYSCORE', key, FIRST, '+inf', 'WITHSCORES')
         local at = 1
         while total >= burst do
             total = total - count(entries[at])
@@ -46,7 +57,9 @@ end
 if wait > 0 then return {wait} end
 local waits, full, anybody = {0}, {}, #KEYS == last
 for index = last + 1, #KEYS do
-    local at = math.max(now, (redis.call('GET', KEYS[index]) or 0) + 0)
+    local at, taken = string.match(redis.call('GET', KEYS[index]) or '', '^(%d+):(%d+)$')
+    at = math.max(now, (at or 0) + 0)
+    if at - now > (burst_of_people + (taken or 0)) / rate_of_people * 1000000 then at = now end
     local over = math.ceil(at - now - (burst_of_people - 1) / rate_of_people * 1000000)
     waits[index - last + 1] = math.max(0, over)
     if over <= 0 then
@@ -56,7 +69,8 @@ for index = last + 1, #KEYS do
 end
 if not anybody then return waits end
 for index, at in pairs(full) do
-    redis.call('SET', KEYS[index], string.format('%.0f', at), 'PX', math.ceil((at - now) / 1000) + 1000)
+    local value = string.format('%.0f', at) .. ':' .. ARGV[last + index + 5]
+    redis.call('SET', KEYS[index], value, 'PX', math.ceil((at - now) / 1000) + 1000)
 end
 for index = 1, last do
     local key, rate, burst = KEYS[index], ARGV[2 * index + 4] + 0, ARGV[2 * index + 5] + 0

@@ -20,6 +20,7 @@ from threadline.kernel.errors import (
     ThreadlineError,
     Unavailable,
 )
+from threadline.kernel.store import LogEntry
 from threadline.stores.sqlite.driver import (
     Access,
     Connection,
@@ -42,14 +43,17 @@ from threadline.stores.sqlite.file import (
 )
 from threadline.stores.sqlite.log import EventLog
 from threadline.stores.sqlite.names import Names
-from threadline.stores.sqlite.rows import faults
+from threadline.stores.sqlite.rows import Ask, faults
 
 PAGES_PER_STEP = 1_000
+EVENTS_PER_STEP = 1_000
 CHUNK_BYTES = 4_000_000
 SUM = ".sha256"
 CACHE_BYTES = 4_000_000
 _LOGS = ("-wal", "-shm", "-journal")
 
+CheckEntry = Callable[[LogEntry], str]
+"""What is wrong with an entry of the log; empty if nothing is."""
 OnProgress = Callable[[int, int], None]
 """How much is done of how much."""
 
@@ -63,11 +67,23 @@ class Copied(NamedTuple):
     """Where the replaced store is now."""
 
 
-def back_up(store: Path, backup: Path, progress: OnProgress, busy_timeout_seconds: float = 5.0) -> Copied:
+def unchecked(entry: LogEntry) -> str:
+    """In place of a check of entries, for logs that are not the engine's."""
+    return ""
+
+
+def back_up(
+    store: Path,
+    backup: Path,
+    progress: OnProgress,
+    busy_timeout_seconds: float = 5.0,
+    *,
+    check: CheckEntry = unchecked,
+) -> Copied:
     """Copy a store as it is at this instant into the file ``backup``, while it is written to.
 
-    The copy is checked, synced, and has its name only when it is whole. Its SHA-256 stands beside it in
-    ``<backup>.sha256``, as ``sha256sum --check`` reads it. Raises `Conflict` if the name is taken.
+    The copy is checked, every event by ``check``, synced, and has its name only when it is whole. Its SHA-256 stands
+    beside it in ``<backup>.sha256``, as ``sha256sum --check`` reads it. Raises `Conflict` if the name is taken.
     """
     if not store.exists():
         raise InvalidSetting(f"there is no store at {store}")
@@ -78,7 +94,7 @@ def back_up(store: Path, backup: Path, progress: OnProgress, busy_timeout_second
     with _claimed(partial, store):
         try:
             _copy(store, partial, progress, int(busy_timeout_seconds * 1_000))
-            copied = _checked(partial, backup)
+            copied = _checked(partial, backup, check)
             _sync(partial)
             _beside(backup, SUM).write_text(f"{_digest(partial)}  {backup.name}\n")
             _sync(_beside(backup, SUM))
@@ -140,12 +156,19 @@ def _copy_into(partial: Path, source: Connection, progress: OnProgress, busy_tim
             target.close()
 
 
-def restore(backup: Path, store: Path, progress: OnProgress, *, replace: bool = False) -> Copied:
+def restore(
+    backup: Path,
+    store: Path,
+    progress: OnProgress,
+    *,
+    replace: bool = False,
+    check: CheckEntry = unchecked,
+) -> Copied:
     """Put a backup in the place of ``store``.
 
     The present store is untouched until the copy is checked. Raises `StoreBusy` if the store is in use,
-    `Conflict` if there is one and ``replace`` is not set, `StoreDamaged` if the backup is not whole, or is not what its
-    SHA-256 beside it says. SQLite itself detects damage to its pages, not to the content of rows.
+    `Conflict` if there is one and ``replace`` is not set, `StoreDamaged` if the backup is not whole, is not what its
+    SHA-256 beside it says, or holds an event in which ``check`` finds a fault.
     """
     refuse_network(store)
     if store.is_symlink():
@@ -165,7 +188,7 @@ def restore(backup: Path, store: Path, progress: OnProgress, *, replace: bool = 
                 _copy_file(backup, fresh, progress)
             if (sum_file := _beside(backup, SUM)).exists() and _digest(fresh) != sum_file.read_text()[:64]:
                 raise StoreDamaged(f"{backup} is not what was backed up: its SHA-256 differs from {sum_file.name}")
-            copied = _checked(fresh, backup)
+            copied = _checked(fresh, backup, check)
             _sync(fresh)
             copied = copied._replace(replaced=_exchange(fresh, store))
         finally:
@@ -202,7 +225,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _checked(copy: Path, named: Path) -> Copied:
+def _checked(copy: Path, named: Path, check: CheckEntry) -> Copied:
     """The content of a copy. Raises `StoreDamaged` if it is not whole, `InvalidSetting` if it is no store."""
     with translated(named):
         db = connect(copy, Access.WRITE, CACHE_BYTES, 0)
@@ -211,9 +234,10 @@ def _checked(copy: Path, named: Path) -> Copied:
             db.pragma("locking_mode", "exclusive")
             ask = asking(db)
             refuse_foreign(named, db.pragma("application_id"), db.pragma("user_version"))
-            found = faults(ask) or EventLog(Names(), 1, follow=False).problems(ask)
-            if found:
+            log = EventLog(Names(), 1, follow=False)
+            if found := faults(ask) or log.problems(ask):
                 raise StoreDamaged(f"{named} is not whole: {found[0]}")
+            _check_events(log, ask, named, check)
             with transaction(db):
                 # A shared cache holds what came after this copy was made.
                 ask("DELETE FROM item WHERE tbl IN (SELECT id FROM name WHERE text = 'cache')", ())
@@ -222,6 +246,19 @@ def _checked(copy: Path, named: Path) -> Copied:
         finally:
             db.close()
     return Copied(events, file_bytes(copy))
+
+
+def _check_events(log: EventLog, ask: Ask, named: Path, check: CheckEntry) -> None:
+    damaged: list[str] = []
+    position = 0
+    while page := log.feed(ask, position, EVENTS_PER_STEP):
+        position = int(page[-1].cursor)
+        damaged += [f"{each.entry.id} (position {each.cursor}): {why}" for each in page if (why := check(each.entry))]
+    if damaged:
+        raise StoreDamaged(
+            f"{named} is not whole: {len(damaged)} damaged events; the first is {damaged[0]}",
+            hint="`threadline verify` names them; `threadline repair --from BACKUP` takes good copies from a backup.",
+        )
 
 
 def _exchange(fresh: Path, store: Path) -> Path | None:

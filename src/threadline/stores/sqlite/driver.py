@@ -105,6 +105,8 @@ def translated(path: Path) -> Iterator[None]:
         raise _translation(error, path) from error
     except UnicodeEncodeError as error:
         raise InvalidValue(f"{error.object!r:.80} is not Unicode text: it holds half a surrogate pair") from None
+    except UnicodeDecodeError as error:
+        raise StoreDamaged(f"{path}: a text in it is not UTF-8 any more: {error}") from None
     except OverflowError:
         raise InvalidValue("a number does not fit in 64 bits") from None
 

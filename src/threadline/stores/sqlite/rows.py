@@ -163,5 +163,5 @@ def write(ask: Ask, sql: str, rows: Sequence[Row]) -> None:
 
 def faults(ask: Ask) -> list[str]:
     """What SQLite finds wrong with the file, a hundred lines at most; empty if nothing is. Reads all of it."""
-    lines = (line for row in ask("PRAGMA quick_check(100)", ()) for line in str(row[0]).splitlines())
+    lines = (line for row in ask("PRAGMA integrity_check(100)", ()) for line in str(row[0]).splitlines())
     return [line for line in lines if line != "ok" and not line.startswith("*** in database")]

@@ -12,6 +12,7 @@ import msgspec
 from rich.console import Console
 
 from threadline.capabilities.definitions import Problem
+from threadline.capabilities.jobs.operations import JobView
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidDefinition, InvalidSetting, StoreBusy
 from threadline.surfaces.cli.check import show_problems
@@ -28,9 +29,10 @@ PAGE_PEOPLE = 500
 @store_option
 @url_option
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
+@click.option("--background", is_flag=True, help="Leave it to the server of --url, as a job, and do not wait for it.")
 @json_option
 @click.pass_obj
-def apply(session: Session, dry_run: bool, as_json: bool) -> None:
+def apply(session: Session, dry_run: bool, background: bool, as_json: bool) -> None:
     """Check the definitions, show what has changed, and bring everybody up to it.
 
     People's states are folded again, then segments and leaderboards are refreshed. A version of a rule is fixed from
@@ -38,9 +40,17 @@ def apply(session: Session, dry_run: bool, as_json: bool) -> None:
 
     A server that is named by --url takes in the definitions that stand where it runs, and does the same.
     """
+    if background and dry_run:
+        raise click.UsageError("--dry-run does nothing that could be left to a server; leave --background out")
     client = session.client()
+    if background and client is None:
+        raise click.UsageError("--background needs a server that goes on working; name one by --url")
     if client is not None:
         with client:
+            if background:
+                changes = client.definitions.reload()
+                _left_to_server(session, changes, client.definitions.apply_in_background(), as_json=as_json)
+                return
             # Without a reload, what is shown is what the server goes by already.
             changes = client.definitions.changes() if dry_run else client.definitions.reload()
             _run(session, changes, (), None if dry_run else client.definitions.apply, as_json=as_json)
@@ -83,6 +93,15 @@ def _run(
         session.console.print(f"{step}: {counted(count, 'person')} brought up to date", highlight=False)
     if page is not None or not shown["stale"]:
         session.console.print("Everything is as the definitions say.")
+
+
+def _left_to_server(session: Session, changes: Any, job: JobView, *, as_json: bool) -> None:
+    shown = msgspec.to_builtins(changes)
+    if as_json:
+        answer({**shown, "job": job.id}, session.console, as_json=True)
+        return
+    _show(session.console, shown)
+    session.console.print(f"The server brings everybody up to it; watch it with: threadline jobs watch {job.id}")
 
 
 def _apply(session: Session, page: Callable[..., Any]) -> dict[str, int]:

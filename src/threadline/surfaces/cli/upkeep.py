@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +15,10 @@ from rich.text import Text
 
 from threadline.engine.engine import Engine
 from threadline.engine.maintenance.rebuild import Parts, refold_everybody
-from threadline.kernel.errors import InvalidSetting, StoreDamaged
+from threadline.engine.maintenance.verification import Progress as OnProgress
+from threadline.engine.maintenance.verification import unchecked_items
+from threadline.engine.maintenance.verification import verify as check
+from threadline.kernel.errors import InvalidSetting
 from threadline.surfaces.cli.printing import counted, visible
 from threadline.surfaces.cli.session import Session, own_store_option
 
@@ -50,8 +53,10 @@ def refold(session: Session, jobs: int) -> None:
     if mended := [fault for fault in done.rows_amiss if fault.can_be_mended]:
         names = ", ".join(sorted({fault.projection or "threads" for fault in mended}))
         session.console.print(f"Index rows of {names} were amiss, and are written anew.", highlight=False)
-    for fault in [each for each in done.rows_amiss if not each.can_be_mended][:SHOWN_MAX]:
-        _tell(session.console, "row", "red", fault.said)
+    _list(session.console, "row", "red", [each.said for each in done.rows_amiss if not each.can_be_mended])
+    _list(session.console, "person", "red", done.unreadable)
+    if done.unreadable:
+        raise click.exceptions.Exit(1)
 
 
 def _parts(opener: Callable[[], Engine]) -> Parts:
@@ -64,54 +69,69 @@ def _parts(opener: Callable[[], Engine]) -> Parts:
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that share the work.")
 @click.pass_obj
 def verify(session: Session, jobs: int) -> None:
-    """Check the file, people and decisions; writes nothing, exits 1 for any fault.
+    """Check the store, every event, people and decisions; writes nothing, exits 1 for any fault.
 
-    Every person's states must equal a fold of the log, the lists of tags, groups, segments and leaderboards must hold
-    whom the states say, each identifier must lead to its person, and every decision must be found and follow from what
-    it has read.
+    Every event must be as it was written, every person's states must equal a fold of the log, the lists of tags,
+    groups, segments and leaderboards must hold whom the states say, each identifier must lead to its person, and every
+    decision must be found and follow from what it has read. Damaged events are named and counted, and what does not
+    depend on them is checked all the same.
     """
-    with session.engine(readonly=True) as engine:
-        faults = engine.store.integrity()
-        for fault in faults[:SHOWN_MAX]:
-            _tell(session.console, "file", "red", fault)
-        try:
-            with counter(session.console, "people verified") as count:
-                done = refold_everybody(
-                    engine.store, engine.catalogue, write=False, jobs=jobs, opener=partial(_parts, session.opener()),
-                    progress=count,
-                )  # fmt: skip
-            told = [fault for inspection in engine.catalogue.inspections for fault in inspection.inspect(engine)]
-        except StoreDamaged as error:
-            raise StoreDamaged(
-                f"people and decisions cannot be read through: {error}",
-                hint="Put a backup that is whole in its place with `threadline restore --replace`.",
-            ) from None
-    for fault in told[:SHOWN_MAX]:
-        _tell(session.console, "breach", "red", fault)
-    for id in done.differing[:SHOWN_MAX]:
-        _tell(session.console, "person", "yellow", f"{id} differs from a fold of the log")
-    for row in done.rows_amiss[:SHOWN_MAX]:
-        _tell(session.console, "row", "red", row.said)
-    session.console.print(
-        f"{counted(done.people, 'person')} with {counted(done.events, 'event')} verified: "
-        f"{counted(len(faults), 'fault')} of the file, "
-        f"{counted(len(done.differing), 'person who differs', 'people who differ')}, "
-        f"{counted(len(done.rows_amiss), 'index row', 'index rows')} amiss, "
-        f"{counted(len(told), 'breach')}.",
+    console = session.console
+    with session.engine(readonly=True) as engine, _counters(console) as progress:
+        note = unchecked_items(engine.store)
+        found = check(engine, jobs=jobs, opener=partial(_parts, session.opener()), progress=progress)
+    people = found.people
+    if note:
+        _tell(console, "note", "yellow", note)
+    _list(console, "file", "red", found.faults)
+    _list(console, "event", "red", [str(each.error) for each in found.damaged])
+    _list(console, "breach", "red", found.breaches)
+    _list(console, "person", "red", people.unreadable)
+    _list(console, "person", "yellow", [f"{id} differs from a fold of the log" for id in people.differing])
+    _list(console, "row", "red", [row.said for row in people.rows_amiss])
+    console.print(
+        f"{counted(people.people, 'person')} with {counted(found.events, 'event')} verified: "
+        f"{counted(len(found.faults), 'fault')} of the file, "
+        f"{counted(len(found.damaged), 'damaged event')}, "
+        f"{counted(len(people.unreadable) + len(people.differing), 'person who differs', 'people who differ')}, "
+        f"{counted(len(people.rows_amiss), 'index row', 'index rows')} amiss, "
+        f"{counted(len(found.breaches), 'breach')}.",
         highlight=False,
     )
-    if done.differing:
-        session.console.print(
-            "Definitions that changed make people differ; `threadline refold` brings them up to date."
-        )
-    if any(row.can_be_mended for row in done.rows_amiss):
-        session.console.print("`threadline refold` writes index rows anew that are amiss.")
-    if faults or done.differing or done.rows_amiss or told:
+    if found.damaged:
+        console.print("`threadline repair --from BACKUP` puts good copies in the place of damaged events.")
+    if people.differing:
+        console.print("Definitions that changed make people differ; `threadline refold` brings them up to date.")
+    if any(row.can_be_mended for row in people.rows_amiss):
+        console.print("`threadline refold` writes index rows anew that are amiss.")
+    if found.faults:
+        click.echo("Put a backup that is whole in its place with `threadline restore --replace`.", err=True)
+    if not found.is_whole:
         raise click.exceptions.Exit(1)
+
+
+def _list(console: Console, what: str, style: str, faults: Sequence[str]) -> None:
+    for fault in faults[:SHOWN_MAX]:
+        _tell(console, what, style, fault)
 
 
 def _tell(console: Console, what: str, style: str, fault: str) -> None:
     console.print(Text.assemble((what.ljust(8), style), visible(fault)))
+
+
+@contextmanager
+def _counters(console: Console) -> Iterator[OnProgress]:
+    """A counter for each thing that is verified, one after the other."""
+    with ExitStack() as shown:
+        counts: dict[str, Callable[[int], None]] = {}
+
+        def note(what: str, count: int) -> None:
+            if what not in counts:
+                shown.close()  # a terminal shows one at a time
+                counts[what] = shown.enter_context(counter(console, what))
+            counts[what](count)
+
+        yield note
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from threadline.capabilities.whatif.operations.runs import keep
+from threadline.capabilities.whatif.job import save
 from threadline.capabilities.whatif.simulation import SAMPLES_MAX, Asked, Checkpoint, Simulation, prepare
 from threadline.capabilities.whatif.views import WhatIfView, view
 from threadline.engine.context import Context
@@ -113,7 +113,7 @@ def _here(session: Session, asked: Asked, given: dict[str, Any]) -> WhatIfView:
             raise click.exceptions.Exit(INTERRUPTED)
         simulation, found = shown
         if given["save"]:
-            keep(context, simulation, given["note"])
+            save(context, simulation, given["note"])
             found.saved = True
     return found
 

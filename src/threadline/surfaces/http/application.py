@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.errors import EventDamaged, ThreadlineError
 from threadline.kernel.time import format_time
 from threadline.settings import Settings
 from threadline.surfaces.composition import SharedLimits
@@ -132,6 +132,9 @@ class Application:
             else:
                 response = await route.handler(request, names)
         except ThreadlineError as error:
+            if isinstance(error, EventDamaged):
+                # Not waited for: it is written to the store, once for each event.
+                self._looks.submit(self.engine.damage.note, error)
             if is_inside(error):
                 log.warning("%s %s: %s", scope["method"], route.path if route else UNMATCHED, error)
             response = problem(error, _readable(path), server_of(request))

@@ -17,6 +17,7 @@ ENGINE_CODES = {
     "position_conflict": "the person is not at the position that was expected",
     "projection_failed": "a projection could not fold the event",
     "schema_violation": "the event's properties do not fit the schema that is declared for its type",
+    "store_damaged": "it needs an event that is damaged, and can be sent in again once that is repaired",
     "too_many_changes": "the event would change more than one batch of the store can hold",
 }
 """Codes of rejections that the engine gives beside those of the wires."""

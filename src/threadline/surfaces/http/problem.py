@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from threadline.kernel.errors import (
+    EventDamaged,
     InvalidValue,
     LimitExceeded,
     ThreadlineError,
@@ -116,7 +117,9 @@ class Problem(msgspec.Struct, omit_defaults=True):
 
 def is_inside(error: ThreadlineError) -> bool:
     """Whether an error tells what no caller is to know, such as the database's host or the file's path."""
-    return error.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(error, Internal | NotNow | NotInstalled)
+    return error.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(
+        error, Internal | NotNow | NotInstalled | EventDamaged
+    )
 
 
 def problem(error: ThreadlineError, instance: str, server: str) -> Response:

@@ -104,7 +104,6 @@ class Reloadable:
         generations = (*self._earlier, self._current)
         for generation in generations:
             generation.stop()
-            generation.engine.simulations.stop_all()
         for generation in generations:
             generation.join()
 

@@ -643,6 +643,12 @@ class Definitions:
         """
         return await self._call(calls.DEFINITIONS_APPLY, {"cursor": cursor, "limit": limit})
 
+    async def apply_in_background(
+        self,
+    ) -> jobs_operations.JobView:
+        """Bring everybody up to the definitions in force as a job that survives restarts."""
+        return await self._call(calls.DEFINITIONS_APPLY_IN_BACKGROUND, {})
+
     async def changes(
         self,
     ) -> definitions_applying.ChangesResult:
@@ -755,6 +761,7 @@ class Events:
         *,
         cursor: str = "",
         limit: int = 100,
+        skip_damaged: bool = False,
     ) -> events_operations_feed.FeedPage:
         """Follow every event of the workspace in the order of commits.
 
@@ -762,8 +769,9 @@ class Events:
 
         cursor: The `next` of the previous page; empty for the beginning.
         limit: How many on a page.
+        skip_damaged: Go past events that are damaged; otherwise the feed ends before one, with an error.
         """
-        return await self._call(calls.EVENTS_FEED, {"cursor": cursor, "limit": limit})
+        return await self._call(calls.EVENTS_FEED, {"cursor": cursor, "limit": limit, "skip_damaged": skip_damaged})
 
     async def of(
         self,
@@ -1793,6 +1801,18 @@ class People:
     def __init__(self, call: AsyncCaller) -> None:
         self._call = call
 
+    async def export(
+        self,
+        id: str,
+    ) -> bytes:
+        """Write everything that is stored about a person into one archive.
+
+        Whose data. Of a person merged into another one it is everything of the one who is left.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        """
+        return await self._call(calls.PEOPLE_EXPORT, {"id": id})
+
     async def list(
         self,
         *,
@@ -2667,7 +2687,7 @@ class WhatIf:
         self,
         id: str,
     ) -> whatif_views.WhatIfView:
-        """Cancel a what-if: it stops after the people it is working on, keeps its counts, and can be resumed.
+        """Cancel a what-if: it stops where it was last noted, keeps its counts, and can be resumed.
 
         Which what-if.
 
@@ -2696,7 +2716,7 @@ class WhatIf:
         cursor: str = "",
         limit: int = 100,
     ) -> whatif_operations_results.SavedPage:
-        """List what-ifs: those of this process and those that were saved.
+        """List what-ifs: those among the newest jobs, and those that were saved.
 
         Which page.
 
@@ -2709,7 +2729,7 @@ class WhatIf:
         self,
         id: str,
     ) -> whatif_views.WhatIfView:
-        """Resume a cancelled what-if where it stopped.
+        """Resume a what-if that was cancelled or has failed where it stopped.
 
         Which what-if.
 
@@ -2757,9 +2777,10 @@ class WhatIf:
         people: Only these people.
         types: Count only decisions about events of these types. A rule that no set names runs on them.
         samples: People who are shown with their first difference.
-        save: Save the result in the store. Otherwise nothing is written.
+        save: Save the result, so that it can be compared, and an activation can require it.
         note: What it is for; saved with the result.
-        wait: Answer when it is done instead of at once.
+        wait: Run it while the caller waits, one at a time, and answer its result; always so in Python. Otherwise it
+            is a job, which survives restarts.
         """
         return await self._call(
             calls.WHAT_IF_RUN,

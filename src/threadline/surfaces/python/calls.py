@@ -355,6 +355,14 @@ DEFINITIONS_APPLY: Call[definitions_applying.ApplyResult] = Call(
     },
     repeatable=False,
 )
+DEFINITIONS_APPLY_IN_BACKGROUND: Call[jobs_operations.JobView] = Call(
+    "definitions_apply_in_background",
+    "POST",
+    "/v1/definitions/apply/job",
+    jobs_operations.JobView,
+    {},
+    repeatable=False,
+)
 DEFINITIONS_CHANGES: Call[definitions_applying.ChangesResult] = Call(
     "definitions_changes", "GET", "/v1/definitions/changes", definitions_applying.ChangesResult, {}
 )
@@ -419,6 +427,7 @@ EVENTS_FEED: Call[events_operations_feed.FeedPage] = Call(
     {
         "cursor": "",
         "limit": 100,
+        "skip_damaged": False,
     },
 )
 EVENTS_OF: Call[events_operations_events.EventsPage] = Call(
@@ -872,6 +881,7 @@ MESSAGES_SHOW: Call[message_status_operations.Message] = Call(
         "source": "",
     },
 )
+PEOPLE_EXPORT: Call[bytes] = Call("people_export", "GET", "/v1/people/{id}/export", bytes, {})
 PEOPLE_LIST: Call[people_operations_people.PeoplePage] = Call(
     "people_list",
     "GET",

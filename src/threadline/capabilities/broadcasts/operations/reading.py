@@ -20,6 +20,7 @@ from threadline.capabilities.events.forms import Identifiers, Instant, instant, 
 from threadline.capabilities.events.parameters import Next, Page, TimePage, checked_cursor
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithReader
+from threadline.kernel.time import time_key
 
 BroadcastId = Annotated[str, Meta(description="The id of a broadcast.", min_length=1, max_length=64)]
 _CURSOR = re.compile(r"[0-9a-f]{16}\.[a-z0-9_-]{1,64}")
@@ -141,7 +142,7 @@ def _show(context: Context[Needs], params: BroadcastParams) -> BroadcastView:
 
 def _list(context: Context[Needs], params: BroadcastsParams) -> BroadcastsPage:
     stop = time_param(params.stop)
-    before = checked_cursor(params.cursor, _CURSOR) or ("" if stop is None else repository.time_sort(stop))
+    before = checked_cursor(params.cursor, _CURSOR) or ("" if stop is None else time_key(stop))
     start = time_param(params.start)
     found, following = repository.page(context.engine.store, context.workspace, start, before, params.limit)
     return BroadcastsPage(broadcasts=[view_of(context, each) for each in found], next=following)

@@ -10,6 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Cursor, EventView, event_view
 from threadline.capabilities.events.operations import EVENTS_GROUP
 from threadline.capabilities.events.parameters import Page
+from threadline.kernel.errors import EventDamaged
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithLog
 
@@ -21,6 +22,17 @@ class FeedParams(Page, kw_only=True, forbid_unknown_fields=True):
     """From where to follow the workspace's events."""
 
     cursor: Annotated[Cursor, Meta(description="The `next` of the previous page; empty for the beginning.")] = ""
+    skip_damaged: Annotated[
+        bool, Meta(description="Go past events that are damaged; otherwise the feed ends before one, with an error.")
+    ] = False
+
+
+class DamagedView(msgspec.Struct, kw_only=True):
+    """An event that is not as it was written, and is left out. Of which workspace it was is not known for certain."""
+
+    id: str
+    position: Annotated[str, Meta(description="Its place in the log, as a cursor of this feed.")]
+    why: str
 
 
 class FeedPage(msgspec.Struct, kw_only=True):
@@ -29,22 +41,43 @@ class FeedPage(msgspec.Struct, kw_only=True):
     events: list[EventView]
     next: str
     more: Annotated[bool, Meta(description="Whether there may be more right now.")]
+    damaged: Annotated[list[DamagedView], Meta(description="With `skip_damaged`: the events that were passed.")] = []
+    waiting: Annotated[
+        bool,
+        Meta(
+            description="Whether what comes next is withheld until a writer that has announced events commits them or "
+            "is given up on: there is more, and to ask again after a second is soon enough. Only on DynamoDB."
+        ),
+    ] = False
 
 
 def _feed(context: Context[WithLog], params: FeedParams) -> FeedPage:
     engine, cursor = context.engine, params.cursor
     found: list[EventView] = []
+    damaged: list[DamagedView] = []
     looked_at, more = 0, True
     while more and len(found) < params.limit and looked_at < _LOOKED_AT_MAX:
         page = engine.log.feed(cursor, params.limit - len(found))
         more = len(page) == params.limit - len(found)
         for each in page:
+            try:
+                recorded = engine.log.read(each)
+            except EventDamaged as error:
+                if params.skip_damaged:
+                    cursor = each.cursor
+                    damaged.append(DamagedView(id=error.id, position=error.position, why=error.why))
+                    continue
+                if cursor != params.cursor:
+                    # What precedes it is given first; the next page begins with it.
+                    return FeedPage(events=found, next=cursor, more=True)
+                error.hint = f"Ask with skip_damaged=true to go past it. {error.hint}"
+                raise
             cursor = each.cursor
-            recorded = engine.log.unpack(each.entry)
             if recorded.event.workspace == context.workspace:
                 found.append(event_view(recorded))
         looked_at += len(page)
-    return FeedPage(events=found, next=cursor, more=more)
+    waiting = not more and engine.log.feed_waits(cursor)
+    return FeedPage(events=found, next=cursor, more=more or waiting, waiting=waiting, damaged=damaged)
 
 
 FEED = Operation(

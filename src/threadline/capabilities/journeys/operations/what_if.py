@@ -18,7 +18,6 @@ from threadline.capabilities.journeys.steps import JOURNEYS
 from threadline.capabilities.journeys.what_if.evaluator import JourneysEvaluator
 from threadline.capabilities.journeys.what_if.tally import Counts, Tally, WouldSend
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
-from threadline.kernel.ids import short_hash
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import Catalogue, WithCatalogue, WithReader, WithShared, WithSimulations
 from threadline.kernel.simulation import VariantSpec
@@ -140,10 +139,7 @@ def _what_if(context: Context[Needs], params: JourneysWhatIfParams) -> JourneysW
     pages = context.engine.simulations.replay(
         context.workspace, old, new, start, context.now, tally, people=people if params.people else None
     )
-    id = short_hash("journeys", params.definitions, str(start), str(stop), *people)
-    job = context.engine.simulations.run(id, context.workspace, None, pages, lambda: None, wait=True)
-    if job.state == "failed":
-        raise InvalidValue(f"the what-if failed: {job.problem}")
+    context.engine.simulations.run(pages)
     return _result(context, tally, start, stop)
 
 

@@ -16,7 +16,7 @@ from threadline.capabilities.features.operations.vector import FeatureView, feat
 from threadline.kernel.event import thread_id
 from threadline.kernel.limits import FUTURE_MAX_SECONDS
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.ports import Person, WithCatalogue, WithReader
+from threadline.kernel.ports import Person, WithCatalogue, WithLog, WithReader
 from threadline.kernel.time import SECOND
 
 
@@ -80,12 +80,16 @@ class PersonView(msgspec.Struct, kw_only=True):
     timers: list[TimerView]
     timeline: Timeline
     views: Annotated[dict[str, Any], Meta(description="What further projections say, by their names.")]
+    damaged_events: Annotated[
+        list[str],
+        Meta(description="Ids of events that are known to be damaged and are left out of the timeline; see `repair`."),
+    ] = []
 
 
 _SHOWN_APART = frozenset({"profile", "identifiers", "activity", "features"})
 
 
-class Reads(WithReader, WithCatalogue, Protocol):
+class Reads(WithReader, WithCatalogue, WithLog, Protocol):
     """What reading people needs of the engine."""
 
 
@@ -108,7 +112,7 @@ def _person(context: Context[Reads], params: PersonParams) -> PersonView:
         as_of=None if as_of is None else asked.shown_at,
         created_at=instant(person.created_at),
         lead_id=lead_id(engine.catalogue.rules, own),
-        identifiers=_uses(engine.catalogue.rules, own, uses),
+        identifiers=identifier_uses(engine.catalogue.rules, own, uses),
         traits=profile["traits"],
         tags=profile["tags"],
         groups=profile["groups"],
@@ -120,6 +124,7 @@ def _person(context: Context[Reads], params: PersonParams) -> PersonView:
             next=write_cursor(newest[-1]) if len(newest) == params.timeline and newest else "",
         ),
         views={name: view for name, view in views.items() if name not in _SHOWN_APART},
+        damaged_events=engine.log.damaged(person.heads),
     )
 
 
@@ -129,7 +134,7 @@ def _newest(engine: WithReader, person: Person, limit: int, as_of: int | None) -
     Both hold what lies ahead and has been told, which is in no view yet.
     """
     stop = None if as_of is None else as_of + FUTURE_MAX_SECONDS * SECOND + 1
-    told = engine.reader.all_events(person, stop=stop, reverse=True, size=limit)
+    told = engine.reader.all_events(person, stop=stop, reverse=True, size=limit, skip_damaged=True)
     return list(islice((each for each in told if as_of is None or each.known_at <= as_of), limit))
 
 
@@ -141,7 +146,8 @@ def lead_id(rules: Any, identifiers: Iterable[Any]) -> str:
     return thread_id("", min(shared, key=rules.rank))
 
 
-def _uses(rules: Any, linked_ones: Iterable[Any], uses: dict[str, Any]) -> list[IdentifierUse]:
+def identifier_uses(rules: Any, linked_ones: Iterable[Any], uses: dict[str, Any]) -> list[IdentifierUse]:
+    """Identifiers by rank, with when each was in use: those that are linked, then those that only came with events."""
     own = sorted(linked_ones, key=rules.rank)
     found = [IdentifierUse(kind=i.kind, value=i.value, linked=True, **uses.get(str(i), {})) for i in own]
     linked = {str(i) for i in own}

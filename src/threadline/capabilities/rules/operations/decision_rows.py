@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from threadline.capabilities.events.forms import not_a_cursor
-from threadline.capabilities.rules.projection import SHARDS, partition, sort_of
+from threadline.capabilities.rules.projection import SHARDS, partition
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import WithStore
 from threadline.kernel.store import query_pages
+from threadline.kernel.time import newest_first_key
 
 _PAGE_ROWS = 100
 """Read at a time of each shard of one rule; of several rules fewer."""
@@ -35,7 +36,10 @@ def decision_rows(
         raise not_a_cursor(cursor)
     store, size = context.engine.store, max(_PAGE_ROWS // max(len(rules), 1), 10)
     # Later decisions have smaller sort keys.
-    first, last = cursor or ("" if stop is None else sort_of(stop - 1)), None if start is None else sort_of(start - 1)
+    first, last = (
+        cursor or ("" if stop is None else newest_first_key(stop - 1)),
+        None if start is None else newest_first_key(start - 1),
+    )
     partitions = (partition(context.workspace, rule, shard) for rule in rules for shard in SHARDS)
     shards = (query_pages(store, table, each, first, last, size) for each in partitions)
     for item in heapq.merge(*shards, key=lambda item: item.key.sort):

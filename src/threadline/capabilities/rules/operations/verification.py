@@ -20,7 +20,7 @@ from threadline.capabilities.rules.in_force import rules_at
 from threadline.capabilities.rules.operations import DECISIONS_GROUP
 from threadline.capabilities.rules.projection import decision_of
 from threadline.kernel.canonical import canonical_json
-from threadline.kernel.errors import InvalidDefinition, NotFound
+from threadline.kernel.errors import EventDamaged, InvalidDefinition, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Inspection, Operation
@@ -111,7 +111,10 @@ def _decisions(engine: Needs, cursor: str, most: int) -> Iterator[tuple[str, Rec
         page = engine.log.feed(cursor, min(most, PAGE_ITEMS_MAX))
         for each in page:
             cursor = each.cursor
-            recorded = engine.log.unpack(each.entry) if each.entry.type == DECISION_MADE else None
+            try:
+                recorded = engine.log.read(each) if each.entry.type == DECISION_MADE else None
+            except EventDamaged:
+                recorded = None  # `verify` and the feed name it
             yield cursor, recorded if recorded is not None and decision_of(recorded) is not None else None
         most -= len(page)
         if not page:

@@ -46,7 +46,7 @@ class DestinationList(msgspec.Struct, kw_only=True):
 
 def _line(context: Context[object], state: QueueState) -> DestinationLine:
     standing = state.circuit
-    resting = standing.rest_until > context.now
+    resting = standing.rests_at(context.now)
     return DestinationLine(
         name=state.queue.name,
         url=state.queue.destination.url.partition("?")[0],

@@ -1,4 +1,4 @@
-"""Results of what-ifs: those of this process and those that were saved, and two of the saved side by side."""
+"""Results of what-ifs: those that ran as jobs and those that were saved, and two of the saved side by side."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.events.parameters import Next, Page, next_of
 from threadline.capabilities.whatif import saved_results
-from threadline.capabilities.whatif.operations.runs import WHAT_IF_GROUP, WhatIfId, is_of_rules, shown
+from threadline.capabilities.whatif.job import JOB_KIND, progress_of
+from threadline.capabilities.whatif.operations.runs import WHAT_IF_GROUP, WhatIfId
 from threadline.capabilities.whatif.saved_results import Saved
 from threadline.capabilities.whatif.simulation import Needs
-from threadline.capabilities.whatif.views import MatrixCell, RuleTotals, WhatIfView
+from threadline.capabilities.whatif.views import MatrixCell, RuleTotals, State, WhatIfView
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithStore
-from threadline.kernel.simulation import JobState
+
+JOBS_SHOWN = 100
+"""Of the newest jobs of a workspace those that are what-ifs are listed."""
 
 
 class SavedParams(Page, kw_only=True, forbid_unknown_fields=True):
@@ -27,7 +30,7 @@ class SavedLine(msgspec.Struct, kw_only=True):
     """A what-if in a list."""
 
     id: str
-    state: JobState
+    state: State
     new: str
     old: str
     saved_at: Instant | None = None
@@ -39,7 +42,7 @@ class SavedLine(msgspec.Struct, kw_only=True):
 
 
 class SavedPage(msgspec.Struct, kw_only=True):
-    """Those that run or ran in this process, the newest first, and those that were kept, by id."""
+    """Those that run or ran as jobs, the newest first, and those that were kept, by id."""
 
     running: list[SavedLine]
     saved: list[SavedLine]
@@ -48,7 +51,8 @@ class SavedPage(msgspec.Struct, kw_only=True):
 
 def _listed(context: Context[Needs], params: SavedParams) -> SavedPage:
     found = saved_results.all_saved(context, params.cursor, params.limit)
-    running = [shown(each) for each in context.engine.simulations.of(context.workspace) if is_of_rules(each)]
+    jobs, _ = context.engine.jobs.page(context.workspace, limit=JOBS_SHOWN)
+    running = [progress_of(context, job).view for job in jobs if job.kind == JOB_KIND]
     return SavedPage(
         running=msgspec.convert(running, list[SavedLine], from_attributes=True),
         saved=[_saved_line(each) for each in found],
@@ -64,7 +68,7 @@ def _saved_line(found: Saved) -> SavedLine:
 LIST = Operation(
     name="what_if_list",
     group=WHAT_IF_GROUP,
-    summary="List what-ifs: those of this process and those that were saved.",
+    summary="List what-ifs: those among the newest jobs, and those that were saved.",
     params=SavedParams,
     result=SavedPage,
     run=_listed,

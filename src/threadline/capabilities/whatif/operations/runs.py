@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from itertools import count
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.whatif import saved_results
-from threadline.capabilities.whatif.saved_results import Saved
+from threadline.capabilities.whatif.job import JOB_KIND, first_writes, progress_of, save
 from threadline.capabilities.whatif.simulation import Asked, Needs, Simulation, prepare
-from threadline.capabilities.whatif.views import WhatIfView, about, view
+from threadline.capabilities.whatif.views import WhatIfView, view
 from threadline.kernel.errors import Conflict, NotFound
+from threadline.kernel.job import Job
 from threadline.kernel.operation import Choice, Context, Group, Operation
-from threadline.kernel.ports import WithSimulations, WithStore
-from threadline.kernel.simulation import SimulationJob
 
 WHAT_IF_GROUP = Group("what_if", "Try a rule or definitions on history.")
 
@@ -25,53 +25,54 @@ Note = Annotated[str, Meta(description="What it is for; saved with the result.",
 class WhatIfParams(Asked, kw_only=True, forbid_unknown_fields=True):
     """What is tried, on which history, and what becomes of the result."""
 
-    save: Annotated[bool, Meta(description="Save the result in the store. Otherwise nothing is written.")] = False
+    save: Annotated[
+        bool, Meta(description="Save the result, so that it can be compared, and an activation can require it.")
+    ] = False
     note: Note = ""
-    wait: Annotated[bool, Meta(description="Answer when it is done instead of at once.")] = False
-
-
-class Subject(NamedTuple):
-    """What a job is about."""
-
-    simulation: Simulation
-    save: bool
-
-
-def keep(context: Context[WithStore], simulation: Simulation, note: str) -> None:
-    """Keep the result of a what-if that is done."""
-    counts = simulation.tally.counts
-    people = counts.people + counts.failed
-    plain = msgspec.to_builtins(view(simulation, "done", people, 0, saved=True))
-    saved = Saved(id=simulation.id, at=context.now, by=context.source, note=note, about=about(simulation), view=plain)
-    saved_results.save(context, saved)
+    wait: Annotated[
+        bool,
+        Meta(
+            description="Run it while the caller waits, one at a time, and answer its result; always so in Python. "
+            "Otherwise it is a job, which survives restarts."
+        ),
+    ] = False
 
 
 def _started(context: Context[Needs], params: WhatIfParams) -> WhatIfView:
     given = {name: getattr(params, name) for name in Asked.__struct_fields__}
     simulation = prepare(context, Asked(**given))
-    running = context.engine.simulations.run(
-        simulation.id, context.workspace, Subject(simulation, params.save), simulation.pages,
-        lambda: keep(context, simulation, params.note) if params.save else None, wait=params.wait,
-    )  # fmt: skip
-    if params.save and not running.subject.save:
-        raise Conflict(f"what-if {running.id} was started without `save`; ask again when it is done")
-    return shown(running)
+    # Who calls from Python has perhaps nobody who works on jobs.
+    if params.wait or context.source_type == "direct":
+        return _waited_for(context, simulation, params)
+    jobs = context.engine.jobs
+    id, job = _free(context, simulation.id)
+    if job is None:
+        writes = first_writes(context, id, simulation, save=params.save, note=params.note)
+        job = jobs.create(context.workspace, JOB_KIND, id, {}, by=context.source, writes=writes)
+    progress = progress_of(context, job)
+    if params.save and not progress.save:
+        raise Conflict(f"what-if {id} was started without `save`; ask again when it is done")
+    return progress.view
 
 
-def is_of_rules(running: SimulationJob) -> bool:
-    """Whether a simulation of this process is a what-if of rules: journeys are simulated as well."""
-    return isinstance(running.subject, Subject)
+def _free(context: Context[Needs], id: str) -> tuple[str, Job | None]:
+    """The id under which a what-if begins, or the job of the same question that has not ended yet, with its own id.
+
+    What was done is done again: events of that range may have come since.
+    """
+    for number in count(1):
+        name = id if number == 1 else f"{id}.{number}"
+        job = context.engine.jobs.find(context.workspace, name)
+        if job is None or not (job.has_ended or job.state == "paused"):
+            return name, job
+    raise AssertionError("numbers do not end")
 
 
-def shown(running: SimulationJob) -> WhatIfView:
-    """The view of a what-if of this process. Raises `NotFound` for a simulation of something else."""
-    if not is_of_rules(running):
-        raise NotFound(f"there is no what-if {running.id!r}")
-    subject: Subject = running.subject
-    return view(
-        subject.simulation, running.state, running.people, running.events, problem=running.problem,
-        saved=subject.save and running.state == "done", events_in_all=running.events_in_all,
-    )  # fmt: skip
+def _waited_for(context: Context[Needs], simulation: Simulation, params: WhatIfParams) -> WhatIfView:
+    done = context.engine.simulations.run(simulation.pages)
+    if params.save:
+        save(context, simulation, params.note)
+    return view(simulation, "done", done.people, done.events, saved=params.save)
 
 
 WHAT_IF = Operation(
@@ -98,10 +99,17 @@ class WhatIfOf(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def _find(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
-    try:
-        return shown(context.engine.simulations.find(context.workspace, params.id))
-    except NotFound:
-        return msgspec.convert(saved_results.saved(context, params.id).view, WhatIfView)
+    job = context.engine.jobs.find(context.workspace, params.id)
+    if job is not None and job.kind == JOB_KIND:
+        return progress_of(context, job).view
+    return msgspec.convert(saved_results.saved(context, params.id).view, WhatIfView)
+
+
+def _job(context: Context[Needs], id: str) -> Job:
+    job = context.engine.jobs.find(context.workspace, id)
+    if job is None or job.kind != JOB_KIND:
+        raise NotFound(f"there is no what-if {id!r} that runs or ran as a job")
+    return job
 
 
 STATUS = Operation(
@@ -118,17 +126,23 @@ STATUS = Operation(
 )
 
 
-def _cancel(context: Context[WithSimulations], params: WhatIfOf) -> WhatIfView:
-    running = context.engine.simulations.find(context.workspace, params.id)
-    running.stop()
-    running.wait_for_end()
-    return shown(running)
+def _cancel(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
+    job = _job(context, params.id)
+    # Paused and not cancelled as a job: it can be resumed.
+    return progress_of(context, job if job.has_ended else context.engine.jobs.pause(context.workspace, job.id)).view
+
+
+def _resume(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
+    job = _job(context, params.id)
+    if job.state == "done":
+        raise Conflict(f"what-if {job.id} is done; only one that was cancelled or has failed goes on")
+    return progress_of(context, context.engine.jobs.resume(context.workspace, job.id)).view
 
 
 CANCEL = Operation(
     name="what_if_cancel",
     group=WHAT_IF_GROUP,
-    summary="Cancel a what-if: it stops after the people it is working on, keeps its counts, and can be resumed.",
+    summary="Cancel a what-if: it stops where it was last noted, keeps its counts, and can be resumed.",
     params=WhatIfOf,
     result=WhatIfView,
     run=_cancel,
@@ -142,10 +156,10 @@ CANCEL = Operation(
 RESUME = Operation(
     name="what_if_resume",
     group=WHAT_IF_GROUP,
-    summary="Resume a cancelled what-if where it stopped.",
+    summary="Resume a what-if that was cancelled or has failed where it stopped.",
     params=WhatIfOf,
     result=WhatIfView,
-    run=lambda context, params: shown(context.engine.simulations.resume(context.workspace, params.id)),
+    run=_resume,
     method="POST",
     path="/v1/whatif/{id}/resume",
     scope="admin",

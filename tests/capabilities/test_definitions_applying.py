@@ -1,0 +1,87 @@
+"""Definitions applied by a job: as page by page, at whatever commit its worker is killed, and never by other ones."""
+
+from __future__ import annotations
+
+from tests.capabilities.asked import Asked
+from tests.capabilities.segments_stage import RECENT, SPENDERS, bought, members, redefined, work
+from tests.mortal import Fate, Killed
+from threadline.capabilities.definitions import applying
+from threadline.kernel.job_kind import JOB_FAILURES_MAX
+from threadline.kernel.time import HOUR
+
+BUYERS = ("ada", "bob", "eve")
+
+
+def changed() -> Asked:
+    """People under definitions of before, on a store that is opened with others."""
+    before = Asked(definitions=RECENT)
+    for number, who in enumerate(BUYERS):
+        bought(before, who, 60 * (number + 1))
+    return redefined(before, SPENDERS)
+
+
+def state(asked: Asked, id: str) -> str:
+    return asked.ask("jobs_show", id=id)["state"]
+
+
+def test_job_brings_everybody_up_to_the_definitions() -> None:
+    by_pages, by_job = changed(), changed()
+    cursor = by_pages.ask("definitions_apply")["next"]
+    while cursor:
+        cursor = by_pages.ask("definitions_apply", cursor=cursor)["next"]
+    job = by_job.ask("definitions_apply_in_background")
+    work(by_job)
+    assert state(by_job, job["id"]) == "done"
+    assert by_job.ask("jobs_show", id=job["id"])["counts"]["segments"] == len(BUYERS)
+    assert by_job.engine.maintenance.stale() == ()
+    assert sorted(members(by_job, "spenders")) == sorted(members(by_pages, "spenders"))
+    assert len(members(by_job, "spenders")) == 2
+
+
+def test_job_killed_at_any_commit_ends_as_one_undisturbed() -> None:
+    number = 0
+    while True:
+        number += 1
+        asked = changed()
+        fate = Fate(asked.engine.store)
+        id = asked.ask("definitions_apply_in_background")["id"]
+        fate.killed_at, fate.through = fate.commits + number, number % 2
+        try:
+            work(asked)
+        except Killed:
+            asked = redefined(asked, SPENDERS)
+            asked.now += HOUR // 2
+            work(asked)
+            assert (state(asked, id), asked.engine.maintenance.stale()) == ("done", ())
+            assert len(members(asked, "spenders")) == 2
+            continue
+        assert number > 3
+        return
+
+
+def test_job_that_runs_is_answered_and_one_that_is_done_begins_anew() -> None:
+    asked = changed()
+    first, second = (asked.ask("definitions_apply_in_background")["id"] for _ in range(2))
+    assert first == second
+    work(asked)
+    assert asked.ask("definitions_apply_in_background")["id"] not in (first, "")
+
+
+def test_job_waits_for_a_process_with_its_definitions_and_fails_when_none_is_left() -> None:
+    asked = changed()
+    id = asked.ask("definitions_apply_in_background")["id"]
+    other = redefined(asked, RECENT)
+    work(other)
+    assert state(other, id) == "running"
+    assert members(other, "recent")
+    again = redefined(other, SPENDERS)
+    again.now += applying.ELSEWHERE_SECONDS * 1_000_000
+    work(again)
+    assert state(again, id) == "done"
+    id = again.ask("definitions_apply_in_background")["id"]
+    other = redefined(again, RECENT)
+    for _ in range(JOB_FAILURES_MAX):
+        other.now += 2 * HOUR
+        work(other)
+    shown = other.ask("jobs_show", id=id)
+    assert (shown["state"], "in force no more" in shown["problem"]) == ("failed", True)

@@ -1,0 +1,188 @@
+"""Law: whatever steps the clock makes, what is due at once is done at once, what is done is done once, views are true.
+
+Steps go to both sides of the true time. Not further back than a day: what is dated further ahead than that is
+clamped when it is received, as docs/time.md says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.laws import staging
+from tests.laws.test_instants import UNSHRUNK, WHAT, WHO, Life, shown, truth
+from threadline.capabilities.people.definition import rules
+from threadline.engine.delivery.dispatcher import Dispatcher
+from threadline.engine.delivery.leases import LEASE_SECONDS
+from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue, discover
+from threadline.engine.jobs.jobs import JOB_DUE
+from threadline.engine.scheduled import OUTBOX, TIMER
+from threadline.kernel.event import Event, Identifier, Recorded
+from threadline.kernel.job import Job
+from threadline.kernel.job_kind import JobKind, Step
+from threadline.kernel.policy import TIMER_FIRED, Effect, Emit, Policy, Timer, Wish
+from threadline.kernel.ports import Ports
+from threadline.kernel.sender import EFFECT_RETRIED, REST_SECONDS_MAX, Outcome, Queue
+from threadline.kernel.store import feed_pages, scan_pages
+from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND
+from threadline.testing import scenarios
+
+START = 1_800_000_000 * SECOND
+OFFSETS = (0, 0, 3 * DAY, 400 * DAY, 2 * HOUR, 40 * SECOND, -40 * SECOND, -2 * HOUR, -20 * HOUR)
+"""How far a clock is ahead of the true time after a step."""
+DELAY = (2 * LEASE_SECONDS + REST_SECONDS_MAX) * SECOND + 2 * MINUTE
+"""What waits no longer than for a dead process, a destination that was failing, and a look at what is put off."""
+RECORD, WORK, STEP, KILL, FAIL, JOB = range(6)
+
+
+def react(recorded: Recorded, known: Any) -> Sequence[Wish]:
+    event = recorded.event
+    if event.type == TIMER_FIRED:
+        return [Emit(type="reminded", key="call", occurred_at=event.occurred_at)]
+    queue = ("", "crm", "letters")[event.properties["queue"]]
+    return [
+        Timer(key=f"call {event.key}", due_at=event.occurred_at + HOUR),
+        Effect(kind="box", key="mail", queue=queue, data={"key": event.key}),
+    ]
+
+
+def greet(engine: Ports, job: Job, limit: int) -> Step:
+    return Step(finished=True)
+
+
+VALUES = [
+    *discover("threadline.capabilities.people.projection", definitions=None), JobKind("greet", greet),
+    Policy(name="care", handles=frozenset({"write", TIMER_FIRED}), react=react),
+    Queue("crm", failures_max=2), Queue("letters", claims=True),
+]  # fmt: skip
+
+
+class Box:
+    """A sender whose receiver may be away."""
+
+    kind = "box"
+
+    def __init__(self) -> None:
+        self.received: Counter[str] = Counter()
+        self.is_away = False
+
+    def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
+        """Take it, unless it is away."""
+        if self.is_away:
+            return Outcome(type=EFFECT_RETRIED, retry_after_seconds=0.0, destination="failing")
+        self.received[effect.data["key"]] += 1
+        return Outcome(type="mail_sent")
+
+
+class World:
+    """One store, the true time, and a process whose clock is off."""
+
+    def __init__(self) -> None:
+        self.true, self.offset = START, 0
+        self.store, self.box = staging.MemoryStore(), Box()
+        self.catalogue = Catalogue(VALUES, rules())
+        self.events = self.jobs = self.starts = 0
+        self.start()
+
+    def clock(self) -> int:
+        return self.true + self.offset
+
+    def start(self) -> None:
+        """Another process; what the one before had is not given back."""
+        self.starts += 1
+        self.engine = Engine(self.store, self.catalogue, self.clock)
+        self.dispatcher = Dispatcher(self.engine, {"box": self.box}, f"process {self.starts}")
+
+    def act(self, what: int, random: Random) -> None:
+        self.true += random.choice((1, SECOND, 20 * SECOND))
+        if what == RECORD:
+            self.events += 1
+            event = Event(
+                type="write", identifiers=(Identifier("user_id", random.choice("abc")),), occurred_at=self.true,
+                key=f"{self.events}", properties={"queue": self.events % 3},
+            )  # fmt: skip
+            assert staging.statuses(self.engine.recorder.record([event])) == ["accepted"]
+        elif what == WORK:
+            self.dispatcher.run_once()
+        elif what == STEP:
+            self.offset = random.choice(OFFSETS)
+        elif what == KILL:
+            self.start()
+        elif what == JOB:
+            self.jobs += 1
+            self.engine.jobs.create("default", "greet", f"job {self.jobs}", {}, by="test")
+        else:
+            self.box.is_away = not self.box.is_away
+
+    def pass_time(self, size: int) -> None:
+        """Work as a process does that nothing disturbs any more."""
+        end = self.true + size
+        while self.true < end:
+            if not self.dispatcher.run_once():
+                self.true += 9 * SECOND
+
+    def left(self, table: str) -> int:
+        return len(list(scan_pages(self.store, table)))
+
+
+def lived(random: Random) -> World:
+    world = World()
+    for _ in range(random.randrange(3, 40)):
+        world.act(random.choice((RECORD, RECORD, WORK, WORK, WORK, STEP, KILL, FAIL, JOB)), random)
+    return world
+
+
+@given(st.integers(0, 2**32))
+def test_after_any_steps_of_the_clock_nothing_waits_longer_than_without_them_and_all_is_done_once(seed: int) -> None:
+    random = Random(seed)
+    world = lived(random)
+    world.box.is_away, world.offset = False, random.choice((0, -20 * HOUR))
+    world.pass_time(DELAY)
+    if world.left(OUTBOX):
+        world.pass_time(HOUR)  # what was tried waits for its next attempt no longer than the longest wait
+    assert (world.left(OUTBOX), world.left(JOB_DUE)) == (0, 0)
+    assert set(world.box.received) == {f"{number}" for number in range(1, world.events + 1)}
+    world.offset = 0
+    world.true += 3 * HOUR
+    while world.dispatcher.run_once():
+        pass
+    assert world.left(TIMER) == 0
+    types = Counter(entry.type for _, entry in feed_pages(world.store))
+    assert (types["mail_sent"], types[TIMER_FIRED], types["reminded"]) == (world.events,) * 3
+    staging.assert_log_is_whole(world.engine)
+
+
+@pytest.mark.slow
+@given(scenarios.randoms)
+@settings(max_examples=8, phases=UNSHRUNK)
+def test_after_any_steps_of_the_clock_views_count_the_same_events_and_rows_follow(random: Random) -> None:
+    """Features, points and streaks at once after each step; boards and segments once the clock is past its steps."""
+    life = Life()
+    true = furthest = life.clock
+    for number in range(random.randrange(2, 8)):
+        life.clock = true + random.choice(OFFSETS)
+        what, properties = WHAT[random.randrange(len(WHAT))]
+        at = true - random.choice((0, 0, HOUR, DAY))
+        event = staging.event(what, {"user_id": random.choice(WHO)}, f"{number}", at, properties=properties)
+        assert staging.statuses(life.on.recorder.record([event])) == ["accepted"]
+        life.settle()
+        furthest = max(furthest, life.clock)
+        true += random.choice((1, HOUR, 9 * HOUR))
+        life.clock = true
+        life.dispatcher.run_once()
+        now = life.on.now()
+        assert abs(now - true) <= MINUTE
+        for person in life.people().values():
+            assert shown(life.on.reader.views(person, now)) == truth(life.log(person), now)
+    life.clock = furthest + 2 * DAY
+    life.settle()
+    life.check()
+    staging.assert_log_is_whole(life.on)
+    staging.assert_refold_changes_nothing(life.on)

@@ -1,0 +1,326 @@
+"""One simulation: what a seed makes of engines, clients, operators, the world outside and their clocks."""
+
+from __future__ import annotations
+
+import logging
+import random as global_random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from tests.simulator import reckoner
+from tests.simulator.clients import WILD, Clients
+from tests.simulator.definitions import VERSIONS, catalogue
+from tests.simulator.faults import Crash, Faults, Port, Trace
+from tests.simulator.operators import Operators
+from tests.simulator.outside import Line, Outside
+from tests.simulator.schedule import Schedule
+from threadline.engine import signer
+from threadline.engine.delivery import job_worker, outbox
+from threadline.engine.delivery.dispatcher import Dispatcher
+from threadline.engine.delivery.unknown import UNKNOWN
+from threadline.engine.engine import Engine
+from threadline.engine.maintenance.dump import dump
+from threadline.engine.jobs.jobs import JOB_DUE
+from threadline.engine.reading import ranks
+from threadline.engine.recording import retry
+from threadline.engine.scheduled import OUTBOX, PARKED, POSTPONED, TIMER, due_of
+from threadline.kernel.errors import ThreadlineError, Unavailable
+from threadline.kernel.store import FeedEntry, Key, feed_pages, scan_pages
+from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND
+from threadline.stores.memory import MemoryStore
+from threadline.testing.scenarios import NOW
+
+EVENTS = 240
+ACTIONS = 220
+"""What the processes of a simulation do, all together."""
+QUIET_ROUNDS = 1_500
+ROUNDS_MAX = 1_000
+QUIET_TIME = 8 * DAY
+LATE_MAX = 15 * MINUTE
+"""Longer than any lease, rest of a destination, and rest of an item."""
+SENDS = ("hook", "letter", "mail", "webhook", "box")
+
+
+class Result(NamedTuple):
+    """What came of a seed."""
+
+    events: int
+    """Events that were answered, again and again too."""
+    recorded: int
+    crashes: int
+    faults: dict[str, int]
+    problems: list[str]
+    trace: str
+
+
+class World:
+    """What the processes of a simulation share."""
+
+    def __init__(self, seed: int, actions: int, without: Sequence[str] = ()) -> None:
+        draw = Random(seed)
+        self.random = draw
+        self.actions = actions
+        self.schedule = Schedule(Random(draw.random()), draw.choice((0.02, 0.1, 0.3)))
+        self.faults = Faults(Random(draw.random()), without)
+        self.trace = Trace()
+        self.store = MemoryStore()
+        self.clients = Clients(Random(draw.random()), EVENTS)
+        self.outside = Outside(Random(draw.random()))
+        self.operators = Operators(Random(draw.random()), self.outside)
+        self.now = NOW + DAY
+        self.version = 0
+        self.crashes = 0
+        self.errors: list[str] = []
+
+    @property
+    def recorded(self) -> int:
+        """How many events the log has."""
+        return sum(1 for _ in feed_pages(self.store))
+
+    def pass_time(self) -> None:
+        """A little of it, and seldom a lot, or backwards."""
+        choice = self.random.random()
+        if choice < 0.9:
+            self.now += self.random.randrange(2 * SECOND)
+        elif choice < 0.98:
+            self.now += self.random.randrange(2 * HOUR)
+        elif self.faults.happens("leap"):
+            self.now += self.random.choice((-3 * DAY, -HOUR, -MINUTE, 3 * DAY))
+
+
+class Process:
+    """One process: an engine and a dispatcher on the shared store, and its own clock."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.lives = 0
+        self.cursor = ""
+        self.followed: list[FeedEntry] = []
+        self.background: list[Any] = []
+        self.skew = 0
+
+    def live(self) -> None:
+        """Be opened, do things, die, and be opened again, until everything is done."""
+        world = self.world
+        while world.actions > 0:
+            try:
+                self.open()
+                while world.actions > 0:
+                    world.actions -= 1
+                    self.act()
+            except Crash:
+                world.crashes += 1
+            except Unavailable:
+                world.trace.note(self.name, "could not be opened")
+
+    def open(self) -> None:
+        """A new life, with nothing in memory of the one before."""
+        world = self.world
+        self.lives += 1
+        self.skew = world.random.choice((-DAY, -MINUTE, MINUTE, 3 * DAY)) if world.faults.happens("skew") else 0
+        self.port = Port(world.store, self.name, world.schedule, world.faults, world.trace)
+        self.engine = Engine(self.port, catalogue(world.version), self.clock)
+        self.engine.web = None  # type: ignore[assignment]
+        self.engine.public_address.use_local("https://shop.example")
+        senders = {kind: Line(kind, world.outside, self.port) for kind in SENDS}
+        self.dispatcher = Dispatcher(self.engine, senders, f"{self.name}.{self.lives}")
+
+    def clock(self) -> int:
+        """Its clock, which never stands still."""
+        self.world.now += 1
+        return self.world.now + self.skew
+
+    def act(self) -> None:
+        """One thing, by chance."""
+        world = self.world
+        world.pass_time()
+        choice = world.random.random()
+        try:
+            if choice < 0.5:
+                self.record(world.clients.next_call(world.now))
+            elif choice < 0.75:
+                self.dispatcher.run_once()
+            elif choice < 0.85:
+                world.operators.act(self.engine)
+            elif choice < 0.9:
+                self.read()
+            elif choice < 0.96:
+                self.follow()
+            elif choice < 0.99:
+                self.engine.maintenance.advance("", 3)
+            elif world.random.random() < 0.3:
+                world.version = (world.version + 1) % len(VERSIONS)
+        except Unavailable:
+            world.trace.note(self.name, "unavailable")
+        except ThreadlineError as error:
+            world.trace.note(self.name, error.code)
+            if error.status >= 500 and error.code != "outcome_unknown":
+                world.errors.append(f"{type(error).__name__}: {error}")
+
+    def record(self, call: list[Any]) -> None:
+        """Send a call here; without an answer it is sent again, to whomever."""
+        clients = self.world.clients
+        clients.sending(call)
+        try:
+            receipts = self.engine.recorder.record(call)
+        except BaseException:
+            clients.unanswered(call)
+            raise
+        self.world.trace.note(*(receipt.status for receipt in receipts))
+        clients.answered(call, receipts)
+
+    def read(self) -> None:
+        """What was acknowledged, by whichever process, is seen by this one at once."""
+        known = self.world.clients.acknowledged
+        if known:
+            id = self.world.random.choice(list(known))
+            event = known[id]
+            recorded = self.engine.log.event(event.workspace, id)
+            person = self.engine.reader.by_thread(recorded.thread)
+            assert person is not None, f"{event.key} is acknowledged, and nobody has its thread"
+            assert person.heads[recorded.thread] >= recorded.sequence, f"{event.key} is beyond the end of its thread"
+            self.engine.reader.views(person, self.engine.now())
+
+    def follow(self) -> None:
+        """Read on in the feed."""
+        page = self.engine.log.feed(self.cursor, 50)
+        self.followed += page
+        self.cursor = page[-1].cursor if page else self.cursor
+
+
+class _Logged(logging.Handler):
+    """Whatever is logged as an error is one."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(logging.ERROR)
+        self.world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep it."""
+        text = record.getMessage()
+        if record.exc_info and record.exc_info[1] is not None:
+            text += f": {record.exc_info[1]!r}"
+        self.world.errors.append(text)
+
+
+class _Serial:
+    """In place of a pool of threads: one after the other, so that a seed decides the order."""
+
+    def __init__(self, *_: object) -> None:
+        self.map = map
+
+    def shutdown(self) -> None:
+        """Nothing runs."""
+
+
+class _Inline:
+    """In place of a thread: it does its work where it is started."""
+
+    def __init__(self, target: Callable[[], None], **_: object) -> None:
+        self.start = target
+
+
+class _Threading:
+    """The module, but for `Thread`."""
+
+    Thread = _Inline
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(threading, name)
+
+
+@contextmanager
+def _deterministic(seed: int, world: World) -> Iterator[None]:
+    """Nothing draws from anything but the seed, sleeps, or starts a thread."""
+    tokens = Random(seed)
+
+    class Secrets:
+        token_hex = staticmethod(lambda size: tokens.randbytes(size).hex())
+        token_bytes = staticmethod(tokens.randbytes)
+
+    class Time:
+        sleep = staticmethod(lambda seconds: world.schedule.sleep(1))
+
+    global_random.seed(seed)
+    with (
+        patch.object(outbox, "secrets", Secrets), patch.object(signer, "secrets", Secrets),
+        patch.object(outbox, "ThreadPoolExecutor", _Serial), patch.object(retry, "time", Time),
+        patch.object(ranks, "threading", _Threading()), patch.object(job_worker, "JOB_PAGE", 3),
+    ):  # fmt: skip
+        yield
+
+
+def run(seed: int, actions: int = ACTIONS, without: Sequence[str] = ()) -> Result:
+    """Simulate a seed, and say what came of it."""
+    world = World(seed, actions, without)
+    handler = _Logged(world)
+    logger = logging.getLogger("threadline")
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        with _deterministic(seed, world):
+            processes = [Process(world, f"p{number}") for number in range(world.random.choice((1, 2, 3)))]
+            try:
+                world.schedule.run([process.live for process in processes])
+                problems = _end(world, processes)
+            except AssertionError as error:
+                problems = [f"at point {world.schedule.points}: {error}"]
+    finally:
+        logger.removeHandler(handler)
+    return Result(
+        world.clients.counts, world.recorded, world.crashes,
+        dict(world.faults.counts), [*problems, *world.errors], world.trace.digest(),
+    )  # fmt: skip
+
+
+def _end(world: World, processes: Sequence[Process]) -> list[str]:
+    """Faults stop, everything becomes quiet, and is reckoned."""
+    world.faults.are_over = True
+    world.outside.is_well = True
+    for process in processes:
+        process.open()
+    for call in world.clients.rest():
+        processes[0].record(call)
+    late = list(_quieten(world, processes))
+    on = processes[-1].engine
+    cursor, rounds = "", 0
+    while on.maintenance.stale() and rounds < 1_000:
+        cursor, rounds = on.maintenance.advance(cursor, 5).next, rounds + 1
+    for process in processes:
+        while len(process.followed) < process.world.recorded:
+            process.follow()
+    found = late + list(reckoner.problems(on, world.clients, world.outside, [each.followed for each in processes]))
+    world.trace.note(*dump(on.store, on.catalogue))
+    return found
+
+
+def _quieten(world: World, processes: Sequence[Process]) -> Iterator[str]:
+    """Let time pass from one thing that is due to the next, until nothing is. What waits for longer than any lease or
+    rest is a problem."""
+    end = world.now + QUIET_TIME
+    first_seen: dict[Key, int] = {}
+    late: set[Key] = set()
+    for _ in range(QUIET_ROUNDS):
+        for process in processes:
+            rounds = 0
+            while process.dispatcher.run_once() and rounds < ROUNDS_MAX:
+                rounds += 1
+                world.now += SECOND // 10  # the letters have a pace
+        world.operators.tidy(processes[0].engine)
+        waiting = [item for table in (OUTBOX, TIMER, JOB_DUE) for item in scan_pages(world.store, table)]
+        others = [item for table in (PARKED, POSTPONED, UNKNOWN) for item in scan_pages(world.store, table)]
+        dues = [due_of(item) for item in waiting]
+        overdue = [item.key for item in waiting if due_of(item) <= world.now]
+        for key in overdue:
+            if world.now > first_seen.setdefault(key, world.now) + LATE_MAX and key not in late:
+                late.add(key)
+                yield f"{key} is due, and was not touched for {LATE_MAX // MINUTE} minutes"
+        if not others and not overdue and all(due > end for due in dues):
+            return
+        step = HOUR if late else MINUTE
+        world.now = max(world.now + step, min((due for due in dues if due > world.now), default=0) if not overdue else 0)
