@@ -245,13 +245,13 @@ _STOPPED_EARLY = """
 import os, signal, sys
 from threadline.surfaces.http import server
 
-configure = server._config
+configure = server.config
 
 def stopped(*arguments):
     os.kill(os.getpid(), signal.SIGTERM)
     return configure(*arguments)
 
-server._config = stopped
+server.config = stopped
 from threadline.surfaces.cli import main
 sys.argv = ["threadline", "serve", "--port", "0"]
 main()
