@@ -66,7 +66,9 @@ def main() -> int:
     given = options.parse_args()
     if os.environ.get(HASHING) != "0":
         # The order of sets belongs to the seed as well.
-        os.execve(sys.executable, [sys.executable, "-m", "tests.simulator", *sys.argv[1:]], {**os.environ, HASHING: "0"})
+        os.execve(
+            sys.executable, [sys.executable, "-m", "tests.simulator", *sys.argv[1:]], {**os.environ, HASHING: "0"}
+        )
     with broken(given.broken):
         return simulate(given)
 

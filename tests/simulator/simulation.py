@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from tests.simulator import reckoner
-from tests.simulator.clients import WILD, Clients
+from tests.simulator.clients import Clients
 from tests.simulator.definitions import VERSIONS, catalogue
 from tests.simulator.faults import Crash, Faults, Port, Trace
 from tests.simulator.operators import Operators
@@ -23,8 +23,8 @@ from threadline.engine.delivery import job_worker, outbox
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.delivery.unknown import UNKNOWN
 from threadline.engine.engine import Engine
-from threadline.engine.maintenance.dump import dump
 from threadline.engine.jobs.jobs import JOB_DUE
+from threadline.engine.maintenance.dump import dump
 from threadline.engine.reading import ranks
 from threadline.engine.recording import retry
 from threadline.engine.scheduled import OUTBOX, PARKED, POSTPONED, TIMER, due_of
@@ -323,4 +323,6 @@ def _quieten(world: World, processes: Sequence[Process]) -> Iterator[str]:
         if not others and not overdue and all(due > end for due in dues):
             return
         step = HOUR if late else MINUTE
-        world.now = max(world.now + step, min((due for due in dues if due > world.now), default=0) if not overdue else 0)
+        world.now = max(
+            world.now + step, min((due for due in dues if due > world.now), default=0) if not overdue else 0
+        )

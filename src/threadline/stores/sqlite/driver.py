@@ -18,6 +18,8 @@ from threadline.stores.sqlite.rows import Ask
 
 Connection = apsw.Connection
 DriverError = apsw.Error
+DamageError = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)
+"""What reading a damaged store, or a database that is none, raises."""
 
 _CHECKPOINTS = {
     "passive": apsw.SQLITE_CHECKPOINT_PASSIVE,
@@ -49,7 +51,29 @@ def connect(path: Path, access: Access, cache_bytes: int, busy_timeout_ms: int) 
         ("temp_store", "memory"),
     ):
         db.pragma(pragma, value)
+    if access is Access.READ and db.pragma("user_version") == 1:
+        # Nobody has brought the file up to date, and who only reads cannot.
+        db.execute("CREATE TEMP VIEW item AS SELECT *, NULL AS crc FROM main.item")
     return db
+
+
+def connect_to_file_alone(path: Path) -> Connection:
+    """A connection that reads the file as if it had no write-ahead log. Nobody may write meanwhile."""
+    name = f"file:{quote(os.fsencode(path.absolute()))}?immutable=1"
+    return apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+
+
+def leave_log(db: Connection, *, leave: bool) -> None:
+    """Whether the write-ahead log stays when this connection is the last one to be closed.
+
+    Otherwise SQLite copies it into the file and removes it, unseen by the mark.
+    """
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(leave))
+
+
+def whole_frames(db: Connection) -> int:
+    """How many frames of the write-ahead log are whole, up to the last commit; what a connection sees."""
+    return max(0, db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0])
 
 
 def checkpoint(db: Connection, how: Literal["passive", "restart", "truncate"]) -> None:

@@ -166,6 +166,11 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
         ahead_bytes = stats.get("wal_bytes", 0)
         sign = "note" if ahead_bytes > bound else "ok"
         yield Finding("log ahead", sign, f"{ahead_bytes:,} bytes not yet in the file")
+        mark, exposed = session.composition.files(settings)
+        yield Finding("mark", "ok", mark)
+        if exposed:
+            names = ", ".join(file.name for file in exposed)
+            yield Finding("files", "note", f"others than their owner may read or write {names}; chmod 600 them")
         yield _lock(session, settings)
     if newest and not is_erased(newest[-1].entry):
         try:
