@@ -35,7 +35,8 @@ rules:
 rule_sets: {orders: {events: [sim_ordered], rules: [large]}}
 """
 VERSIONS = (
-    COMMON + """
+    COMMON
+    + """
 journeys:
   welcome:
     trigger: {event: sim_signed_up}
@@ -47,7 +48,8 @@ journeys:
 segments:
   buyers: {when: {field: activity.events_by_type.sim_ordered, greater_than: 1}}
 """,
-    COMMON + """
+    COMMON
+    + """
 journeys:
   welcome:
     version: 2

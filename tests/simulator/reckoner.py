@@ -176,5 +176,3 @@ def _differences(path: str, found: Any, wanted: Any) -> Faults:
 
 def _plain(recorded: Recorded) -> dict[str, Any]:
     return scenarios.plain(recorded.event) | {"recorded_at": recorded.recorded_at}
-
-
