@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from threadline.engine.folding.packing import unpack_event
 from threadline.engine.reading.person_reader import PersonReader
+from threadline.engine.recording.conflicts import BEING_ERASED
 from threadline.engine.recording.recorder import FENCED, Recorder
 from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import (
@@ -60,7 +61,8 @@ def settle(recorder: Recorder, requests: Sequence[RecordRequest]) -> Settled:
     unfit, fenced = [], []
     for place, receipt in enumerate(receipts):
         if receipt.status == "rejected":
-            if receipt.code == FENCED:
+            if receipt.code in (FENCED, BEING_ERASED):
+                # Of a person who is being erased the item goes with the rest.
                 fenced.append(place)
             else:
                 unfit.append((place, f"{receipt.code}: {receipt.message}"))

@@ -26,6 +26,8 @@ _json = msgspec.json.Encoder()
 _sorted = msgspec.msgpack.Encoder(order="sorted")
 _body = msgspec.json.Decoder(_Body)
 _event = msgspec.json.Decoder(Event)
+_ERASED = LogEntry("0" * 32, 0, 0, "", "", 0, b"")
+"""What is left of an event that was erased, but for its id."""
 _pack = msgspec.msgpack.Encoder()
 _unpack = msgspec.msgpack.Decoder()
 
@@ -67,7 +69,7 @@ def check_entry(entry: LogEntry) -> str:
     digest.
     """
     if not entry.body:
-        return ""  # erased
+        return "" if entry == _ERASED._replace(id=entry.id) else "its body is gone"
     content, _, end = entry.body.rpartition(b",")
     return "" if end == b"%d]" % _checksum(content, entry) else _difference(entry)
 

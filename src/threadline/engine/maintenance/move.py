@@ -20,6 +20,7 @@ from threadline.engine.maintenance.applying import APPLIED
 from threadline.engine.maintenance.dump import Fingerprint, dump_lines, fingerprint
 from threadline.engine.maintenance.indexes import MARKS
 from threadline.engine.maintenance.person_keys import keys_of_people
+from threadline.engine.maintenance.scrub import SCRUB
 from threadline.kernel.errors import Conflict, StoreDamaged
 from threadline.kernel.limits import BATCH_BYTES_MAX, BATCH_WRITES_MAX
 from threadline.kernel.store import Batch, Delete, FeedEntry, Item, Key, LogEntry, Put, Store, feed_pages, scan_pages
@@ -31,6 +32,7 @@ NOT_MOVED = {
     LEASE: "a lease is held by a process that works on the source",
     "cache": "a cache belongs to one store",
     "health": "a probe writes it again every second",
+    SCRUB: "how far a scrub has come is the store's own",
     DAMAGED: "an event that is damaged here may be whole there",
 }
 """Table -> why it stays where it is."""

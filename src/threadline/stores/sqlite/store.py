@@ -11,7 +11,7 @@ from pathlib import Path
 
 from threadline.kernel.errors import InvalidSetting, InvalidValue, StoreDamaged, Unavailable
 from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span
-from threadline.stores.bounds import check_batches, check_page, check_shard
+from threadline.stores.bounds import check_batches, check_erase, check_page, check_shard
 from threadline.stores.plan import decide
 from threadline.stores.sqlite import file as sqlite_file
 from threadline.stores.sqlite import rows as sqlite_rows
@@ -234,10 +234,7 @@ class SqliteStore:
     def commit(self, batches: Sequence[Batch]) -> list[Refusal | None]:
         """See `Store.commit`. All batches of a call share one transaction and one sync."""
         check_batches(batches)
-        with self._writing_lock, translated(self.path):
-            db = self._writer
-            if self._closing.is_set() or db is None:
-                raise Unavailable("the store is closed or open for reading only")
+        with self._writing() as db:
             if self._wal_pages > self._wal_restart_pages:
                 self._restart_wal(db)
             # A name's number outlives any refusal, so names are learnt outside the transaction.
@@ -251,14 +248,33 @@ class SqliteStore:
             self._checkpoint_wanted.set()
         return outcomes
 
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with self._writing_lock, translated(self.path):
+            if self._closing.is_set() or self._writer is None:
+                raise Unavailable("the store is closed or open for reading only")
+            yield self._writer
+
+    def erase(self, ids: Sequence[str]) -> int:
+        """See `Store.erase`; one transaction."""
+        check_erase(ids)
+        with self._writing() as db:
+            with transaction(db):
+                self._log.catch_up(asking(db))
+                rows = self._log.erase(asking(db), ids)
+            self._log.forget(rows)
+        return len(rows)
+
+    def purge(self) -> None:
+        """See `Store.purge`."""
+        with self._writing() as db:
+            self._restart_wal(db)
+
     def mend(self, found: FeedEntry, good: LogEntry) -> bool:
         """See `Store.mend`."""
-        with self._writing_lock, translated(self.path):
-            db = self._writer
-            if self._closing.is_set() or db is None:
-                raise Unavailable("the store is closed or open for reading only")
+        with self._writing() as db:
             ask = asking(db)
-            number = self._names.learn(ask, [good.type])[good.type]
+            number = self._names.learn(ask, [good.type])[good.type] if good.type else 0
             with transaction(db):
                 done = self._log.mend(ask, found, good, number or 0)
             self._log.start(ask)

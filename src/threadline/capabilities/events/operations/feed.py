@@ -35,7 +35,7 @@ class DamagedView(msgspec.Struct, kw_only=True):
     why: str
 
 
-class FeedPage(msgspec.Struct, kw_only=True, omit_defaults=True):
+class FeedPage(msgspec.Struct, kw_only=True):
     """Committed events in the order of commits. Keep ``next`` and ask again: nothing is ever skipped or told twice."""
 
     events: list[EventView]
