@@ -13,11 +13,13 @@ from pathlib import Path
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
-from threadline.engine.delivery.dispatcher import Dispatcher
+from threadline.engine.delivery.dispatcher import Background, Dispatcher
+from threadline.engine.delivery.leases import Leases
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import check_entry
 from threadline.engine.maintenance.move import refuse_unfinished
+from threadline.engine.maintenance.scrub import Scrub, ScrubWorker
 from threadline.engine.public_address import PublicAddress
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.kernel.lists import comma_separated
@@ -49,6 +51,7 @@ POSTGRES = ("postgresql", "postgres")
 DYNAMODB = "dynamodb"
 """Scheme of a DynamoDB table's URL."""
 
+SCRUB_LEASE_SECONDS = 300.0
 SECRET_LENGTH_MIN = 8
 """Of write keys and tokens that settings give: a shorter one is a slip, or soon guessed."""
 _PROCESS = secrets.token_hex(8)
@@ -180,7 +183,16 @@ def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
     owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
     if settings.store != MEMORY and "://" not in settings.store:
         owner += f"@{_PROCESS}"  # the lock on the file proves that whoever else holds a lease is gone
-    return Dispatcher(engine, senders, owner)
+    return Dispatcher(engine, senders, owner, background=_background(engine, settings, owner))
+
+
+def _background(engine: Engine, settings: Settings, owner: str) -> list[Background]:
+    if not settings.scrub_days:
+        return []
+    store, clock = engine.store, engine.clock
+    scrub = Scrub(store, engine.catalogue, engine.damage, clock, settings.scrub_days)
+    # It is held between two pages, and given back when the process ends.
+    return [ScrubWorker(scrub, Leases(store, clock, owner, SCRUB_LEASE_SECONDS), clock)]
 
 
 def _senders(made: Catalogue, settings: Settings, store: Store, clock: Clock) -> dict[str, Sender]:

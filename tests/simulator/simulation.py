@@ -29,7 +29,7 @@ from threadline.engine.reading import ranks
 from threadline.engine.recording import retry
 from threadline.engine.scheduled import OUTBOX, PARKED, POSTPONED, TIMER, due_of
 from threadline.kernel.errors import ThreadlineError, Unavailable
-from threadline.kernel.store import FeedEntry, feed_pages, scan_pages
+from threadline.kernel.store import FeedEntry, Key, feed_pages, scan_pages
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND
 from threadline.stores.memory import MemoryStore
 from threadline.testing.scenarios import NOW
@@ -38,7 +38,10 @@ EVENTS = 240
 ACTIONS = 220
 """What the processes of a simulation do, all together."""
 QUIET_ROUNDS = 1_500
+ROUNDS_MAX = 1_000
 QUIET_TIME = 8 * DAY
+LATE_MAX = 15 * MINUTE
+"""Longer than any lease, rest of a destination, and rest of an item."""
 SENDS = ("hook", "letter", "mail", "webhook", "box")
 
 
@@ -283,7 +286,7 @@ def _end(world: World, processes: Sequence[Process]) -> list[str]:
         process.open()
     for call in world.clients.rest():
         processes[0].record(call)
-    _quieten(world, processes)
+    late = list(_quieten(world, processes))
     on = processes[-1].engine
     cursor, rounds = "", 0
     while on.maintenance.stale() and rounds < 1_000:
@@ -291,21 +294,35 @@ def _end(world: World, processes: Sequence[Process]) -> list[str]:
     for process in processes:
         while len(process.followed) < process.world.recorded:
             process.follow()
-    found = list(reckoner.problems(on, world.clients, world.outside, [each.followed for each in processes]))
+    found = late + list(reckoner.problems(on, world.clients, world.outside, [each.followed for each in processes]))
     world.trace.note(*dump(on.store, on.catalogue))
     return found
 
 
-def _quieten(world: World, processes: Sequence[Process]) -> None:
-    """Let time pass from one thing that is due to the next, until nothing has been due for a while."""
+def _quieten(world: World, processes: Sequence[Process]) -> Iterator[str]:
+    """Let time pass from one thing that is due to the next, until nothing is. What waits for longer than any lease or
+    rest is a problem."""
     end = world.now + QUIET_TIME
+    first_seen: dict[Key, int] = {}
+    late: set[Key] = set()
     for _ in range(QUIET_ROUNDS):
         for process in processes:
-            while process.dispatcher.run_once():
-                pass
+            rounds = 0
+            while process.dispatcher.run_once() and rounds < ROUNDS_MAX:
+                rounds += 1
+                world.now += SECOND // 10  # the letters have a pace
         world.operators.tidy(processes[0].engine)
-        dues = [due_of(item) for table in (OUTBOX, TIMER, JOB_DUE) for item in scan_pages(world.store, table)]
-        waits = [item for table in (PARKED, POSTPONED, UNKNOWN, OUTBOX) for item in scan_pages(world.store, table)]
-        if not waits and all(due > end for due in dues):
+        waiting = [item for table in (OUTBOX, TIMER, JOB_DUE) for item in scan_pages(world.store, table)]
+        others = [item for table in (PARKED, POSTPONED, UNKNOWN) for item in scan_pages(world.store, table)]
+        dues = [due_of(item) for item in waiting]
+        overdue = [item.key for item in waiting if due_of(item) <= world.now]
+        for key in overdue:
+            if world.now > first_seen.setdefault(key, world.now) + LATE_MAX and key not in late:
+                late.add(key)
+                yield f"{key} is due, and was not touched for {LATE_MAX // MINUTE} minutes"
+        if not others and not overdue and all(due > end for due in dues):
             return
-        world.now = max(world.now + MINUTE, min(dues, default=0))
+        step = HOUR if late else MINUTE
+        world.now = max(
+            world.now + step, min((due for due in dues if due > world.now), default=0) if not overdue else 0
+        )

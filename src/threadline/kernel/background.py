@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from threadline.kernel.event import Recorded
 from threadline.kernel.job import Job
-from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState, UnknownEffect
+from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, PendingEffect, QueueState, UnknownEffect
 from threadline.kernel.sender import Outcome
 from threadline.kernel.simulation import Ending, PageDone, Pages, RecordedDecision, Tally, VariantSpec
 from threadline.kernel.store import Check, Delete, Put
@@ -25,6 +25,14 @@ class Delivery(Protocol):
 
         Outcomes are looked for among the same events.
         """
+        ...
+
+    def waiting(self, threads: Container[str]) -> Iterator[PendingEffect]:
+        """The effects that wait for their first or next attempt, of people who have these threads."""
+        ...
+
+    def timers(self, names: Mapping[str, int]) -> list[dict[str, Any]]:
+        """Pending timers, of a person's names of them: ``policy``, ``key``, ``due_at`` in microseconds and ``data``."""
         ...
 
     def dead_letters(self, workspace: str, queue: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:

@@ -100,6 +100,13 @@ class Unavailable(ThreadlineError):
     code, status = "unavailable", 503
 
 
+class BeingErased(Unavailable):
+    """The person is being erased; who comes back later is a new person."""
+
+    code = "being_erased"
+    hint = "Send it again in a few seconds."
+
+
 class StoreFull(Unavailable):
     """The store has no room left; free space and send the same events again."""
 

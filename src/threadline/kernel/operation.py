@@ -176,6 +176,9 @@ class Operation:
     ended: Callable[[Any], bool] | None = None
     """Set where a result changes by itself until it is final, which this tells of one: HTTP streams such results as
     server-sent events, at the path and ``/events``."""
+    media_type: str = ""
+    """Set where the result is a stream of this type: then `result` is bytes, and `run` returns them in pieces, which
+    surfaces pass on as they come. What it raises before the first piece is the answer."""
     guarded: Callable[[Any], str] = _nothing
     """Why a call with these parameters needs a token with the scope admin, whatever ``scope`` says; empty: it does
     not."""

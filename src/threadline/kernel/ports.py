@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from threadline.kernel.background import Delivery, Jobs, Simulations
+from threadline.kernel.erasure import Erasures
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.limits import EVENTS_PAGE_MAX
@@ -478,6 +479,16 @@ class Catalogue(Protocol):
         ...
 
     @property
+    def tables(self) -> tuple[Any, ...]:
+        """By name; each is a `threadline.kernel.personal.StoreTable`, whose type is made with these ports."""
+        ...
+
+    @property
+    def person_files(self) -> tuple[Any, ...]:
+        """By name; each is a `threadline.kernel.personal.PersonFile`."""
+        ...
+
+    @property
     def queues(self) -> Mapping[str, Queue]:
         """The declared queues by name."""
         ...
@@ -732,6 +743,15 @@ class WithPublicAddress(Protocol):
         ...
 
 
+class WithErasures(Protocol):
+    """Has `Erasures`."""
+
+    @property
+    def erasures(self) -> Erasures:
+        """See `Erasures`."""
+        ...
+
+
 class Ports(
     WithReader,
     WithRows,
@@ -752,6 +772,7 @@ class Ports(
     WithStore,
     WithSigner,
     WithPublicAddress,
+    WithErasures,
     Protocol,
 ):
     """All of them: what the engine gives to every operation."""

@@ -173,6 +173,7 @@ def messages(shop: Threadline | Client) -> None:
 
 
 def people(shop: Threadline | Client) -> None:
+    shop.people.export("ada")
     shop.people.list()
     shop.people.list(when=RULE["conditions"])
     shop.people.merge("ada", other="bob")

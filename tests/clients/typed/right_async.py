@@ -170,6 +170,7 @@ async def messages(shop: AsyncClient) -> None:
 
 
 async def people(shop: AsyncClient) -> None:
+    await shop.people.export("ada")
     await shop.people.list()
     await shop.people.list(when=RULE["conditions"])
     await shop.people.merge("ada", other="bob")

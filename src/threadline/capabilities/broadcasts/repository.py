@@ -149,7 +149,12 @@ def state_of(engine: Needs, workspace: str, id: str, job: Job | None) -> str:
 
 def recipient_put(workspace: str, id: str, recipient: Recipient) -> Put:
     """The row of a recipient."""
-    return Put(Key(RECIPIENT, _partition(workspace, id, recipient.person[0]), recipient.person), _arm(recipient.arm))
+    return Put(recipient_key(workspace, id, recipient.person), _arm(recipient.arm))
+
+
+def recipient_key(workspace: str, id: str, person: str) -> Key:
+    """Where it says that somebody is a recipient."""
+    return Key(RECIPIENT, _partition(workspace, id, person[0]), person)
 
 
 def recipients(store: Store, workspace: str, id: str, after: str, size: int) -> Iterator[Recipient]:

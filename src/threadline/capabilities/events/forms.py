@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -176,6 +177,11 @@ def event_view(recorded: Recorded, person: str = "") -> EventView:
         schema_version=event.schema_version, object_id=event.object_id, object_ref=event.object_ref, wire=event.wire,
         person=person,
     )  # fmt: skip
+
+
+def original(forms: Mapping[str, Callable[[Event], dict[str, Any]]], event: Event) -> dict[str, Any] | None:
+    """The message that an event came in as it came; None if it came in Threadline's own form."""
+    return next((write(event) for name, write in forms.items() if name in event.wire), None)
 
 
 def native_event(

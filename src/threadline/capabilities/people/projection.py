@@ -24,7 +24,7 @@ from threadline.kernel.projection import Faster, Index, Projection, Row
 from threadline.kernel.store import Store, beyond
 from threadline.kernel.time import format_time
 
-_TAGS, _GROUPS = "tag", "group"
+TAGS, GROUPS = "tag", "group"
 """Tables of the people with a tag, of a group."""
 
 _PROFILE_MAX = {"traits": TRAITS_PER_PERSON_MAX, "tags": TAGS_PER_PERSON_MAX, "groups": GROUPS_PER_PERSON_MAX}
@@ -95,14 +95,14 @@ def _profile_view(state: dict[str, Marks], now: int, edges: list[Recorded]) -> d
 
 def tagged(store: Store, workspace: str, tag: str, after: str, limit: int) -> list[str]:
     """The ids of the people who have a tag, after an id, at most ``limit``."""
-    return [row.key.sort for row in store.query(_TAGS, f"{workspace}/{tag}", beyond(after), limit=limit)]
+    return [row.key.sort for row in store.query(TAGS, f"{workspace}/{tag}", beyond(after), limit=limit)]
 
 
 def _profile_rows(state: dict[str, Marks], workspace: str, person: str) -> Iterable[Row]:
     for tag in _present(state["tags"]):
-        yield Row(_TAGS, f"{workspace}/{tag}", person)
+        yield Row(TAGS, f"{workspace}/{tag}", person)
     for group in _present(state["groups"]):
-        yield Row(_GROUPS, f"{workspace}/{group}", person)
+        yield Row(GROUPS, f"{workspace}/{group}", person)
 
 
 def _profile_merge(one: dict[str, Marks], other: dict[str, Marks]) -> dict[str, Marks]:
@@ -118,7 +118,7 @@ PROFILE = Projection(
     empty=lambda: {"traits": {}, "tags": {}, "groups": {}},
     fold=_profile_fold,
     view=_profile_view,
-    index=Index(rows=_profile_rows, tables=(_TAGS, _GROUPS)),
+    index=Index(rows=_profile_rows, tables=(TAGS, GROUPS)),
     faster=Faster(merge=_profile_merge),
 )
 

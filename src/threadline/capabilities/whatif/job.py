@@ -67,7 +67,7 @@ def progress_of(context: Context[WithStore], job: Job) -> Progress:
     """How far the what-if of a job has come, in the state that its job is in."""
     item = context.engine.store.get([_key(job.workspace, job.id)])[0]
     assert item is not None, "both are written in one commit"
-    found = msgspec.msgpack.decode(zlib.decompress(item.value), type=Progress)
+    found = progress_from(item.value)
     found.view.id, found.view.state, found.view.problem = job.id, STATES[job.state], job.problem
     found.view.saved = found.save and job.state == "done"
     return found
@@ -111,8 +111,18 @@ def _step(engine: Ports, job: Job, limit: int) -> Step:
     return Step(job.id, writes=writes, finished=finished, totals=totals)
 
 
+def progress_bytes(progress: Progress) -> bytes:
+    """The progress of a what-if as it is stored."""
+    return zlib.compress(msgspec.msgpack.encode(progress))
+
+
+def progress_from(data: bytes) -> Progress:
+    """What `progress_bytes` made."""
+    return msgspec.msgpack.decode(zlib.decompress(data), type=Progress)
+
+
 def _put(workspace: str, id: str, progress: Progress) -> Put:
-    data = zlib.compress(msgspec.msgpack.encode(progress))
+    data = progress_bytes(progress)
     if len(data) > BYTES_MAX:
         raise LimitExceeded("the progress of this what-if is too long to be kept; ask for fewer `samples`")
     return Put(_key(workspace, id), data)

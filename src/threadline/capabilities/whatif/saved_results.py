@@ -54,7 +54,7 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
 
 def writes_of(workspace: str, saved: Saved) -> list[Put]:
     """The writes that keep a result. Raises `LimitExceeded` for one that is too long with all its samples."""
-    data = zlib.compress(msgspec.json.encode(saved))
+    data = packed(saved)
     if len(data) > BYTES_MAX:
         raise LimitExceeded("the result is too long to be kept; ask for fewer `samples`")
     writes = [Put(Key(SAVED, workspace, saved.id), data)]
@@ -70,16 +70,22 @@ def saved(context: Context[WithStore], id: str) -> Saved:
     item = context.engine.store.get([Key(SAVED, context.workspace, id)])[0] if id else None
     if item is None:
         raise NotFound(f"no what-if {id[:64]!r} was saved", hint="One that was waited for is kept only with `save`.")
-    return _read(item.value)
+    return unpacked(item.value)
 
 
 def all_saved(context: Context[WithStore], after: str, limit: int) -> list[Saved]:
     """A page of what was kept, by id."""
     items = context.engine.store.query(SAVED, context.workspace, start=beyond(after), limit=limit)
-    return [_read(item.value) for item in items]
+    return [unpacked(item.value) for item in items]
 
 
-def _read(data: bytes) -> Saved:
+def packed(saved: Saved) -> bytes:
+    """A result as it lies in the store."""
+    return zlib.compress(msgspec.json.encode(saved))
+
+
+def unpacked(data: bytes) -> Saved:
+    """The other way."""
     return msgspec.json.decode(zlib.decompress(data), type=Saved)
 
 

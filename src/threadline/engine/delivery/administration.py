@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any
 
-from threadline.engine.delivery import circuit, dead_letters, unknown
+from threadline.engine.delivery import backlog, circuit, dead_letters, unknown
 from threadline.engine.delivery.outcomes import caused_effects, effect_of
 from threadline.engine.delivery.settling import resolve
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
-from threadline.engine.scheduled import effect_id
+from threadline.engine.scheduled import due_effects, due_of, effect_id, pending_effect, pending_timer, timer_key
 from threadline.kernel.event import Recorded
-from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, QueueState, UnknownEffect
+from threadline.kernel.outbox import (
+    Backlog,
+    CausedEffect,
+    DeadLetter,
+    EffectStatus,
+    PendingEffect,
+    QueueState,
+    UnknownEffect,
+)
 from threadline.kernel.sender import Outcome
 
 
@@ -38,6 +47,22 @@ class Delivery:
         found = caused_effects(self._store, self._queues if waiting else None, events)
         return [each for each in found if each.policy != without]
 
+    def waiting(self, threads: Container[str]) -> Iterator[PendingEffect]:
+        """The effects that wait for their first or next attempt, of people who have these threads."""
+        waiting = map(pending_effect, due_effects(self._store, self._queues, ""))
+        return (each for each in waiting if each.thread in threads)
+
+    def timers(self, names: Mapping[str, int]) -> list[dict[str, Any]]:
+        """Pending timers of a person by due time; one that has fired since the person was read is left out."""
+        keys = []
+        for name, due_at in sorted(names.items(), key=lambda each: (each[1], each[0])):
+            thread, policy, key = name.split("/", 2)
+            keys.append(timer_key(thread, policy, key, due_at))
+        timers = [pending_timer(item) for item in self._store.get(keys) if item is not None]
+        return [
+            {"policy": each.policy, "key": each.key, "due_at": due_of(each.item), "data": each.data} for each in timers
+        ]
+
     def dead_letters(self, workspace: str, queue: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
         """A page of the effects that were given up on, by queue and time; ``queue`` "" is all of them, "-" of none."""
         return dead_letters.page(self._store, workspace, queue, after, limit)
@@ -57,7 +82,15 @@ class Delivery:
 
     def queues(self) -> list[QueueState]:
         """The declared queues, with the state of each and what waits in it."""
-        return circuit.queue_states(self._store, self._queues)
+        return backlog.queue_states(self._store, self._queues)
+
+    def backlog(self) -> Backlog:
+        """Everything that waits: in the declared queues, in none, timers and jobs."""
+        return backlog.backlog(self._store, self._queues, self._recorder.clock())
+
+    def unbelieved_leases(self, now: int) -> dict[str, int]:
+        """Leases whose end no clock can have meant: name -> that end. Nobody waits for it."""
+        return backlog.unbelieved_leases(self._store, self._queues, now)
 
     def stop(self, queue: str, why: str) -> bool:
         """Stop sending in a queue; returns whether that changes anything. Raises `NotFound`."""

@@ -13,6 +13,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
 from threadline.kernel.job_kind import JobKind
 from threadline.kernel.operation import Inspection, Operation, Refresh
+from threadline.kernel.personal import PersonFile, Remainder, StoreTable
 from threadline.kernel.policy import Policy, Read, Shared
 from threadline.kernel.ports import Declarations
 from threadline.kernel.preparation import Guard, Preparation
@@ -52,7 +53,7 @@ class Folding(Protocol):
         ...
 
 
-BUILT_IN = ("threadline.capabilities", "threadline.senders")
+BUILT_IN = ("threadline.capabilities", "threadline.senders", "threadline.engine.maintenance.store_tables")
 PLANS_CACHED = 10_000
 """Bound of caches by event type: producers choose types freely."""
 
@@ -86,6 +87,10 @@ class Catalogue:
         """Those of policies, and those that only operations read."""
         self.requirements = {each.name: each for each in _unique(v for v in found if isinstance(v, Requirement))}
         """By event type."""
+        self.tables: tuple[StoreTable, ...] = _unique(v for v in found if isinstance(v, StoreTable))
+        """Every table of the store, those of `Shared` apart, which have nothing of people."""
+        self.remainders: tuple[Remainder, ...] = _unique(v for v in found if isinstance(v, Remainder))
+        self.person_files: tuple[PersonFile, ...] = _unique(v for v in found if isinstance(v, PersonFile))
         self.layout = " ".join(f"{p.name}={p.version}:{p.fingerprint}" for p in self.projections)
         """Name, version and fingerprint of each state of a packed person, in order."""
         self.index = {p.name: i for i, p in enumerate(self.projections)}
@@ -222,6 +227,9 @@ Declared = TypeVar(
     Preparation,
     PublicRoute,
     Shared,
+    StoreTable,
+    PersonFile,
+    Remainder,
 )
 
 

@@ -101,6 +101,11 @@ def _place(entry: RejectedEntry) -> Key:
     return Key(REJECTED_BY_TIME, entry.workspace, f"{time_key(entry.received_at)}.{entry.id}")
 
 
+def entry_keys(entry: RejectedEntry) -> tuple[Key, Key]:
+    """Where an entry lies, and the row that leads to it by its time."""
+    return _key(entry), _place(entry)
+
+
 def settled(stored: StoredEntry, status: Status, resolution: str) -> tuple[RejectedEntry, Put]:
     """The entry with what was decided about it, and the write that says so if nobody else has decided meanwhile.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from threadline.kernel.errors import InvalidSetting, InvalidValue, StoreDamaged, StoreMissing, Unavailable
 from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span
-from threadline.stores.bounds import check_batches, check_page, check_shard
+from threadline.stores.bounds import check_batches, check_erase, check_page, check_shard
 from threadline.stores.plan import decide
 from threadline.stores.sqlite import file as sqlite_file
 from threadline.stores.sqlite import rows as sqlite_rows
@@ -297,11 +297,26 @@ class SqliteStore:
                 self._presence.check()
             yield self._writer
 
+    def erase(self, ids: Sequence[str]) -> int:
+        """See `Store.erase`; one transaction."""
+        check_erase(ids)
+        with self._writing() as db:
+            with transaction(db):
+                self._log.catch_up(asking(db))
+                rows = self._log.erase(asking(db), ids)
+            self._log.forget(rows)
+        return len(rows)
+
+    def purge(self) -> None:
+        """See `Store.purge`."""
+        with self._writing() as db:
+            self._restart_wal(db)
+
     def mend(self, found: FeedEntry, good: LogEntry) -> bool:
         """See `Store.mend`."""
         with self._writing() as db:
             ask = asking(db)
-            number = self._names.learn(ask, [good.type])[good.type]
+            number = self._names.learn(ask, [good.type])[good.type] if good.type else 0
             with transaction(db):
                 done = self._log.mend(ask, found, good, number or 0)
             self._log.start(ask)

@@ -6,6 +6,7 @@ import platform
 import shutil
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +15,13 @@ from rich.table import Table
 from rich.text import Text
 
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import ThreadlineError
-from threadline.kernel.time import MINUTE, format_time, parse_time, system_clock
+from threadline.engine.maintenance.scrub import scrubbed
+from threadline.engine.maintenance.verification import unchecked_items
+from threadline.kernel.errors import EventDamaged, ThreadlineError
+from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.outbox import Backlog
+from threadline.kernel.store import is_erased
+from threadline.kernel.time import CLOCK_SETS_BACK_MAX, MINUTE, format_time, parse_time, system_clock
 from threadline.settings import Settings, definition_files, definitions_file, load, without_secret
 from threadline.surfaces.cli.printing import counted, visible, visible_lines
 from threadline.surfaces.cli.session import Session, own_store_option
@@ -26,6 +32,7 @@ FREE_BYTES_MIN = 1_000_000_000
 READ_THROUGH_BYTES_MAX = 1_000_000_000
 WAL_GROWTH_MAX = 4
 """A write-ahead log this many times longer than the setting asks for is not being moved into the file."""
+WAITING_MAX = 15 * MINUTE
 _PLAUSIBLE = parse_time("2025-01-01")
 _PARTS = ("apsw", "psycopg", "msgspec", "starlette", "uvicorn", "uvloop", "httptools")
 DEFINITIONS = "definitions"
@@ -126,7 +133,11 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
             newest = engine.store.feed(str(max(0, stats.get("log_entries", 0) - 1)), 1)
             warned = warnings(found, engine.log)
             stale = engine.maintenance.stale()
-            queues = engine.delivery.queues()
+            now = system_clock()
+            backlog = engine.delivery.backlog()
+            leases = engine.delivery.unbelieved_leases(now)
+            backwards = _steps_back(engine, stats)
+            damage = [*_damage(engine)]
     except ThreadlineError as error:
         yield Finding("store", "fault", _message(error))
         return
@@ -134,10 +145,18 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
         yield Finding(DEFINITIONS, "note", str(warning))
     if stale:
         yield Finding("states", "note", f"older than the definitions: {', '.join(stale)}; run `threadline apply`")
-    unknown = {each.queue.name: each.unknown for each in queues if each.unknown}
+    yield from _waiting(backlog, now)
+    for name, until in leases.items():
+        told = f"{name} is leased until {format_time(until)}, by a clock that was ahead; nobody waits for it that long"
+        yield Finding("lease", "note", told)
+    for before, after in backwards:
+        told = f"set back from {format_time(before)} to {format_time(after)}; docs/time.md says what follows"
+        yield Finding("clock", "note", told)
+    unknown = {each.queue.name: each.unknown for each in backlog.queues if each.unknown}
     if unknown:
         told = ", ".join(f"{counted(number, 'effect')} of {name}" for name, number in unknown.items())
         yield Finding("effects", "note", f"{told} may have happened; `threadline effects unknown` lists them")
+    yield from damage
     yield Finding("catalogue", "ok", f"{len(found.projections)} projections, {len(found.operations)} operations")
     size = f"{stats.get('file_bytes', 0):,} bytes, {counted(stats.get('log_entries', 0), 'event')}"
     yield Finding("store", "ok", f"{shown}: {size}")
@@ -153,15 +172,68 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
             names = ", ".join(file.name for file in exposed)
             yield Finding("files", "note", f"others than their owner may read or write {names}; chmod 600 them")
         yield _lock(session, settings)
-    if newest:
-        from threadline.engine.folding.packing import unpack_event
-
-        recorded_at = unpack_event(newest[-1].entry).recorded_at
+    if newest and not is_erased(newest[-1].entry):
+        try:
+            recorded_at = engine.log.read(newest[-1]).recorded_at
+        except EventDamaged as error:
+            yield Finding("last event", "fault", str(error))
+            return
         ahead = recorded_at > system_clock() + MINUTE
         told = f"recorded at {format_time(recorded_at)}"
         if ahead:
             told += ", which is still to come by this clock; one of the two clocks is wrong"
         yield Finding("last event", "fault" if ahead else "ok", told)
+
+
+def _damage(engine: Engine) -> Iterator[Finding]:
+    """Damaged events that somebody has met, when the store was last read through, and what would go unnoticed."""
+    known = engine.damage.known()
+    if known:
+        ids = ", ".join(sorted(known)[:3])
+        yield Finding(
+            "events", "fault", f"{counted(len(known), 'event')} damaged ({ids}); `threadline repair --from BACKUP`"
+        )
+    if note := unchecked_items(engine.store):
+        yield Finding("checksums", "note", note)
+    done = scrubbed(engine.store)
+    last, problems = done.last, [each for each in (done.now.problem, done.last.problem) if each]
+    if not last.done_at:
+        told = f"not complete yet; {counted(done.now.entries, 'event')} read" if done.now.began_at else "none yet"
+    else:
+        told = f"complete at {format_time(last.done_at)}: {counted(last.entries, 'event')}, {last.damaged:,} damaged"
+    if differing := done.now.differing or last.differing:
+        problems.append(f"{counted(differing, 'person differs', 'people differ')} from a fold of the log")
+    yield Finding("scrub", "fault" if problems else "ok", "; ".join([told, *problems]))
+
+
+def _waiting(backlog: Backlog, now: int) -> Iterator[Finding]:
+    """What has waited for too long."""
+    for each in backlog.queues:
+        if each.waits_since(now) > WAITING_MAX:
+            state = "it is stopped" if each.circuit.stopped_at else f"{each.retried} of them were tried"
+            told = f"{counted(each.waiting, 'effect')} of {each.queue.name or 'no queue'}, the first since"
+            yield Finding("waiting", "note", f"{told} {format_time(now - each.waits_since(now))}; {state}")
+    for what, due in (("timer", backlog.oldest_timer), ("job", backlog.oldest_job)):
+        if due is not None and now - due > WAITING_MAX:
+            yield Finding(
+                "waiting", "note", f"a {what} is due since {format_time(due)}; does a server or a worker run?"
+            )
+
+
+def _steps_back(engine: Engine, stats: Mapping[str, int]) -> list[tuple[int, int]]:
+    """Where, among the newest events, the clock was set back: what it showed before and after."""
+    from threadline.engine.folding.packing import check_entry, unpack_event
+
+    entries = stats.get("log_entries", 0)
+    if not entries:
+        return []  # DynamoDB does not count its log, and reads it from the beginning only
+    newest = engine.store.feed(str(max(0, entries - PAGE_ITEMS_MAX)), PAGE_ITEMS_MAX)
+    recorded = [
+        unpack_event(each.entry).recorded_at
+        for each in newest
+        if not (is_erased(each.entry) or check_entry(each.entry))
+    ]
+    return [(before, after) for before, after in pairwise(recorded) if before - after > CLOCK_SETS_BACK_MAX]
 
 
 def _faults(engine: Engine, settings: Settings, stats: Mapping[str, int]) -> list[str] | None:

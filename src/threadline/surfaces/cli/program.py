@@ -38,6 +38,7 @@ COMMANDS = {
     "jobs watch": ("jobs", "watch", "Show how far a job has come, until it has ended."),
     "migrate": ("migrate", "migrate", "Make or update the tables of a store on a server."),
     "move": ("move", "move", "Move everything from one store into another, and verify it."),
+    "people export": ("export", "export", "Write everything that is stored about a person into one archive."),
     "refold": ("upkeep", "refold", "Derive everything again from the log, after definitions have changed."),
     "repair": ("repair", "repair", "Replace damaged events by copies from a backup or another store."),
     "restore": ("backup", "restore", "Put a backup of the embedded store in its place."),

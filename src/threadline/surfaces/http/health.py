@@ -16,6 +16,7 @@ from starlette.responses import Response
 from threadline.engine.engine import Engine
 from threadline.kernel.store import Batch, Key, Put
 from threadline.surfaces.http.access import Access
+from threadline.surfaces.http.gauges import Gauges, gauges
 from threadline.surfaces.http.in_flight import InFlight
 from threadline.surfaces.http.metrics import MEDIA_TYPE, Metrics
 from threadline.surfaces.http.problem import NotNow
@@ -30,6 +31,8 @@ class Status(msgspec.Struct):
     """That all is well."""
 
     status: str = "ok"
+    damaged_events: int | msgspec.UnsetType = msgspec.UNSET
+    """How many events are known to be damaged, where there are any; see docs/damage.md."""
 
 
 class Version(msgspec.Struct):
@@ -78,14 +81,16 @@ class Health:
             put = Put(Key("health", "ready"), str(self._engine.clock()).encode())
             await self._writer.run(lambda: self._engine.store.commit([Batch(writes=[put])]))
             self._ready_at = time.monotonic()
-        return _json(Status())
+        loop = asyncio.get_running_loop()
+        damaged = len(await loop.run_in_executor(self._threads, self._engine.damage.known))
+        return _json(Status(damaged_events=damaged) if damaged else Status())
 
     async def _version(self, request: Request, names: Mapping[str, str]) -> Response:
         return _json(Version("threadline", package_version()))
 
     async def _page(self, request: Request, names: Mapping[str, str]) -> Response:
         credential = await self._access.token(request, "admin")
-        gauges: dict[str, tuple[str, float | Mapping[str, float]]] = {
+        found: Gauges = {
             "events_waiting": ("Events that wait for a commit or are in one.", float(self._writer.queued)),
             "http_connections": ("Connections of clients.", float(self._in_flight.connections)),
             "http_connections_max": (
@@ -101,23 +106,10 @@ class Health:
             "process_start_time_seconds": ("When this server was made, seconds since 1970.", self._started_at),
         }
         loop = asyncio.get_running_loop()
-        stats = await loop.run_in_executor(self._threads, self._engine.store.stats)
-        queues = await loop.run_in_executor(self._threads, self._engine.delivery.queues)
-        waiting = {each.queue.name: float(each.waiting) for each in queues}
-        unknown = {each.queue.name: float(each.unknown) for each in queues}
-        gauges["effects_waiting"] = ("Effects in a queue, counted to 1,000.", waiting)
-        gauges["effects_unknown"] = ("Effects that may have happened, counted to 1,000.", unknown)
-        meanings = {
-            "log_entries": ("log_position", "Events in the log."),
-            "file_bytes": ("store_file_bytes", "Size of the store's file."),
-            "wal_bytes": ("store_wal_bytes", "Size of its write-ahead log."),
-        }
-        for name, (shown, meaning) in meanings.items():
-            if name in stats:
-                gauges[shown] = (meaning, float(stats[name]))
+        found |= await loop.run_in_executor(self._threads, gauges, self._engine)
         # Who runs the server wrote the settings, and sees every workspace; whoever was given a key sees one.
         workspace = None if self._engine.credentials.is_fixed(credential) else credential.workspace
-        return Response(self._metrics.text(gauges, workspace), headers={"content-type": MEDIA_TYPE})
+        return Response(self._metrics.text(found, workspace), headers={"content-type": MEDIA_TYPE})
 
 
 def package_version() -> str:

@@ -160,6 +160,9 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
         described["requestBody"] = {"required": needed, "content": {"application/json": content}}
     else:
         described["parameters"] += [_query_parameter(name, others[name], name in required) for name in others]
+    if operation.media_type:
+        binary = {"schema": {"type": "string", "format": "binary"}}
+        described["responses"][str(operation.status)]["content"] = {operation.media_type: binary}
     if rows_of(operation.result) is not None:
         described["responses"][str(operation.status)]["content"] |= _ROW_CONTENT
         if operation.method != "POST":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import nullcontext
 from functools import partial
@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from threadline.engine.context import Context
 from threadline.engine.credentials import Credential
@@ -80,6 +80,8 @@ class Operations:
                 values.setdefault("request", key)
         params = _params(operation, values, names, credential)
         context = Context(self._engine, credential.workspace, self._engine.now(), credential.name, over_wire=True)
+        if operation.media_type:
+            return await self._stream(operation, context, params)
         charge = await self._charge(operation.intake, context, params, credential, client_host(request))
         work = partial(_work, operation, context, params, charge.refused, form)
         # Waiting for a thread is part of reading; what may write must not wait for itself.
@@ -105,6 +107,27 @@ class Operations:
         if operation.revalidated:
             return revalidated(request, answer.body, operation.status, headers, MEDIA_TYPES[form])
         return Response(answer.body, operation.status, headers, MEDIA_TYPES[form])
+
+    async def _stream(self, operation: Operation, context: Context, params: Any) -> Response:
+        """The result in pieces, each made when the one before it has left."""
+
+        def following(pieces: Iterator[bytes]) -> bytes:
+            return next(pieces, b"")
+
+        with self._engine.reading():
+            # What goes wrong before the first piece is a problem document; later the connection breaks off.
+            pieces = await self._run(lambda: operation.run(context, params))
+            first = await self._run(partial(following, pieces))
+
+        async def rest() -> AsyncIterator[bytes]:
+            piece = first
+            while piece:
+                yield piece
+                piece = await self._run(partial(following, pieces))
+
+        name = f"{operation.name}.{operation.media_type.rpartition('/')[2]}"
+        headers = {"cache-control": "no-store", "content-disposition": f'attachment; filename="{name}"'}
+        return StreamingResponse(rest(), operation.status, headers, operation.media_type)
 
     async def _charge(
         self, intake: Intake | None, context: Context, params: Any, credential: Credential, host: str

@@ -427,6 +427,7 @@ EVENTS_FEED: Call[events_operations_feed.FeedPage] = Call(
     {
         "cursor": "",
         "limit": 100,
+        "skip_damaged": False,
     },
 )
 EVENTS_OF: Call[events_operations_events.EventsPage] = Call(
@@ -880,6 +881,7 @@ MESSAGES_SHOW: Call[message_status_operations.Message] = Call(
         "source": "",
     },
 )
+PEOPLE_EXPORT: Call[bytes] = Call("people_export", "GET", "/v1/people/{id}/export", bytes, {})
 PEOPLE_LIST: Call[people_operations_people.PeoplePage] = Call(
     "people_list",
     "GET",

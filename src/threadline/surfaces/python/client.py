@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from types import TracebackType
 from typing import Any
@@ -76,6 +76,17 @@ class Client(operations.Operations, Recording):
                 return answer
             time.sleep(pause)
         raise AssertionError
+
+    def pieces(self, call: Call[bytes], values: Mapping[str, Any], /) -> Iterator[bytes]:
+        """The answer to a call that answers with a stream, in pieces as they come. It is not sent again."""
+        request = exchange.request_of(call, values)
+        try:
+            with self._http.stream(request.method, self.url + request.path, headers=request.headers) as told:
+                if told.status_code >= 300:
+                    raise exchange.error_of(Response(told.status_code, told.headers, told.read()))
+                yield from told.iter_bytes()
+        except httpx.TransportError as error:
+            raise exchange.lost(self.url, _lost(error)) from None
 
     def _send(self, request: Request) -> Response | Lost:
         url = self.url + request.path

@@ -73,7 +73,8 @@ class Threadline(Operations, Recording):
         self.engine.recorder.refuse_forks()
         with self.engine.reading() if operation.method == "GET" else nullcontext():
             params = convert(operation, call.given(values), strict=True)
-            result = msgspec.to_builtins(operation.run(context, params))
+            ran = operation.run(context, params)
+            result = b"".join(ran) if operation.media_type else msgspec.to_builtins(ran)
             stale = stale_note(operation, context, params)
         warn_if_stale(call, stale)
         # A copy of its own: what the caller does to it changes nothing that the engine remembers.

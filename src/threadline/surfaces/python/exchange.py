@@ -70,7 +70,8 @@ def answer_of(call: Call[Answer], response: Response) -> Answer:
     if response.status >= 300:
         raise error_of(response)
     try:
-        answer: Answer = msgspec.json.decode(response.body, type=call.answer)
+        body: Any = response.body
+        answer: Answer = body if call.answer is bytes else msgspec.json.decode(body, type=call.answer)
     except msgspec.MsgspecError as error:
         raise Unavailable(f"{call.name}: the answer is not one of Threadline: {error}") from None
     return answer

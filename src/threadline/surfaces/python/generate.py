@@ -162,6 +162,8 @@ class _Types:
 
     def answer(self, hint: Any) -> str:
         """What a method returns."""
+        if hint is bytes:
+            return "bytes"
         return self._struct(hint) if isinstance(hint, type) and issubclass(hint, msgspec.Struct) else "dict[str, Any]"
 
     def parameter(self, hint: Any) -> str:

@@ -761,6 +761,7 @@ class Events:
         *,
         cursor: str = "",
         limit: int = 100,
+        skip_damaged: bool = False,
     ) -> events_operations_feed.FeedPage:
         """Follow every event of the workspace in the order of commits.
 
@@ -768,8 +769,9 @@ class Events:
 
         cursor: The `next` of the previous page; empty for the beginning.
         limit: How many on a page.
+        skip_damaged: Go past events that are damaged; otherwise the feed ends before one, with an error.
         """
-        return self._call(calls.EVENTS_FEED, {"cursor": cursor, "limit": limit})
+        return self._call(calls.EVENTS_FEED, {"cursor": cursor, "limit": limit, "skip_damaged": skip_damaged})
 
     def of(
         self,
@@ -1794,6 +1796,18 @@ class People:
 
     def __init__(self, call: Caller) -> None:
         self._call = call
+
+    def export(
+        self,
+        id: str,
+    ) -> bytes:
+        """Write everything that is stored about a person into one archive.
+
+        Whose data. Of a person merged into another one it is everything of the one who is left.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        """
+        return self._call(calls.PEOPLE_EXPORT, {"id": id})
 
     def list(
         self,

@@ -14,6 +14,7 @@ from threadline.capabilities.events.forms import (
     PersonRef,
     checked_id,
     event_view,
+    original,
     read_cursor,
     time_param,
     write_cursor,
@@ -99,9 +100,7 @@ def _event(context: Context[Needs], params: EventParams) -> EventDetail:
     recorded = context.engine.log.event(context.workspace, checked_id(params.id))
     person = context.engine.reader.person_of(recorded)
     shown = event_view(recorded, "" if person is None else person.id)
-    forms = context.engine.log.forms
-    payload = next((write(recorded.event) for name, write in forms.items() if name in recorded.event.wire), None)
-    return EventDetail(**msgspec.structs.asdict(shown), payload=payload)
+    return EventDetail(**msgspec.structs.asdict(shown), payload=original(context.engine.log.forms, recorded.event))
 
 
 EVENT = Operation(

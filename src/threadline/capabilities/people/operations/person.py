@@ -112,7 +112,7 @@ def _person(context: Context[Reads], params: PersonParams) -> PersonView:
         as_of=None if as_of is None else asked.shown_at,
         created_at=instant(person.created_at),
         lead_id=lead_id(engine.catalogue.rules, own),
-        identifiers=_uses(engine.catalogue.rules, own, uses),
+        identifiers=identifier_uses(engine.catalogue.rules, own, uses),
         traits=profile["traits"],
         tags=profile["tags"],
         groups=profile["groups"],
@@ -146,7 +146,8 @@ def lead_id(rules: Any, identifiers: Iterable[Any]) -> str:
     return thread_id("", min(shared, key=rules.rank))
 
 
-def _uses(rules: Any, linked_ones: Iterable[Any], uses: dict[str, Any]) -> list[IdentifierUse]:
+def identifier_uses(rules: Any, linked_ones: Iterable[Any], uses: dict[str, Any]) -> list[IdentifierUse]:
+    """Identifiers by rank, with when each was in use: those that are linked, then those that only came with events."""
     own = sorted(linked_ones, key=rules.rank)
     found = [IdentifierUse(kind=i.kind, value=i.value, linked=True, **uses.get(str(i), {})) for i in own]
     linked = {str(i) for i in own}

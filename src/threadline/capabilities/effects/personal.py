@@ -1,0 +1,57 @@
+"""What the store has of a person about messages to other systems, and about what time will bring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from threadline.kernel.outbox import PendingEffect
+from threadline.kernel.personal import PersonFile, Subject, joined, shown_events, shown_time
+from threadline.kernel.sender import (
+    EFFECT_DONE,
+    EFFECT_PARKED,
+    EFFECT_PRINTED,
+    EFFECT_REDRIVEN,
+    EFFECT_RETRIED,
+    EFFECT_UNKNOWN,
+    EFFECT_WITHDRAWN,
+)
+
+
+def _pending(subject: Subject) -> Iterator[dict[str, Any]]:
+    for one in subject.engine.delivery.waiting(subject.person.heads):
+        yield {"status": "waiting", **_shown(one)}
+    for each in subject.dead_letters():
+        yield {"status": "given up", "why": each.why, "last": each.outcome, **_shown(each.one)}
+    for unknown in subject.unknown_effects():
+        yield {"status": "unknown", "why": unknown.why, **_shown(unknown.one)}
+
+
+def _shown(one: PendingEffect) -> dict[str, Any]:
+    noted = {} if one.claim is None else one.claim.properties
+    return {
+        "id": one.id, "kind": one.effect.kind, "queue": one.effect.queue, "policy": one.policy, "cause": one.cause,
+        "attempts": one.attempts, "since": shown_time(one.since), "data": one.effect.data, "noted": noted,
+    }  # fmt: skip
+
+
+def _timers(subject: Subject) -> Iterator[dict[str, Any]]:
+    for timer in subject.engine.delivery.timers(subject.person.timers):
+        yield {**timer, "due_at": shown_time(timer["due_at"])}
+
+
+EFFECTS_FILE = PersonFile(
+    "effects", "Messages to other systems", "Messages about you that were sent to other systems, or are to be: the "
+    "address, what was sent, and how it ended.",
+    joined(
+        _pending,
+        shown_events(
+            EFFECT_DONE, EFFECT_PRINTED, EFFECT_RETRIED, EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_WITHDRAWN,
+            EFFECT_UNKNOWN,
+        ),
+    ),
+)  # fmt: skip
+TIMERS_FILE = PersonFile(
+    "timers", "What is due later", "When something is looked at again because of you, such as the end of a streak.",
+    _timers,
+)  # fmt: skip

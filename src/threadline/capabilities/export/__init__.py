@@ -1,0 +1,4 @@
+"""The export of a person: everything that is known of them in one archive, for machines and for the person.
+
+What goes into it is declared where it belongs, in `personal.py` of each capability; see `threadline.kernel.personal`.
+"""

@@ -1,0 +1,45 @@
+"""What is remembered about a person, and the events that it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from threadline.capabilities.memory.definition import DerivationSet
+from threadline.capabilities.memory.eviction import RETRACTIONS
+from threadline.capabilities.memory.projection import fact_derivations, facts_of
+from threadline.kernel.personal import PersonFile, Subject, shown_time
+
+
+def _facts(subject: Subject) -> Iterator[dict[str, Any]]:
+    for type, facts in subject.views.get("memory", {}).items():
+        if isinstance(facts, dict):
+            yield from facts.values()
+        else:
+            yield from ({"was": type, **fact} for fact in facts)
+
+
+MEMORY_FILE = PersonFile(
+    "memory", "What is remembered about you", "Facts and preferences that were told or derived, how sure each is, and "
+    "until when it counts.", _facts, ("memory",),
+)  # fmt: skip
+
+
+def sources_file(derivations: DerivationSet) -> PersonFile:
+    """The file of the events that made, took back or restored each fact, by these derivations."""
+    by_type = fact_derivations(derivations)
+    types = derivations.event_types | RETRACTIONS
+
+    def lineage(subject: Subject) -> Iterator[dict[str, Any]]:
+        for recorded in subject.events(types):
+            for type, key in facts_of(by_type, recorded):
+                event = recorded.event
+                yield {
+                    "fact": {"type": type, "key": key}, "event": recorded.id, "type": event.type,
+                    "occurred_at": shown_time(event.occurred_at),
+                }  # fmt: skip
+
+    return PersonFile(
+        "memory_sources", "Where the memories come from", "Each event that made, took back or restored something that "
+        "is remembered about you.", lineage,
+    )  # fmt: skip
