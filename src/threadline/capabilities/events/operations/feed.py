@@ -77,6 +77,8 @@ def _feed(context: Context[WithLog], params: FeedParams) -> FeedPage:
                 error.hint = f"Ask with skip_damaged=true to go past it. {error.hint}"
                 raise
             cursor = each.cursor
+            if is_erased(each.entry):
+                continue
             if recorded.event.workspace == context.workspace:
                 found.append(event_view(recorded))
         looked_at += len(page)
