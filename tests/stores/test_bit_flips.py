@@ -142,7 +142,7 @@ def test_dynamodb_notices_every_flip_in_the_log(
     random = Random(seed)
     url = dynamodb.ministack().made(tmp_path)
     store = DynamoStore(url, system_clock)
-    fill(store, random, people=3)
+    fill(store, random, people=2)
     store.close()
     store = DynamoStore(url, system_clock)
     before, flips = see(store), []
