@@ -49,6 +49,7 @@ def steps() -> Iterator[Step]:
     )
     scripts = {"THREADLINE_TEST_PROFILE": "few", "THREADLINE_TEST_CONFORMANCE_SCRIPTS": str(SCRIPTS)}
     yield Step("scripts on all stores", ("tests/conformance/test_scripts.py",), scripts)
+    yield Step("bit flips", ("tests/stores/test_bit_flips.py",), {"THREADLINE_TEST_FLIPS": "400"})
     yield Step("claims", ("tests/stores/test_claiming_kills.py",), {"THREADLINE_TEST_CLAIM_KILLS": "60"})
     storms = tuple(f"tests/stores/test_{name}_chaos.py" for name in ("postgres", "dynamodb", "cached"))
     yield Step("storms", storms, {"THREADLINE_TEST_CHAOS_SECONDS": "60"})
