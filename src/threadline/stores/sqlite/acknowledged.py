@@ -6,14 +6,13 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from threadline.kernel.errors import StoreMissing
-from threadline.kernel.store import Key
 from threadline.stores.sqlite.file import lock_path
-from threadline.stores.sqlite.mark import NO_SALTS, LogState, Mark, MarkFile, can_witness
+from threadline.stores.sqlite.mark import NO_SALTS, LogState, Mark, MarkFile
 
 LOOK_SECONDS = 0.4
 """How often the files are looked for, so that a reader hears of it within a second."""
@@ -40,18 +39,14 @@ class Acknowledged:
             os.close(self._wal)
             raise
 
-    def committed(self, frames: int, position: int, items: Mapping[Key, tuple[int, bytes] | None]) -> None:
-        """Note a commit that is durable, before it is answered."""
+    def committed(self, frames: int, position: int, written: tuple[int, int] | None) -> None:
+        """Note a durable commit before it is answered. ``written``: version and checksum of one of its items."""
         last = self._marks.mark
         salts = os.pread(self._wal, *_WAL_SALTS)
-        witness, version = last.witness, last.version
-        for key, after in items.items():
-            if can_witness(key):
-                witness, version = key, after[0] if after else 0
-                break
         state = LogState.COPYING if last.state == LogState.COPYING else LogState.NEEDED
+        version, crc = written or (last.version, last.crc)
         self._marks.write(
-            Mark(last.store, salts, frames, state, position, last.copied, last.copied_at, _now(), witness, version)
+            Mark(last.store, salts, frames, state, position, last.copied, last.copied_at, _now(), version, crc)
         )
 
     def copying(self) -> None:

@@ -123,17 +123,24 @@ class SqliteStore:
             if not existed:
                 os.close(sqlite_file.open_private(self.path))
             db = self._connect(Access.CREATE, page_cache_bytes)
-            leave_log(db, leave=True)
-            if not db.execute("SELECT count(*) FROM sqlite_schema").get and not db.pragma("application_id"):
-                db.pragma("journal_mode", "wal")
-                db.execute(sqlite_rows.SCHEMA).fetchall()
-            sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
-            sqlite_rows.upgrade(asking(db), db.pragma("user_version"))
-            watch_wal(db, self._note_wal)
-            self._log.start(asking(db))
+            try:
+                self._prepare(db)
+            except BaseException:
+                db.close()
+                raise
         if not existed:
             sqlite_file.sync_folder(self.path.absolute().parent)
         return db
+
+    def _prepare(self, db: Connection) -> None:
+        leave_log(db, leave=True)
+        if not db.execute("SELECT count(*) FROM sqlite_schema").get and not db.pragma("application_id"):
+            db.pragma("journal_mode", "wal")
+            db.execute(sqlite_rows.SCHEMA).fetchall()
+        sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
+        sqlite_rows.upgrade(asking(db), db.pragma("user_version"))
+        watch_wal(db, self._note_wal)
+        self._log.start(asking(db))
 
     def _open_mark(self, db: Connection) -> Acknowledged:
         [(store,)] = asking(db)("SELECT id FROM store_id", ())
@@ -305,6 +312,7 @@ class SqliteStore:
                 self._log.catch_up(asking(db))
                 rows = self._log.erase(asking(db), ids)
             self._log.forget(rows)
+            self._mark(None)
         return len(rows)
 
     def purge(self) -> None:
@@ -320,7 +328,7 @@ class SqliteStore:
             with transaction(db):
                 done = self._log.mend(ask, found, good, number or 0)
             self._log.start(ask)
-            self._mark({})
+            self._mark(None)
             return done
 
     def _transact(
@@ -334,24 +342,24 @@ class SqliteStore:
             taken = self._log.taken(ask, [entry.id for batch in batches for entry in batch.events])
             plan = decide(batches, versions, taken)
             added = self._log.append(ask, plan.entries, names)
-            sqlite_rows.write_items(ask, plan, rows, names)
+            written = sqlite_rows.write_items(ask, plan, rows, names)
             buckets = self._log.index(ask, len(added))
         self._log.published(added, buckets)
         self._rows.written(plan, rows)
-        self._mark(plan.items)
+        self._mark(written)
         return plan.outcomes
 
-    def _mark(self, items: Mapping[Key, tuple[int, bytes] | None]) -> None:
+    def _mark(self, written: tuple[int, int] | None) -> None:
         """Note what is durable before it is acknowledged, unless it went into a file that is not there any more."""
         if self._presence is not None:
             self._presence.look()
-        self._acknowledged.committed(self._wal_pages, self._log.last, items)
+        self._acknowledged.committed(self._wal_pages, self._log.last, written)
 
     def _move_index(self, db: Connection) -> None:
         with transaction(db):
             buckets = self._log.index(asking(db), 0)
         self._log.published([], buckets)
-        self._mark({})
+        self._mark(None)
 
     def _rescue(self, missing: Path) -> None:
         with self._writing_lock:
