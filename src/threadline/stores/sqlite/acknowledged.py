@@ -7,7 +7,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from threadline.kernel.errors import StoreMissing
@@ -132,30 +131,38 @@ def _identity(file: Path) -> tuple[int, int] | None:
 class Watch:
     """The thread that looks for the files of a store, and syncs its mark."""
 
-    def __init__(self, presence: Presence, acknowledged: Acknowledged, rescue: Callable[[Path], None]) -> None:
+    def __init__(self, presence: Presence, acknowledged: Acknowledged, rescue: Callable[[], None]) -> None:
         self._presence = presence
         self._acknowledged = acknowledged
         self._rescue = rescue
+        self._is_missed = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="threadline-store-watch", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        looks, rescued = 0, False
+        looks = 0
         while not self._stopping.wait(LOOK_SECONDS):
             looks += 1
-            before = self._presence.missing
             self._presence.look_at_all()
-            missing = self._presence.missing
-            if missing is None and before is not None:
-                log.warning("%s is there again", before)
-            if missing is not None and not rescued:
-                rescued = True
-                log.critical("%s was removed, renamed or replaced; every request is answered with 503", missing)
-                with suppress(Exception):
-                    self._rescue(missing)
+            if self._presence.missing is not None:
+                self.miss(self._presence.missing)
+            elif self._is_missed:
+                self._is_missed = False
+                log.warning("the files are there again")
             if looks % SYNC_LOOKS == 0:
                 self._acknowledged.sync()
+
+    def miss(self, file: Path) -> None:
+        """Report that a file is not there any more and rescue what it had, once."""
+        if self._is_missed:
+            return
+        self._is_missed = True
+        log.critical("%s was removed, renamed or replaced; nothing is read or written any more", file)
+        try:
+            self._rescue()
+        except Exception:
+            log.exception("what was acknowledged could not be rescued; it may be lost when this process ends")
 
     def stop(self) -> None:
         """End the thread."""

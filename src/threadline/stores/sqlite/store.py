@@ -301,7 +301,8 @@ class SqliteStore:
             if self._closing.is_set() or self._writer is None:
                 raise Unavailable("the store is closed or open for reading only")
             if self._presence is not None:
-                self._presence.check()
+                # Before anything is written: what is refused must not be there later.
+                self._presence.look()
             yield self._writer
 
     def erase(self, ids: Sequence[str]) -> int:
@@ -350,9 +351,7 @@ class SqliteStore:
         return plan.outcomes
 
     def _mark(self, written: tuple[int, int] | None) -> None:
-        """Note what is durable before it is acknowledged, unless it went into a file that is not there any more."""
-        if self._presence is not None:
-            self._presence.look()
+        """Note what is durable before it is acknowledged."""
         self._acknowledged.committed(self._wal_pages, self._log.last, written)
 
     def _move_index(self, db: Connection) -> None:
@@ -361,9 +360,9 @@ class SqliteStore:
         self._log.published([], buckets)
         self._mark(None)
 
-    def _rescue(self, missing: Path) -> None:
+    def _rescue(self) -> None:
         with self._writing_lock:
-            if self._writer is not None and self._presence is not None and not self._closing.is_set():
+            if self._writer is not None and self._presence is not None:
                 rescue(self._writer, self.path, self._acknowledged, is_removed=self._presence.is_removed)
 
     # --- the write-ahead log --------------------------------------------------------------------
@@ -458,6 +457,8 @@ class SqliteStore:
                 self._presence.look_at_all()
                 if self._presence.missing is None:
                     self._fold(self._writer)
+                else:
+                    self._watch.miss(self._presence.missing)
             except (DriverError, StoreMissing):
                 # A full disk or another process that reads: it stays in the write-ahead log, which is as durable.
                 pass
