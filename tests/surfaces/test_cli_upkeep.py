@@ -12,7 +12,11 @@ import pytest
 
 import threadline
 from tests.surfaces.cli_stage import call, composed, store
-from threadline.kernel.time import DAY, system_clock
+from threadline.engine.delivery.leases import Leases
+from threadline.engine.scheduled import OUTBOX, pack_new, queue_partition
+from threadline.kernel.policy import Effect
+from threadline.kernel.store import Batch, Key, Put
+from threadline.kernel.time import DAY, HOUR, SECOND, format_time, system_clock, time_key
 
 __all__ = ["call", "composed", "store"]
 
@@ -220,3 +224,28 @@ def test_the_doctor_writes_nothing_and_leaves_a_draft_a_draft(store: Path, call)
     for command in ("doctor", "check"):
         told = call(command)
         assert (told.code, "raise its number" in _flat(told)) == (1, True)
+
+
+def test_the_doctor_names_a_step_back_of_the_clock_a_lease_of_before_and_what_waits(  # type: ignore[no-untyped-def]
+    call, tmp_path: Path
+) -> None:
+    path, now = tmp_path / "stepped.db", system_clock()
+    (tmp_path / "threadline.yaml").write_text("destinations: {crm: {url: 'https://crm.example/'}}\n")
+    for ahead in (-DAY, 3 * DAY, -HOUR):
+        with threadline.open(path, clock=lambda at=now + ahead: at) as tl:
+            tl.track("ada", "page", {"ahead": ahead})
+            if ahead > 0:
+                assert Leases(tl.engine.store, tl.engine.clock, "before").acquire("outbox/lane.crm") is not None
+            elif ahead == -HOUR:
+                key = Key(OUTBOX, queue_partition("crm"), f"{time_key(now - HOUR)}.{'0' * 32}")
+                waits = pack_new("default", "0" * 32, "care", "0" * 32, Effect(kind="webhook", key="k", data={}), "")
+                assert tl.engine.store.commit([Batch(writes=[Put(key, waits, 0)])]) == [None]
+    told = " ".join(call("doctor", "--file", str(path)).out.split())
+    assert f"set back from {format_time(now + 3 * DAY)} to {format_time(now - HOUR)}" in told
+    assert f"outbox/lane.crm is leased until {format_time(now + 3 * DAY + 30 * SECOND)}" in told
+    assert f"1 effect of crm, the first since {format_time(now - HOUR)}; 0 of them were tried" in told
+
+
+def test_the_doctor_names_nothing_of_this_kind_in_a_store_at_work(store: Path, call) -> None:  # type: ignore[no-untyped-def]
+    told = call("doctor").out
+    assert not any(name in told for name in ("set back", "leased", "waiting"))

@@ -21,6 +21,8 @@ HISTORY = "history"
 """Property of the event of a timer that was set for history: when that was recorded, microseconds."""
 PARKED = "parked"
 """Table: effects that were given up on, under their workspace, by queue and time; and `unrecorded_key`."""
+PARKED_ROWS = "parked_row"
+"""Table: a row of each of these, of all workspaces, under its queue ("-": none) by time, for counting."""
 POSTPONED = "postponed"
 """Table: where effects wait that were postponed before their first attempt."""
 SHARDS = 16

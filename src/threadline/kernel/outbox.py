@@ -149,3 +149,25 @@ class QueueState(NamedTuple):
     """When the first of them is due."""
     unknown: int = 0
     """Effects of it of which nobody knows whether they happened, of all workspaces, counted to a page."""
+    retried: int = 0
+    """Of those that wait, how many were tried."""
+    parked: int = 0
+    """Effects of it that were given up on, of all workspaces, counted to a page."""
+    first_due: int | None = None
+    """When the one that has waited longest was first due."""
+
+    def waits_since(self, now: int) -> int:
+        """How long something has waited in it, microseconds; 0 while nothing is due."""
+        return 0 if self.first_due is None else max(0, now - self.first_due)
+
+
+class Backlog(NamedTuple):
+    """Everything that waits in a store."""
+
+    queues: list[QueueState]
+    """The declared ones by name, and last, without a name, what is in none."""
+    oldest_timer: int | None
+    """When the first timer that has not fired was due."""
+    jobs: int
+    """Jobs that are due, counted to a page."""
+    oldest_job: int | None

@@ -258,6 +258,8 @@ class QueueLine(msgspec.Struct, kw_only=True):
     waiting: int
     oldest: Annotated[Instant | None, Meta(description="When the first of them is due.")]
     unknown: Annotated[int, Meta(description="Effects of which nobody knows whether they happened.")]
+    retried: Annotated[int, Meta(description="Of those that wait, how many were tried.")] = 0
+    parked: Annotated[int, Meta(description="Effects that were given up on.")] = 0
 
 
 class QueueList(msgspec.Struct, kw_only=True):
@@ -273,7 +275,7 @@ def _queue(context: Context[object], each: QueueState) -> QueueLine:
     oldest = None if each.oldest is None else instant(each.oldest)
     return QueueLine(
         name=each.queue.name, state=state, claims=each.queue.claims, waiting=each.waiting, oldest=oldest,
-        unknown=each.unknown,
+        unknown=each.unknown, retried=each.retried, parked=each.parked,
     )  # fmt: skip
 
 

@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from threadline.engine.delivery import circuit, dead_letters, unknown
+from threadline.engine.delivery import backlog, circuit, dead_letters, unknown
 from threadline.engine.delivery.outcomes import caused_effects, effect_of
 from threadline.engine.delivery.settling import resolve
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.scheduled import due_effects, due_of, effect_id, pending_effect, pending_timer, timer_key
 from threadline.kernel.event import Recorded
-from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, PendingEffect, QueueState, UnknownEffect
+from threadline.kernel.outbox import (
+    Backlog,
+    CausedEffect,
+    DeadLetter,
+    EffectStatus,
+    PendingEffect,
+    QueueState,
+    UnknownEffect,
+)
 from threadline.kernel.sender import Outcome
 
 
@@ -74,7 +82,15 @@ class Delivery:
 
     def queues(self) -> list[QueueState]:
         """The declared queues, with the state of each and what waits in it."""
-        return circuit.queue_states(self._store, self._queues)
+        return backlog.queue_states(self._store, self._queues)
+
+    def backlog(self) -> Backlog:
+        """Everything that waits: in the declared queues, in none, timers and jobs."""
+        return backlog.backlog(self._store, self._queues, self._recorder.clock())
+
+    def unbelieved_leases(self, now: int) -> dict[str, int]:
+        """Leases whose end no clock can have meant: name -> that end. Nobody waits for it."""
+        return backlog.unbelieved_leases(self._store, self._queues, now)
 
     def stop(self, queue: str, why: str) -> bool:
         """Stop sending in a queue; returns whether that changes anything. Raises `NotFound`."""

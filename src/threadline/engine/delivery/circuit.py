@@ -7,11 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from threadline.engine.delivery.unknown import count
-from threadline.engine.scheduled import OUTBOX, due_of, queue_partition
 from threadline.kernel.errors import NotFound
-from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.outbox import CircuitState, QueueState
+from threadline.kernel.outbox import CircuitState
 from threadline.kernel.sender import Outcome, Queue, rest_seconds
 from threadline.kernel.store import Batch, Check, Item, Key, Put, Refusal, Store
 from threadline.kernel.time import SECOND, Clock
@@ -91,17 +88,6 @@ def queues_to_work(store: Store, queues: Mapping[str, Queue]) -> list[Queue]:
     for name in queues.keys() - known.keys():
         change_circuit(store, name, CircuitState(), 0)
     return [*queues.values(), *(Queue(name) for name in known.keys() - queues.keys())]
-
-
-def queue_states(store: Store, queues: Mapping[str, Queue]) -> list[QueueState]:
-    """The declared queues by name."""
-    known = circuits(store)
-    found = []
-    for name in sorted(queues):
-        items = store.query(OUTBOX, queue_partition(name), limit=PAGE_ITEMS_MAX)
-        oldest = due_of(items[0]) if items else None
-        found.append(QueueState(queues[name], known.get(name, CircuitState()), len(items), oldest, count(store, name)))
-    return found
 
 
 def stop_queue(store: Store, clock: Clock, queues: Mapping[str, Queue], name: str, why: str) -> bool:

@@ -13,22 +13,39 @@ from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import (
     OUTBOX,
     PARKED,
+    PARKED_ROWS,
     moved,
     pack_effect,
     pending_effect,
     unrecorded_key,
 )
+from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.outbox import DeadLetter, PendingEffect
 from threadline.kernel.sender import EFFECT_REDRIVEN
 from threadline.kernel.store import Delete, Item, Key, Put, Store, beyond
 from threadline.kernel.time import time_key
 
 
-def dead_letter_put(one: PendingEffect, queue: str, why: str, details: dict[str, Any], now: int) -> Put:
-    """The write of a dead letter; ``details`` are those of the last attempt's outcome."""
+def dead_letter_puts(one: PendingEffect, queue: str, why: str, details: dict[str, Any], now: int) -> tuple[Put, ...]:
+    """The writes of a dead letter; ``details`` are those of the last attempt's outcome."""
     key = Key(PARKED, one.workspace, f"{queue or one.effect.queue or '-'}!{time_key(now)}.{one.id}")
     waits = pack_effect(one._replace(claim=None, postponed=0))
-    return Put(key, pack((waits, one.item.key.partition, why, now, details)), 0)
+    row = Put(_row(queue or one.effect.queue, now, one.id), one.workspace.encode())
+    return Put(key, pack((waits, one.item.key.partition, why, now, details)), 0), row
+
+
+def count(store: Store, queue: str) -> int:
+    """How many are in a queue (""; in none), of all workspaces, to a page; those before there were rows apart."""
+    return len(store.query(PARKED_ROWS, queue or "-", limit=PAGE_ITEMS_MAX))
+
+
+def row_key(found: DeadLetter) -> Key:
+    """The key of the row by which a dead letter is counted."""
+    return _row(found.queue, found.at, found.one.id)
+
+
+def _row(queue: str, at: int, id: str) -> Key:
+    return Key(PARKED_ROWS, queue or "-", f"{time_key(at)}.{id}")
 
 
 def page(store: Store, workspace: str, queue: str, after: str, limit: int) -> list[DeadLetter]:
@@ -67,5 +84,9 @@ def _request(recorder: Recorder, reader: PersonReader, each: DeadLetter, by: str
     attempts = one.attempts + 1
     again = pack_effect(one._replace(since=now, attempts=attempts, began=attempts))
     put = Put(one.item.key._replace(sort=f"{time_key(now)}.{one.id}"), again, 0)
-    gone = (Delete(each.item.key, each.item.version), Delete(unrecorded_key(one.workspace, one.id)))
+    gone = (
+        Delete(each.item.key, each.item.version),
+        Delete(row_key(each)),
+        Delete(unrecorded_key(one.workspace, one.id)),
+    )
     return RecordRequest(event, one.cause, None, (*gone, put), known=True)

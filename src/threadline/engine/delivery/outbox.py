@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from threadline.engine.delivery.access import EngineAccess
 from threadline.engine.delivery.claims import Wanted, claim, wanted
-from threadline.engine.delivery.dead_letters import dead_letter_put
+from threadline.engine.delivery.dead_letters import dead_letter_puts
 from threadline.engine.delivery.outcomes import settle
 from threadline.engine.delivery.preparing import failed, prepare
 from threadline.engine.delivery.settling import fitting, request_of, resolve
@@ -258,8 +258,8 @@ class Outbox:
         log.error("effect %s of workspace %s is a dead letter: %s", one.id, one.workspace, why)
         last = {"outcome": done.outcome.type, **done.outcome.properties}
         noted = Put(unrecorded_key(one.workspace, one.id), b"-")
-        dead_letter = dead_letter_put(one, self.queue.name, why, last, self._engine.clock())
-        return Batch(writes=[*_gone(done), dead_letter, noted])
+        dead_letter = dead_letter_puts(one, self.queue.name, why, last, self._engine.clock())
+        return Batch(writes=[*_gone(done), *dead_letter, noted])
 
 
 def _gone(done: Done) -> tuple[Delete | Check, ...]:

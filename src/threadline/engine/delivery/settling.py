@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from threadline.engine.delivery.dead_letters import dead_letter_put
+from threadline.engine.delivery.dead_letters import dead_letter_puts
 from threadline.engine.delivery.outcomes import identifier_of, internal, settle
 from threadline.engine.delivery.retry_schedule import Retry, fate_of
 from threadline.engine.delivery.unknown import unknown_deletes, unknown_puts
@@ -52,8 +52,7 @@ def _fate(queue: Queue, one: PendingEffect, outcome: Outcome, now: int) -> tuple
     tried = tried._replace(claim=None)
     fate = fate_of(queue, tried._replace(attempts=one.attempts), outcome, now)
     if not isinstance(fate, Retry):
-        dead_letter = dead_letter_put(tried, queue.name, fate.why, outcome.properties, now)
-        return EFFECT_PARKED, {"why": fate.why}, (dead_letter,)
+        return EFFECT_PARKED, {"why": fate.why}, dead_letter_puts(tried, queue.name, fate.why, outcome.properties, now)
     key = one.item.key._replace(sort=f"{time_key(fate.at)}.{one.id}")
     return EFFECT_RETRIED, {"retry_at": format_time(fate.at)}, (Put(key, pack_effect(tried), 0),)
 

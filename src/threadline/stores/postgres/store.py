@@ -68,6 +68,20 @@ _PROBLEMS = """SELECT format('the index %s is not valid', indexrelid::regclass) 
             ) AS next FROM commits WHERE start IS NOT NULL
         ) AS placed WHERE next <> start + events
     LIMIT 100"""
+# Of each index: its table, its columns, which rows it has.
+_INDEXES = (
+    ("item", "tbl, partition, sort", "true"),
+    ("log", "commit, ordinal", "true"),
+    ("log", "id", "true"),
+    ("log", "thread, occurred_at, sequence", "true"),
+    ("commits", "id", "true"),
+    ("commits", "client, serial", "true"),
+    ("commits", "start", "start IS NOT NULL"),
+)
+_CONTENT = """SELECT count(*), sum(hashtext(({names})::text))
+    FROM (SELECT {names} FROM {table} WHERE {which} ORDER BY {names}) AS found"""
+_PLANS = """SELECT set_config(name, CASE WHEN name LIKE 'enable_index%%' THEN %s ELSE %s END, true)
+    FROM unnest(ARRAY['enable_indexscan', 'enable_indexonlyscan', 'enable_seqscan', 'enable_sort']) AS name"""
 _POSITION_END = 2**63
 
 
@@ -254,9 +268,22 @@ _WHOLE = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"]
 
 
 def _problems(ask: Ask) -> list[str]:
+    # All that is compared here is of one instant.
+    ask("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", ())
     # These joins are of whole tables, for which the plans of everyday questions are the wrong ones.
     ask("SELECT set_config(name, 'on', true) FROM unnest(%s::text[]) AS name", (_WHOLE,))
-    return [str(problem) for (problem,) in ask(_PROBLEMS, ())]
+    problems = [str(problem) for (problem,) in ask(_PROBLEMS, ())]
+    # Every page of values is read, so that the server compares it with its checksum; and each index from one end to
+    # the other.
+    ask("SELECT count(sha256(value)) FROM item", ())
+    for table, names, which in _INDEXES:
+        found = []
+        for by_index, by_table in (("on", "off"), ("off", "on")):
+            ask(_PLANS, (by_index, by_table))
+            found += ask(_CONTENT.format(table=table, names=names, which=which), ())
+        if found[0] != found[1]:
+            problems.append(f"the index of {table} by {names} does not have what its table has")
+    return problems
 
 
 def _threads(threads: Sequence[str]) -> list[bytes]:

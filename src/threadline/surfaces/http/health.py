@@ -14,10 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from threadline.engine.engine import Engine
-from threadline.engine.maintenance.scrub import Scrubbed, scrubbed
 from threadline.kernel.store import Batch, Key, Put
-from threadline.kernel.time import SECOND
 from threadline.surfaces.http.access import Access
+from threadline.surfaces.http.gauges import Gauges, gauges
 from threadline.surfaces.http.in_flight import InFlight
 from threadline.surfaces.http.metrics import MEDIA_TYPE, Metrics
 from threadline.surfaces.http.problem import NotNow
@@ -91,7 +90,7 @@ class Health:
 
     async def _page(self, request: Request, names: Mapping[str, str]) -> Response:
         credential = await self._access.token(request, "admin")
-        gauges: dict[str, tuple[str, float | Mapping[str, float]]] = {
+        found: Gauges = {
             "events_waiting": ("Events that wait for a commit or are in one.", float(self._writer.queued)),
             "http_connections": ("Connections of clients.", float(self._in_flight.connections)),
             "http_connections_max": (
@@ -107,39 +106,10 @@ class Health:
             "process_start_time_seconds": ("When this server was made, seconds since 1970.", self._started_at),
         }
         loop = asyncio.get_running_loop()
-        stats = await loop.run_in_executor(self._threads, self._engine.store.stats)
-        queues = await loop.run_in_executor(self._threads, self._engine.delivery.queues)
-        waiting = {each.queue.name: float(each.waiting) for each in queues}
-        unknown = {each.queue.name: float(each.unknown) for each in queues}
-        gauges["effects_waiting"] = ("Effects in a queue, counted to 1,000.", waiting)
-        gauges["effects_unknown"] = ("Effects that may have happened, counted to 1,000.", unknown)
-        damage = self._engine.damage
-        gauges["damaged_events"] = (
-            "Events known to be damaged, counted to 1,000.",
-            float(len(await loop.run_in_executor(self._threads, damage.known))),
-        )
-        gauges["damaged_events_met"] = ("How often this server has met a damaged event.", float(damage.met))
-        done = await loop.run_in_executor(self._threads, scrubbed, self._engine.store)
-        gauges |= {name: (meaning, float(value)) for name, meaning, value in _scrub_gauges(done)}
-        meanings = {
-            "log_entries": ("log_position", "Events in the log."),
-            "file_bytes": ("store_file_bytes", "Size of the store's file."),
-            "wal_bytes": ("store_wal_bytes", "Size of its write-ahead log."),
-        }
-        for name, (shown, meaning) in meanings.items():
-            if name in stats:
-                gauges[shown] = (meaning, float(stats[name]))
+        found |= await loop.run_in_executor(self._threads, gauges, self._engine)
         # Who runs the server wrote the settings, and sees every workspace; whoever was given a key sees one.
         workspace = None if self._engine.credentials.is_fixed(credential) else credential.workspace
-        return Response(self._metrics.text(gauges, workspace), headers={"content-type": MEDIA_TYPE})
-
-
-def _scrub_gauges(done: Scrubbed) -> Iterator[tuple[str, str, float]]:
-    last = done.last
-    yield "scrub_completed_time_seconds", "When the whole store was last read and checked.", last.done_at / SECOND
-    yield "scrub_damaged_events", "Damaged events that the last complete scrub has found.", last.damaged
-    yield "scrub_people_differing", "People whom it found to differ from a fold of the log.", last.differing
-    yield "scrub_entries_read", "Events that the present scrub has read.", done.now.entries
+        return Response(self._metrics.text(found, workspace), headers={"content-type": MEDIA_TYPE})
 
 
 def package_version() -> str:

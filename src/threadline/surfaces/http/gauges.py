@@ -1,0 +1,71 @@
+"""Values of this moment for the metrics: what waits, for how long, what is damaged, and how large the store is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from threadline.engine.engine import Engine
+from threadline.engine.maintenance.scrub import scrubbed
+from threadline.kernel.outbox import QueueState
+from threadline.kernel.time import SECOND
+
+Gauges = dict[str, tuple[str, float | Mapping[str, float]]]
+"""Name -> (meaning, value, or values by queue)."""
+
+NO_QUEUE = "-"
+"""Label of effects that are in no queue."""
+_OF_STORE = {
+    "log_entries": ("log_position", "Events in the log."),
+    "file_bytes": ("store_file_bytes", "Size of the store's file."),
+    "wal_bytes": ("store_wal_bytes", "Size of its write-ahead log."),
+}
+
+
+def gauges(engine: Engine) -> Gauges:
+    """Those of the store, of its damage, of the outbox by queue, and of the clock. It reads the store."""
+    stats, now = engine.store.stats(), engine.clock()
+    found: Gauges = {
+        shown: (meaning, float(stats[name])) for name, (shown, meaning) in _OF_STORE.items() if name in stats
+    }
+    backlog = engine.delivery.backlog()
+
+    def by_queue(value: Callable[[QueueState], float]) -> Mapping[str, float]:
+        return {each.queue.name or NO_QUEUE: float(value(each)) for each in backlog.queues}
+
+    def seconds(since: int | None) -> float:
+        return 0.0 if since is None else max(0, now - since) / SECOND
+
+    found["effects_waiting"] = ("Effects in a queue, counted to 1,000.", by_queue(lambda each: each.waiting))
+    found["effects_retried"] = ("Of these, those that were tried.", by_queue(lambda each: each.retried))
+    found["effects_parked"] = ("Effects that were given up on, to 1,000.", by_queue(lambda each: each.parked))
+    found["effects_unknown"] = ("Effects that may have happened, to 1,000.", by_queue(lambda each: each.unknown))
+    found["effects_oldest_seconds"] = (
+        "How long ago the effect that has waited longest was first due.", by_queue(lambda each: seconds(each.first_due))
+    )  # fmt: skip
+    found["effects_resting"] = (
+        "1 while a queue is left alone or stopped.",
+        by_queue(lambda each: bool(each.circuit.stopped_at) or each.circuit.rests_at(now)),
+    )
+    found["timers_oldest_seconds"] = ("How long ago the first timer was due.", seconds(backlog.oldest_timer))
+    found["jobs_waiting"] = ("Jobs that are due, counted to 1,000.", float(backlog.jobs))
+    found["jobs_oldest_seconds"] = ("How long ago the first job was due.", seconds(backlog.oldest_job))
+    found["feed_waiting"] = (
+        "1 while the feed waits for a writer that may still commit.",
+        float(engine.log.feed_waits()),
+    )
+    ahead = max(0, engine.recorder.recorded_until - 1 - now) / SECOND
+    found["clock_set_back_seconds"] = ("How far the newest event of this process is ahead of its clock.", ahead)
+    return found | _damage(engine)
+
+
+def _damage(engine: Engine) -> Gauges:
+    done = scrubbed(engine.store)
+    last = done.last
+    return {
+        "damaged_events": ("Events known to be damaged, counted to 1,000.", float(len(engine.damage.known()))),
+        "damaged_events_met": ("How often this server has met a damaged event.", float(engine.damage.met)),
+        "scrub_completed_time_seconds": ("When the whole store was last read and checked.", last.done_at / SECOND),
+        "scrub_damaged_events": ("Damaged events that the last complete scrub has found.", float(last.damaged)),
+        "scrub_people_differing": ("People whom it found to differ from a fold of the log.", float(last.differing)),
+        "scrub_entries_read": ("Events that the present scrub has read.", float(done.now.entries)),
+    }
