@@ -121,6 +121,19 @@ def test_the_archive_has_every_mark_of_the_person_and_none_of_another() -> None:
         assert [id for id in subject_of(on, other).ids if id.encode() in archive] == []
 
 
+def test_what_an_item_says_is_in_the_file_that_its_table_names() -> None:
+    on = Stage()
+    archive = on.archive("ada")
+    shown_in = {table.name: table.shown_in for table in CATALOGUE.tables if table.shown_in}
+    met = set()
+    for item, text in on.items():
+        for mark in {mark[0].lower() for mark in MARK.finditer(text) if mark[0].lower().startswith(b"ada")}:
+            if item.key.table in shown_in:
+                met.add(shown_in[item.key.table])
+                assert mark in archive[f"{shown_in[item.key.table]}.jsonl"].lower(), item.key
+    assert met >= {"consent", "effects", "inbox", "leaderboards", "rejected", "what_ifs"}
+
+
 def test_the_events_are_those_of_the_log_whole_and_once() -> None:
     on = Stage()
     subject = subject_of(on, "ada")
