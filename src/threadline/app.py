@@ -13,11 +13,15 @@ from pathlib import Path
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
-from threadline.engine.delivery.dispatcher import Dispatcher
+from threadline.engine.delivery.dispatcher import Background, Dispatcher
+from threadline.engine.delivery.leases import Leases
 from threadline.engine.engine import Engine
+from threadline.engine.erasure.applying import keep_beside
+from threadline.engine.erasure.ledger_file import LedgerFile
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import check_entry
 from threadline.engine.maintenance.move import refuse_unfinished
+from threadline.engine.maintenance.scrub import Scrub, ScrubWorker
 from threadline.engine.public_address import PublicAddress
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.kernel.lists import comma_separated
@@ -49,6 +53,7 @@ POSTGRES = ("postgresql", "postgres")
 DYNAMODB = "dynamodb"
 """Scheme of a DynamoDB table's URL."""
 
+SCRUB_LEASE_SECONDS = 300.0
 SECRET_LENGTH_MIN = 8
 """Of write keys and tokens that settings give: a shorter one is a slip, or soon guessed."""
 _PROCESS = secrets.token_hex(8)
@@ -132,6 +137,9 @@ def _engine_on(store: Store, made: Catalogue, chosen: Settings, clock: Clock, *,
     )
     _keep_apart(write_keys=write_keys, tokens=tokens)
     engine.credentials.add_fixed(write_keys, tokens, chosen.workspace)
+    if not readonly and _is_embedded(chosen):
+        # Before anything is served: the file may be an older one that was put back, with people who were erased since.
+        keep_beside(engine, engine.erasures, LedgerFile.beside(Path(chosen.store)))
     return engine
 
 
@@ -165,6 +173,9 @@ def composition() -> Composition:
         _back_up,
         _restore,
         _writer,
+        _find_loss,
+        _accept_loss,
+        _files,
         open_limits,
         migrate,
     )
@@ -177,7 +188,16 @@ def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
     owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
     if settings.store != MEMORY and "://" not in settings.store:
         owner += f"@{_PROCESS}"  # the lock on the file proves that whoever else holds a lease is gone
-    return Dispatcher(engine, senders, owner)
+    return Dispatcher(engine, senders, owner, background=_background(engine, settings, owner))
+
+
+def _background(engine: Engine, settings: Settings, owner: str) -> list[Background]:
+    if not settings.scrub_days:
+        return []
+    store, clock = engine.store, engine.clock
+    scrub = Scrub(store, engine.catalogue, engine.damage, clock, settings.scrub_days)
+    # It is held between two pages, and given back when the process ends.
+    return [ScrubWorker(scrub, Leases(store, clock, owner, SCRUB_LEASE_SECONDS), clock)]
 
 
 def _senders(made: Catalogue, settings: Settings, store: Store, clock: Clock) -> dict[str, Sender]:
@@ -207,8 +227,34 @@ def _writer(settings: Settings) -> str:
     return writer_of(_embedded(settings))
 
 
+def _find_loss(settings: Settings) -> str | None:
+    from threadline.stores.sqlite.loss import find_loss
+
+    loss = find_loss(_embedded(settings))
+    return loss.text() if loss else None
+
+
+def _accept_loss(settings: Settings) -> tuple[Sequence[Path], Sequence[str]]:
+    from threadline.stores.sqlite.loss import accept_loss
+
+    accepted = accept_loss(_embedded(settings))
+    return (accepted.files, accepted.faults) if accepted else ((), ())
+
+
+def _files(settings: Settings) -> tuple[str, Sequence[Path]]:
+    from threadline.stores.sqlite.file import others_may_read
+    from threadline.stores.sqlite.loss import describe_mark
+
+    path = _embedded(settings)
+    return describe_mark(path), others_may_read(path)
+
+
+def _is_embedded(settings: Settings) -> bool:
+    return settings.store != MEMORY and "://" not in settings.store
+
+
 def _embedded(settings: Settings) -> Path:
-    if settings.store == MEMORY or "://" in settings.store:
+    if not _is_embedded(settings):
         raise InvalidSetting(
             f"store: {without_secret(settings.store)} is not an embedded store",
             hint="PostgreSQL and DynamoDB have backups of their own; `threadline move` copies any store into a file.",

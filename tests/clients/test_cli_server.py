@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -115,3 +116,17 @@ def test_a_store_in_use_says_how_to_ask_the_server(call: Call, monkeypatch: pyte
     assert code == 1
     assert "open for writing in another process (pid" in err
     assert "add --url http://127.0.0.1:9123" in err
+
+
+def test_an_export_streams_from_a_server_into_a_file_and_its_errors_are_those_of_a_store(
+    on_server: Call, tmp_path: Path
+) -> None:
+    who = f"cli-{secrets.token_hex(4)}"
+    on_server("record", "--events", order(who))
+    code, out, err = on_server("people", "export", who, "out.zip")
+    assert (code, err) == (0, "")
+    with ZipFile(tmp_path / "out.zip") as zipped:
+        assert json.loads(zipped.read("manifest.json"))["person"]["identifiers"] == [f"user_id:{who}"]
+    code, _, err = on_server("people", "export", "nobody/at/all", "other.zip")
+    assert (code, "nobody is known as 'nobody/at/all'" in err) == (1, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.zip"]

@@ -46,7 +46,7 @@ def shrunk(seed: int, actions: int, without: list[str]) -> tuple[int, list[str]]
     return actions, without
 
 
-def command(seed: int, actions: int, without: list[str]) -> str:
+def repeating(seed: int, actions: int, without: list[str]) -> str:
     """What repeats it."""
     left_out = [f"--without {kind!r}" if " " in kind else f"--without {kind}" for kind in without]
     return " ".join([f"python -m tests.simulator --seed {seed} --actions {actions}", *left_out])
@@ -83,7 +83,7 @@ def main() -> int:
             actions, without = (
                 shrunk(seed, given.actions, given.without) if given.shrink else (given.actions, given.without)
             )
-            say(f"seed {seed} failed; to repeat: {command(seed, actions, without)}")
+            say(f"seed {seed} failed; to repeat: {repeating(seed, actions, without)}")
             for problem in result.problems[:5]:
                 say(f"  {problem[-1_500:]}")
         seed += 1

@@ -11,6 +11,7 @@ from tests.simulator.clients import QUIET, WILD, Clients, payload
 from tests.simulator.definitions import NOTED, ORDERED, REMINDED
 from tests.simulator.outside import Outside
 from threadline.engine.engine import Engine
+from threadline.engine.folding.packing import checked_event
 from threadline.engine.jobs.jobs import JOB_DUE
 from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.engine.scheduled import OUTBOX, PARKED, POSTPONED, TIMER
@@ -26,7 +27,7 @@ Faults = Iterator[str]
 def problems(on: Engine, clients: Clients, outside: Outside, followed: Sequence[Sequence[FeedEntry]]) -> Faults:
     """Everything that is not as promised, in words."""
     feed = list(feed_pages(on.store))
-    log = [on.log.unpack(each.entry) for each in feed]
+    log = [checked_event(each.entry) for each in feed]
     yield from _log(log, clients)
     yield from _feed(feed, followed)
     yield from _orders(log, outside)

@@ -26,6 +26,11 @@ _ALL = "-"
 log = logging.getLogger("threadline.damage")
 
 
+def damaged_key(id: str) -> Key:
+    """Where the mark of a damaged event is."""
+    return Key(DAMAGED, _ALL, id)
+
+
 class Damage(NamedTuple):
     """A damaged entry of the log, where it is, and what is wrong with it."""
 
@@ -107,7 +112,7 @@ class DamagedEvents:
         log.error("%s; %s", error, error.hint)
         # A store that is open for reading, or full, is told by whoever meets it next.
         with suppress(Unavailable):
-            self._store.commit([Batch(writes=[Put(Key(DAMAGED, _ALL, name), msgspec.msgpack.encode(one))])])
+            self._store.commit([Batch(writes=[Put(damaged_key(name), msgspec.msgpack.encode(one))])])
 
     def known(self) -> Mapping[str, DamagedEvent]:
         """What is known to be damaged, by name; what others have met since is in it after `REFRESH_SECONDS`."""
@@ -126,10 +131,15 @@ class DamagedEvents:
 
     def forget(self, whole: Collection[str]) -> None:
         """Take the marks of events that are whole again."""
-        names = [name for name, each in self.known().items() if each.id in whole or not each.id]
+        names = [name for name, each in self.known().items() if each.id in whole]
         for name in names:
-            self._store.commit([Batch(writes=[Delete(Key(DAMAGED, _ALL, name))])])
+            self._store.commit([Batch(writes=[Delete(damaged_key(name))])])
         self._looked_at = None
+
+    def recheck(self) -> None:
+        """Take the marks of events that are as they were written after all, or again."""
+        entries = self._store.find([each.id for each in self.known().values() if each.id])
+        self.forget({id for id, entry in entries.items() if not check_entry(entry)})
 
 
 def _name(error: EventDamaged) -> str:

@@ -8,6 +8,7 @@ from threadline.engine.credentials import Credentials
 from threadline.engine.damage import DamagedEvents
 from threadline.engine.definition_history import DefinitionHistory, remember
 from threadline.engine.delivery.administration import Delivery
+from threadline.engine.erasure.saga import Erasures
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.jobs.jobs import Jobs
 from threadline.engine.maintenance import indexes
@@ -68,6 +69,7 @@ class Engine:
         self.definition_history = DefinitionHistory(store)
         self.simulations = Simulations(store, catalogue)
         self.jobs = Jobs(store, catalogue.job_kinds, clock)
+        self.erasures = Erasures(self)
         self.maintenance = Maintenance(self.recorder, self.ranks, self)
 
     def now(self) -> int:

@@ -100,6 +100,13 @@ class Unavailable(ThreadlineError):
     code, status = "unavailable", 503
 
 
+class BeingErased(Unavailable):
+    """The person is being erased; who comes back later is a new person."""
+
+    code = "being_erased"
+    hint = "Send it again in a few seconds."
+
+
 class StoreFull(Unavailable):
     """The store has no room left; free space and send the same events again."""
 
@@ -110,6 +117,16 @@ class StoreBusy(Unavailable):
     """Another process holds the store; wait for it or stop it, then retry."""
 
     code = "store_busy"
+
+
+class StoreMissing(Unavailable):
+    """The store's file or its log was removed, renamed or replaced under the running process."""
+
+    code = "store_missing"
+    hint = (
+        "Put the files back under their names, or stop the process: what was acknowledged before is in the renamed "
+        "file, or in a copy named .rescued-1 if the file was removed."
+    )
 
 
 class StoreDamaged(ThreadlineError):

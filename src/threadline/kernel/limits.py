@@ -9,6 +9,10 @@ BATCH_BYTES_MAX = 4_000_000
 ITEM_BYTES_MAX = 400_000
 KEY_BYTES_MAX = 1_024
 PAGE_ITEMS_MAX = 1_000
+ERASED_IDS_MAX = 1_000
+"""Events that one call takes out of the log."""
+ITEM_BEGINS_MAX = 1 << 48
+"""The highest version with which an item may begin."""
 
 # --- events ---------------------------------------------------------------------------------
 EVENT_BYTES_MAX = 32 * 1_024

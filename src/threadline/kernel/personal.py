@@ -6,7 +6,7 @@ the engine's are in `engine/maintenance/store_tables.py`. A table or a projectio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeVar
@@ -15,6 +15,7 @@ from threadline.kernel.event import Identifier, Recorded, source_type_of, thread
 from threadline.kernel.limits import JSON_DEPTH_MAX, PAGE_ITEMS_MAX
 from threadline.kernel.outbox import DeadLetter, UnknownEffect
 from threadline.kernel.ports import Person, Ports
+from threadline.kernel.projection import Row
 from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.store import Item, Key
 from threadline.kernel.time import EARLIEST, LATEST, format_time
@@ -53,8 +54,8 @@ class Subject:
         return normalised is not None and thread_id(self.workspace, normalised) in self.person.heads
 
     def events(self, types: frozenset[str] = frozenset()) -> Iterator[Recorded]:
-        """The person's events in occurred order, of these types (empty: of all), page by page."""
-        return self.engine.reader.all_events(self.person, types=types)
+        """The person's events in occurred order, of these types (empty: of all), page by page, but for damaged ones."""
+        return self.engine.reader.all_events(self.person, types=types, size=_EVENTS_READ, skip_damaged=True)
 
     def dead_letters(self) -> Iterator[DeadLetter]:
         """The effects about the person that were given up on."""
@@ -128,6 +129,9 @@ def _identifiers_in(payload: Any, kinds: Mapping[str, str], depth: int = 0) -> I
                 yield from _identifiers_in(member, kinds, depth + 1)
 
 
+_EVENTS_READ = 200
+"""Events that are read at a time: a large one has 32 KiB, and a page of them lies in memory."""
+
 T = TypeVar("T")
 
 
@@ -169,6 +173,17 @@ class StoreTable:
             raise ValueError(f"table {self.name!r}: `keys` belongs to `items`, and to nothing else")
         if bool(self.shown_in) == bool(self.why):
             raise ValueError(f"table {self.name!r}: give the file that shows it, or why none has to")
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """What outlives the erasure of a person, as pseudonyms. Declared by a capability, and found by discovery."""
+
+    name: str
+    """What it is, in words."""
+    rows: Callable[[Subject, Callable[[str], str]], Iterable[Row]]
+    """(subject, pseudonym) -> the rows that are kept, of a table that holds nothing else; ``pseudonym`` makes one of a
+    text."""
 
 
 @dataclass(frozen=True, slots=True)

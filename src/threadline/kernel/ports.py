@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from threadline.kernel.background import Delivery, Jobs, Simulations
+from threadline.kernel.erasure import Erasures
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.limits import EVENTS_PAGE_MAX
@@ -742,6 +743,15 @@ class WithPublicAddress(Protocol):
         ...
 
 
+class WithErasures(Protocol):
+    """Has `Erasures`."""
+
+    @property
+    def erasures(self) -> Erasures:
+        """See `Erasures`."""
+        ...
+
+
 class Ports(
     WithReader,
     WithRows,
@@ -762,6 +772,7 @@ class Ports(
     WithStore,
     WithSigner,
     WithPublicAddress,
+    WithErasures,
     Protocol,
 ):
     """All of them: what the engine gives to every operation."""

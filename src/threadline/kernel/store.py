@@ -23,7 +23,7 @@ class Key(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A stored value and its version, which starts at 1 and grows by 1 with every write."""
+    """A stored value and its version, which starts at `Put.begins` and grows by 1 with every write."""
 
     key: Key
     version: int
@@ -31,11 +31,16 @@ class Item(NamedTuple):
 
 
 class Put(NamedTuple):
-    """Write an item. ``expected`` is the version it must have now: 0 for absent, None for whatever it is."""
+    """Write an item. ``expected`` is the version it must have now: 0 for absent, None for whatever it is.
+
+    An absent item gets the version ``begins``. One that is deleted and made anew needs another than it had before:
+    otherwise a process that remembers the former item finds its version again and takes the two for one.
+    """
 
     key: Key
     value: bytes
     expected: int | None = None
+    begins: int = 1
 
 
 class Delete(NamedTuple):
@@ -70,6 +75,23 @@ class LogEntry(NamedTuple):
     """A signed 64-bit hash of the payload, to tell a duplicate from a conflict."""
     body: bytes
     """The packed `Recorded`; see `engine/folding/packing.py`."""
+
+
+ERASED_THREAD = "0" * 32
+"""The thread of every erased entry; no event has it."""
+ERASED_DIGEST = 0
+"""The digest of every erased entry. One payload of 2**64 has the same; nobody will meet it."""
+
+
+def erased(id: str) -> LogEntry:
+    """What is left of an event that was erased: its id, so that it is a duplicate if it is sent again, and its place
+    in the feed."""
+    return LogEntry(ERASED_THREAD, 0, 0, "", id, ERASED_DIGEST, b"")
+
+
+def is_erased(entry: LogEntry) -> bool:
+    """Whether of this event nothing is left but its id; see `Store.erase`."""
+    return entry.thread == ERASED_THREAD
 
 
 class FeedEntry(NamedTuple):
@@ -161,14 +183,14 @@ class Store(Protocol):
         ...
 
     def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
-        """The log entries with these ids; an id that is not there is left out.
+        """The log entries with these ids; an id that is not there or is erased is left out.
 
         SQLite looks in the tail and in an index; in DynamoDB an item names the page that holds the event.
         """
         ...
 
     def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
-        """The digests of those ids that are in the log: `find` without the bodies, for duplicates.
+        """The digests of those ids that are in the log: `find` without the bodies, for duplicates; see `ERASED_DIGEST`.
 
         Without ``certain`` some may be missing that were committed within the last seconds: DynamoDB answers that for
         half the price, the others make no difference. For guesses that `commit` puts right.
@@ -201,6 +223,21 @@ class Store(Protocol):
         """
         ...
 
+    def erase(self, ids: Sequence[str]) -> int:
+        """Take the events with these ids out of the log for good; how many were taken now. Durable when it returns.
+
+        An id that is not there, or is erased, is ignored. At most `ERASED_IDS_MAX` ids. No place in the feed changes.
+        SQLite and PostgreSQL do it in one transaction, DynamoDB page by page of the log: repeat it if it raises.
+        """
+        ...
+
+    def purge(self) -> None:
+        """Overwrite what erased events and deleted items have left behind in the store's own files.
+
+        SQLite also empties its write-ahead log; PostgreSQL frees the rows; DynamoDB leaves nothing.
+        """
+        ...
+
     def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
         """A context in which other processes that ask for one of these keys wait.
 
@@ -212,6 +249,7 @@ class Store(Protocol):
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """Every committed event once, in an order that never skips one, from a cursor on ("": the start).
 
+        What is erased stays in its place, without its content: see `is_erased`.
         The position in the log in SQLite; PostgreSQL numbers commits as they are read, DynamoDB has a journal.
         """
         ...

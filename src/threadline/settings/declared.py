@@ -249,6 +249,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         float,
         _about("seconds", "How long the store waits for another connection before it says that it is busy.", ge=0),
     ] = 5.0
+    scrub_days: Annotated[
+        float,
+        _about(
+            "days",
+            "How long the server takes to read the whole store once and check every event for damage, over and over; 0 "
+            "leaves it to `threadline verify`.",
+            ge=0,
+        ),
+    ] = 7.0
     leaderboard_refresh_seconds: Annotated[
         float,
         _about(

@@ -10,11 +10,13 @@ from threadline.kernel.errors import InvalidValue, LimitExceeded
 from threadline.kernel.limits import (
     BATCH_BYTES_MAX,
     BATCH_WRITES_MAX,
+    ERASED_IDS_MAX,
+    ITEM_BEGINS_MAX,
     ITEM_BYTES_MAX,
     KEY_BYTES_MAX,
     PAGE_ITEMS_MAX,
 )
-from threadline.kernel.store import Batch, Key, LogEntry, Put
+from threadline.kernel.store import ERASED_THREAD, Batch, Key, LogEntry, Put, erased
 
 _ID_LENGTH = 32
 _is_hex = re.compile(r"[0-9a-f]+").fullmatch
@@ -35,6 +37,8 @@ def check_batches(batches: Sequence[Batch]) -> None:
         if count > BATCH_WRITES_MAX:
             raise LimitExceeded(f"a batch has {count} writes (an event counts as two); at most {BATCH_WRITES_MAX} fit")
         items = sum([_item_bytes(each.key, each.value if each.__class__ is Put else b"") for each in writes])
+        if not all(1 <= each.begins <= ITEM_BEGINS_MAX for each in writes if isinstance(each, Put)):
+            raise InvalidValue(f"an item's version must begin between 1 and {ITEM_BEGINS_MAX:,}")
         if len(writes) > 1 and len({write.key for write in writes}) != len(writes):
             # Which of two writes of one item a condition would see differs between stores, so none may try.
             raise InvalidValue("a batch names the same item twice; fold its writes into one")
@@ -51,6 +55,11 @@ def _check_entries(entries: Sequence[LogEntry]) -> None:
         return
     threads, sequences, instants, types, ids, digests, bodies = zip(*entries, strict=True)
     numbers = (*sequences, *instants, *digests)
+    if ERASED_THREAD in threads:
+        wrong = [entry.id for entry in entries if entry.thread == ERASED_THREAD and entry != erased(entry.id)]
+        if wrong:
+            raise InvalidValue(f"event {wrong[0]} is in the thread of erased events, but has a content")
+        types = tuple(entry.type for entry in entries if entry.thread != ERASED_THREAD)
     for type in set(types):
         _name_bytes(type, "event type")
     if (
@@ -61,6 +70,12 @@ def _check_entries(entries: Sequence[LogEntry]) -> None:
     ):
         for entry in entries:
             _event_bytes(entry)
+
+
+def check_erase(ids: Sequence[str]) -> None:
+    """Raise `LimitExceeded` for more ids than one call may erase."""
+    if len(ids) > ERASED_IDS_MAX:
+        raise LimitExceeded(f"{len(ids)} events are to be erased at once; at most {ERASED_IDS_MAX:,} can be")
 
 
 def check_page(limit: int) -> None:
@@ -121,7 +136,7 @@ def _event_bytes(entry: LogEntry) -> int:
         and _INTEGER_START <= digest < _INTEGER_END
     ):
         raise InvalidValue(f"event {id}: sequence, occurred_at and digest must each fit in 64 signed bits")
-    size = len(body) + len(id) + len(thread) + _name_bytes(type, "event type")
+    size = len(body) + len(id) + len(thread) + (_name_bytes(type, "event type") if thread != ERASED_THREAD else 0)
     if size > ITEM_BYTES_MAX:
         raise LimitExceeded(f"event {id} has {size:,} bytes; at most {ITEM_BYTES_MAX:,} fit")
     return size

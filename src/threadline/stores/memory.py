@@ -11,8 +11,21 @@ from typing import Any
 from zlib import crc32
 
 from threadline.kernel.errors import InvalidValue, Unavailable
-from threadline.kernel.store import Batch, Delete, FeedEntry, Item, Key, LogEntry, Put, Refusal, Span, only
-from threadline.stores.bounds import check_batches, check_page, check_shard, text_bytes
+from threadline.kernel.store import (
+    Batch,
+    Delete,
+    FeedEntry,
+    Item,
+    Key,
+    LogEntry,
+    Put,
+    Refusal,
+    Span,
+    erased,
+    is_erased,
+    only,
+)
+from threadline.stores.bounds import check_batches, check_erase, check_page, check_shard, text_bytes
 from threadline.stores.plan import BUILT_ON_REFUSED
 
 # Python compares text by code points, which is the order of its UTF-8 bytes as well; so text is kept as it is.
@@ -96,7 +109,8 @@ class MemoryStore:
     def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
         """See `Store.find`."""
         with self._lock:
-            return {id: self._log[self._positions[id]] for id in ids if id in self._positions}
+            found = (self._log[self._positions[id]] for id in ids if id in self._positions)
+            return {entry.id: entry for entry in found if not is_erased(entry)}
 
     def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
         """See `Store.seen`."""
@@ -134,7 +148,7 @@ class MemoryStore:
                 self._append(entry)
             for write in batch.writes:
                 if isinstance(write, Put):
-                    self._put(write.key, write.value)
+                    self._put(write)
                 elif isinstance(write, Delete):
                     self._delete(write.key)
         return refusal
@@ -156,17 +170,18 @@ class MemoryStore:
 
     def _append(self, entry: LogEntry) -> None:
         self._positions[entry.id] = len(self._log)
-        insort(self._threads.setdefault(entry.thread, []), (entry.occurred_at, entry.sequence, len(self._log)))
+        if not is_erased(entry):
+            insort(self._threads.setdefault(entry.thread, []), (entry.occurred_at, entry.sequence, len(self._log)))
         self._log.append(entry)
 
-    def _put(self, key: Key, value: bytes) -> None:
-        item = self._items.get(key)
+    def _put(self, write: Put) -> None:
+        key, item = write.key, self._items.get(write.key)
         if item is None:
             sorts = self._sorts.setdefault((key.table, key.partition), [])
             if not sorts:
                 insort(self._partitions.setdefault(key.table, []), key.partition)
             insort(sorts, key.sort)
-        self._items[key] = Item(key, item.version + 1 if item else 1, value)
+        self._items[key] = Item(key, item.version + 1 if item else write.begins, write.value)
 
     def _delete(self, key: Key) -> None:
         if self._items.pop(key, None) is None:
@@ -191,6 +206,28 @@ class MemoryStore:
             known = {thread: self._threads[thread] for thread in threads if thread in self._threads}
             found = {thread: [self._log[at] for _, _, at in places] for thread, places in known.items()}
         return only(found, wanted)
+
+    def erase(self, ids: Sequence[str]) -> int:
+        """See `Store.erase`."""
+        if self._readonly:
+            raise Unavailable("the store is open for reading only")
+        check_erase(ids)
+        with self._lock:
+            places = {self._positions[id] for id in ids if id in self._positions}
+            present = [place for place in places if not is_erased(self._log[place])]
+            for place in present:
+                entry = self._log[place]
+                places_left = self._threads[entry.thread]
+                places_left.remove((entry.occurred_at, entry.sequence, place))
+                if not places_left:
+                    del self._threads[entry.thread]
+                self._log[place] = erased(entry.id)
+            return len(present)
+
+    def purge(self) -> None:
+        """See `Store.purge`; there is no file."""
+        with self._lock:
+            return
 
     def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
         """See `Store.advisory_lock`."""

@@ -39,7 +39,8 @@ def decide(batches: Sequence[Batch], versions: Mapping[Key, int], taken: Abstrac
         ids.update(entry.id for entry in batch.events)
         for write in batch.writes:
             if isinstance(write, Put):
-                now[write.key] = version = now.get(write.key, 0) + 1
+                version = now.get(write.key, 0)
+                now[write.key] = version = version + 1 if version else write.begins
                 plan.items[write.key] = (version, write.value)
             elif isinstance(write, Delete):
                 now.pop(write.key, None)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from threadline.kernel.limits import BATCH_WRITES_MAX, ITEM_BYTES_MAX
+from threadline.kernel.limits import BATCH_WRITES_MAX, ITEM_BEGINS_MAX, ITEM_BYTES_MAX
 from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Store, scan_pages
 from threadline.testing.store_cases import KEY, SORTS, StoreOpening, at_once, entry, put, verdicts
 
@@ -22,6 +22,18 @@ class ItemLaws(StoreOpening):
         assert store.get([KEY]) == [None]
         put(store, KEY)
         assert store.get([KEY]) == [(KEY, 1, b"v")]
+
+    @pytest.mark.parametrize("expected", [0, None])
+    def test_an_item_begins_with_the_version_that_its_first_put_names(self, store: Store, expected: int | None) -> None:
+        """So whoever remembers a deleted item does not take the next one under its key for it."""
+        for begins in (7, ITEM_BEGINS_MAX, 1):
+            assert verdicts(store, Batch(writes=[Put(KEY, b"1", expected, begins)])) == [None]
+            assert store.get([KEY]) == [(KEY, begins, b"1")]
+            again = Put(KEY, b"2", begins if expected == 0 else None, 9)
+            assert verdicts(store, Batch(writes=[again])) == [None]
+            assert store.get([KEY]) == [(KEY, begins + 1, b"2")]
+            late, last = Put(KEY, b"3", begins), Delete(KEY, begins + 1)
+            assert verdicts(store, Batch(writes=[late]), Batch(writes=[last])) == ["version", None]
 
     @pytest.mark.parametrize("version", [0, 1, 2])
     @pytest.mark.parametrize("expected", [None, 0, 1, 2, 3])

@@ -19,12 +19,27 @@ from threadline.kernel.errors import InvalidValue, LimitExceeded, Unavailable
 from threadline.kernel.limits import (
     BATCH_BYTES_MAX,
     BATCH_WRITES_MAX,
+    ERASED_IDS_MAX,
+    ITEM_BEGINS_MAX,
     ITEM_BYTES_MAX,
     KEY_BYTES_MAX,
     PAGE_ITEMS_MAX,
 )
-from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Span, Store, feed_pages, thread_page
+from threadline.kernel.store import (
+    ERASED_THREAD,
+    Batch,
+    Check,
+    Delete,
+    Item,
+    Key,
+    Put,
+    Span,
+    Store,
+    feed_pages,
+    thread_page,
+)
 from threadline.testing.store_cases import KEY, SORTS, THREAD, StoreOpening, at_once, entry, put, record, verdicts
+from threadline.testing.store_erasure_laws import ErasureLaws
 from threadline.testing.store_item_laws import ItemLaws
 from threadline.testing.store_log_laws import LogLaws
 from threadline.testing.store_scripts import StoreScripts
@@ -72,6 +87,9 @@ class BoundLaws(StoreOpening):
             Batch([entry(2)._replace(thread="AB" * 16)]),
             Batch([entry(2)._replace(digest=2**63)]),
             Batch([entry(2)._replace(occurred_at=-(2**63) - 1)]),
+            Batch([entry(2)._replace(thread=ERASED_THREAD)]),
+            Batch(writes=[Put(Key("t", "p"), b"", 0, 0)]),
+            Batch(writes=[Put(Key("t", "p"), b"", 0, ITEM_BEGINS_MAX + 1)]),
             Batch(writes=[Put(Key("t", "p"), b""), Check(Key("t", "p"), 0)]),
         ],
     )
@@ -90,6 +108,8 @@ class BoundLaws(StoreOpening):
             ):
                 with pytest.raises(LimitExceeded):
                     ask()
+        with pytest.raises(LimitExceeded):
+            store.erase(["00" * 16] * (ERASED_IDS_MAX + 1))
         for wrong in (
             lambda: store.feed("no cursor"),
             lambda: store.scan("t", 2, 2),
@@ -126,6 +146,8 @@ class BoundLaws(StoreOpening):
             store.stats,
             store.integrity,
             lambda: store.commit([Batch(writes=[Put(KEY, b"")])]),
+            lambda: store.erase([entry(1).id]),
+            store.purge,
         ):
             with pytest.raises(Unavailable):
                 ask()
@@ -146,5 +168,5 @@ class BoundLaws(StoreOpening):
         store.close()
 
 
-class StoreLaws(ItemLaws, LogLaws, BoundLaws, StoreScripts):
+class StoreLaws(ItemLaws, LogLaws, ErasureLaws, BoundLaws, StoreScripts):
     """All of them, and random scripts played to this store and to the memory store alike."""

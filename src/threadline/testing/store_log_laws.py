@@ -82,7 +82,7 @@ class LogLaws(StoreOpening):
         edge = 2**63
         entries = [
             LogEntry("ff" * 16, 1, -edge, "t", "ff" * 16, edge - 1, b""),
-            LogEntry("00" * 16, edge - 1, edge - 1, "größe\0\U0001f600", "00" * 16, -edge, bytes(range(256))),
+            LogEntry("00" * 15 + "01", edge - 1, edge - 1, "größe\0\U0001f600", "00" * 16, -edge, bytes(range(256))),
             LogEntry("ff" * 16, 2, -62_135_596_800_000_000, "t" * 200, "01" * 16, 0, b"x" * (ITEM_BYTES_MAX - 300)),
         ]
         record(store, *entries)

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from threadline.kernel.store import Batch, Check, Delete, Key, LogEntry, Put, Span, Store, thread_page
+from threadline.kernel.store import Batch, Check, Delete, Key, LogEntry, Put, Span, Store, erased, thread_page
 from threadline.stores.memory import MemoryStore
 
 _TABLES = st.sampled_from(("a", "b"))
@@ -20,7 +20,7 @@ _SORTS = st.sampled_from(("-", "a", "a\0", "ä", "\uffff", "\U0001f600"))
 _KEYS = st.builds(Key, _TABLES, _PARTITIONS, _SORTS)
 _EXPECTED = st.sampled_from((None, None, 0, 1, 2, 3))
 _WRITES = st.one_of(
-    st.builds(Put, _KEYS, st.binary(max_size=4), _EXPECTED),
+    st.builds(Put, _KEYS, st.binary(max_size=4), _EXPECTED, st.sampled_from((1, 1, 3))),
     st.builds(Delete, _KEYS, _EXPECTED),
     st.builds(Check, _KEYS, st.integers(0, 2)),
 )
@@ -34,6 +34,8 @@ def _entries(draw: st.DrawFn) -> LogEntry:
     # The sequence follows from the id, so that two different events never ask for one place in a thread.
     number = draw(st.integers(1, 30))
     body = draw(st.binary(max_size=3))
+    if draw(st.integers(0, 9)) == 9:
+        return erased(f"{number:032x}")
     return LogEntry(draw(_THREADS), number, draw(_TIMES), draw(_TYPES), f"{number:032x}", number - 15, body)
 
 
@@ -74,6 +76,7 @@ _STEPS = st.one_of(
         st.booleans(),
     ),
     st.tuples(st.just("get"), st.lists(_KEYS, max_size=5)),
+    st.tuples(st.just("erase"), st.lists(st.integers(1, 30).map("{:032x}".format), max_size=5)),
 )
 SCRIPTS = st.lists(_STEPS, min_size=3, max_size=25)
 

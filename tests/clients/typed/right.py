@@ -173,8 +173,13 @@ def messages(shop: Threadline | Client) -> None:
 
 
 def people(shop: Threadline | Client) -> None:
+    shop.people.export("ada")
     shop.people.list()
     shop.people.list(when=RULE["conditions"])
+    shop.people.erase("ada", dry_run=True)
+    shop.erasures.list()
+    shop.erasures.show("e")
+    shop.erasures.ids("e")
     shop.people.merge("ada", other="bob")
     shop.people.merge_preview("ada", other="bob")
     shop.people.split("ada", identifiers=["email:ada@example.com"])

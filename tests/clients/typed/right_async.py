@@ -170,8 +170,13 @@ async def messages(shop: AsyncClient) -> None:
 
 
 async def people(shop: AsyncClient) -> None:
+    await shop.people.export("ada")
     await shop.people.list()
     await shop.people.list(when=RULE["conditions"])
+    await shop.people.erase("ada", dry_run=True)
+    await shop.erasures.list()
+    await shop.erasures.show("e")
+    await shop.erasures.ids("e")
     await shop.people.merge("ada", other="bob")
     await shop.people.merge_preview("ada", other="bob")
     await shop.people.split("ada", identifiers=["email:ada@example.com"])

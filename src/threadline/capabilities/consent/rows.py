@@ -9,6 +9,7 @@ import msgspec
 
 from threadline.capabilities.consent.addresses import address_hash
 from threadline.capabilities.consent.events import WORDS, Kind, suppressed_of, word_of
+from threadline.capabilities.consent.kept import SUPPRESSED, Kept, kept_about, unsubscribed_kept
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.projection import Row
@@ -36,6 +37,7 @@ class Suppression(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     by: str = ""
     note: str = ""
     event: str = ""
+    """Empty: who said so was erased, and only this is kept."""
     lifted: bool = False
 
 
@@ -72,10 +74,15 @@ def suppression_rows(recorded: Recorded) -> Iterable[Row]:
 
 
 def newest_suppression(store: Store, workspace: str, address: str) -> Suppression | None:
-    """The newest word on an address, in one query; None if there never was one."""
+    """The newest word on an address, None if there never was one: a query, and one more
+    of a store in which somebody was erased."""
     hash = address_hash(workspace, address)
     found = store.query(SUPPRESSION_TABLE, _partition(workspace, hash), f"{hash} ", f"{hash}!", 1)
-    return _suppression.decode(found[0].value) if found else None
+    newest = _suppression.decode(found[0].value) if found else None
+    kept = kept_about(store, workspace, address).get(SUPPRESSED)
+    if kept is not None and (newest is None or newest.at < _shown(kept.at)):
+        return Suppression(address=address, reason=kept.reason, at=_shown(kept.at))
+    return newest
 
 
 def suppression_of(store: Store, workspace: str, address: str) -> Suppression | None:
@@ -143,7 +150,13 @@ def statements_about(store: Store, workspace: str, address: str, topics: Iterabl
         _, topic, kind, _ = item.key.sort.split(" ")
         newest.setdefault((topic, kind), _shown(int(item.value)))
     every = newest.get((_ALL, "u"), "")
-    return {topic: _statements(newest, topic, every) for topic in topics}
+    kept = kept_about(store, workspace, address)
+    return {topic: _statements(newest, topic, max(every, _since(kept, topic))) for topic in topics}
+
+
+def _since(kept: Mapping[str, Kept], topic: str) -> str:
+    at = unsubscribed_kept(kept, topic)
+    return "" if at is None else _shown(at)
 
 
 def _statements(newest: Mapping[tuple[str, str], str], topic: str, every: str) -> Statements:

@@ -40,6 +40,7 @@ padding:clamp(1rem,4vw,1.75rem);overflow-wrap:anywhere}
 article{border-top:1px solid var(--line);padding:.75rem 0}
 dl{display:grid;grid-template-columns:minmax(7rem,14rem) minmax(0,1fr);gap:.15rem 1rem;margin:.35rem 0 0}
 dl dl{margin:0;grid-template-columns:minmax(5rem,10rem) minmax(0,1fr)}
+dl dl dl dl{grid-template-columns:minmax(0,1fr)}
 dt{color:var(--soft)}
 dd{margin:0;min-width:0}
 dd ul{margin:0;padding-inline-start:1.1rem}
@@ -48,7 +49,7 @@ i{color:var(--soft)}
 a{color:var(--accent)}
 footer{color:var(--soft);font-size:.9rem;overflow-wrap:anywhere}
 :focus-visible{outline:3px solid var(--accent);outline-offset:3px;border-radius:.3rem}
-@media(max-width:36rem){dl{grid-template-columns:1fr;gap:0}dt{font-size:.85rem;margin-top:.4rem}
+@media(max-width:36rem){dl,dl dl{grid-template-columns:minmax(0,1fr);gap:0}dt{font-size:.85rem;margin-top:.4rem}
 dl dl{padding-inline-start:.8rem;border-inline-start:2px solid var(--line)}}
 @media print{:root{--paper:#fff;--card:#fff;--ink:#000;--soft:#333;--line:#aaa}body{padding:0}nav{display:none}
 section{border:0;padding:0}article{break-inside:avoid}h2{break-after:avoid}}

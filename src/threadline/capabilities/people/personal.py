@@ -7,6 +7,7 @@ from typing import Any
 
 from threadline.capabilities.people.operations.person import identifier_uses, lead_id
 from threadline.capabilities.people.projection import GROUPS, TAGS
+from threadline.kernel.event import identifier_named
 from threadline.kernel.identity import ALIAS, MERGED, SPLIT
 from threadline.kernel.personal import PersonFile, StoreTable, Subject, shown_events, shown_time, shown_views
 
@@ -31,6 +32,16 @@ def _identifiers(subject: Subject) -> Iterator[dict[str, Any]]:
         yield {
             "kind": use.kind, "value": use.value, "linked": use.linked, "first_used_at": use.first_used_at,
             "last_used_at": use.last_used_at,
+        }  # fmt: skip
+
+
+def _joins(subject: Subject) -> Iterator[dict[str, Any]]:
+    """Without the other identifier, which may be somebody else's."""
+    for entry in subject.quarantined():
+        own = [each for each in entry["identifiers"] if subject.has(identifier_named(each))]
+        yield {
+            "identifiers": own, "reason": entry["reason"], "event": entry["event"], "at": shown_time(entry["at"]),
+            "status": entry["status"],
         }  # fmt: skip
 
 
@@ -61,5 +72,5 @@ MERGES = PersonFile(
 )  # fmt: skip
 JOINS_IN_REVIEW = PersonFile(
     "joins_in_review", "Joins in review", "Profiles that may be yours as well: somebody decides about them.",
-    lambda subject: subject.quarantined(),
+    _joins,
 )  # fmt: skip

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 from zlib import crc32
 
 from threadline.engine.delivery.access import EngineAccess
@@ -38,6 +39,18 @@ _NEVER = threading.Event()
 log = logging.getLogger("threadline.work")
 
 
+class Background(Protocol):
+    """What goes on beside delivery, a step at a time, in a thread of its own."""
+
+    def start(self, stopping: threading.Event) -> None:
+        """Take a step if it is time for one; called in every round."""
+        ...
+
+    def finish(self) -> None:
+        """Wait for the step that is being taken."""
+        ...
+
+
 class Dispatcher:
     """Carries out what is due. Any number may run on one store, each on the shards and queues that it has leased."""
 
@@ -49,8 +62,10 @@ class Dispatcher:
         *,
         lease_seconds: float = LEASE_SECONDS,
         page: int = 100,
+        background: Sequence[Background] = (),
     ) -> None:
         self.engine = engine
+        self._background = background
         self.senders = senders
         self.owner = owner
         self.lease_seconds = lease_seconds
@@ -79,11 +94,15 @@ class Dispatcher:
             for queue in self._all_queues():
                 queue.start(stopping)
             self._jobs.start(stopping)
+            for each in self._background:
+                each.start(stopping)
             if self._work_shards() == 0:
                 stopping.wait(idle_seconds)
         for queue in self._all_queues():
             queue.finish()
         self._jobs.finish()
+        for each in self._background:
+            each.finish()
         self._leases.let_go()
 
     def _work_shards(self) -> int:

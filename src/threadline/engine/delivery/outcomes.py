@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import count, islice
 from typing import Any, NamedTuple
 
 from threadline.engine.folding.packing import unpack_event
 from threadline.engine.reading.person_reader import PersonReader
+from threadline.engine.recording.conflicts import BEING_ERASED
 from threadline.engine.recording.recorder import FENCED, Recorder
 from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import (
@@ -60,7 +61,8 @@ def settle(recorder: Recorder, requests: Sequence[RecordRequest]) -> Settled:
     unfit, fenced = [], []
     for place, receipt in enumerate(receipts):
         if receipt.status == "rejected":
-            if receipt.code == FENCED:
+            if receipt.code in (FENCED, BEING_ERASED):
+                # Of a person who is being erased the item goes with the rest.
                 fenced.append(place)
             else:
                 unfit.append((place, f"{receipt.code}: {receipt.message}"))
@@ -84,8 +86,13 @@ def internal(workspace: str, identifier: Identifier, type: str, key: str, at: in
 def effect_of(store: Store, queues: Iterable[str], workspace: str, id: str, at: int) -> EffectStatus:
     """The effect of an id that was emitted at an instant, to be sent at once; ``queues`` are those declared."""
     outcomes: list[Recorded] = []
-    while entry := store.find([tried := event_id(workspace, DISPATCH, f"{id}/{len(outcomes)}")]).get(tried):
-        outcomes.append(unpack_event(entry))
+    for number in count():
+        tried = event_id(workspace, DISPATCH, f"{id}/{number}")
+        entry = store.find([tried]).get(tried)
+        if entry is not None:
+            outcomes.append(unpack_event(entry))
+        elif not store.seen([tried]):
+            break
     last = outcomes[-1].event.type if outcomes else ""
     if store.get([unrecorded_key(workspace, id)])[0] is not None or last == EFFECT_PARKED:
         return EffectStatus(id, False, True, outcomes)

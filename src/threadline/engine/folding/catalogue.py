@@ -13,7 +13,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
 from threadline.kernel.job_kind import JobKind
 from threadline.kernel.operation import Inspection, Operation, Refresh
-from threadline.kernel.personal import PersonFile, StoreTable
+from threadline.kernel.personal import PersonFile, Remainder, StoreTable
 from threadline.kernel.policy import Policy, Read, Shared
 from threadline.kernel.ports import Declarations
 from threadline.kernel.preparation import Guard, Preparation
@@ -89,6 +89,7 @@ class Catalogue:
         """By event type."""
         self.tables: tuple[StoreTable, ...] = _unique(v for v in found if isinstance(v, StoreTable))
         """Every table of the store, those of `Shared` apart, which have nothing of people."""
+        self.remainders: tuple[Remainder, ...] = _unique(v for v in found if isinstance(v, Remainder))
         self.person_files: tuple[PersonFile, ...] = _unique(v for v in found if isinstance(v, PersonFile))
         self.layout = " ".join(f"{p.name}={p.version}:{p.fingerprint}" for p in self.projections)
         """Name, version and fingerprint of each state of a packed person, in order."""
@@ -228,6 +229,7 @@ Declared = TypeVar(
     Shared,
     StoreTable,
     PersonFile,
+    Remainder,
 )
 
 

@@ -9,6 +9,7 @@ from threadline.engine.folding.provisional import ProvisionalStates
 from threadline.engine.folding.states import States
 from threadline.kernel import ports
 from threadline.kernel.event import Identifier, Recorded
+from threadline.kernel.ids import short_hash
 from threadline.kernel.limits import ITEM_BYTES_MAX, KEY_BYTES_MAX
 from threadline.kernel.store import Key
 
@@ -28,6 +29,7 @@ class Person:
         "_never_merge",
         "_packed_timers",
         "_timers",
+        "begins",
         "created_at",
         "heads",
         "id",
@@ -51,6 +53,8 @@ class Person:
         self.workspace = workspace
         self.created_at = created_at
         self.version = 0
+        self.begins = 1
+        """The version with which the item begins if there is none; see `begins_of`."""
         self.heads: dict[str, int] = {}
         """Sequence of the last event of each thread; a thread that holds no event yet has 0."""
         self.identifiers: dict[str, Identifier] = {}
@@ -180,6 +184,15 @@ def own(person: ports.Person) -> Person:
     """The engine's own person behind the port that operations hand back."""
     assert isinstance(person, Person), "operations hand back the people that they were handed"
     return person
+
+
+def begins_of(cause: str) -> int:
+    """The version with which a person's item begins: a hash of the id of the first event, or of what else creates them.
+
+    Whoever is erased and comes back has the same key, but no id of an event ever comes back. So a process that still
+    remembers the former item loses the race for the next one.
+    """
+    return int(short_hash(cause)[:12], 16) or 1
 
 
 def person_key(person: str) -> Key:

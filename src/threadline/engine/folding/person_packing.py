@@ -9,7 +9,7 @@ anew. A head and its snapshot belong together by `snapshot_version`, the head's 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -22,7 +22,7 @@ from threadline.kernel.errors import EventDamaged, StoreDamaged
 from threadline.kernel.event import Identifier, Recorded
 from threadline.kernel.store import Delete, Item, Key, Put, Store
 
-_ALIAS, _WHOLE, _HEAD = 0, 1, 2
+_ALIAS, _WHOLE, _HEAD, _ERASING = 0, 1, 2, 3
 """The first element of a person's item: an alias leads to the survivor of a merge."""
 
 WHOLE_BYTES_MAX = 1_000
@@ -39,6 +39,20 @@ PAGE_PEOPLE = 200
 _READINGS_MAX = 64
 """Reads of a head and its snapshot, where commits come between the two on a store without a common snapshot."""
 
+
+class Erasing(NamedTuple):
+    """What stands in the place of a person who is being erased, so that nobody adds to them."""
+
+    erasure: str
+    """The id of the erasure."""
+    threads: list[str]
+    """The person's threads, whose items still lead here."""
+
+
+Found = Person | str | Erasing | None
+"""What a person's item says: a person, the id of the survivor of a merge, or that they are being erased; None: there is
+none."""
+
 # --- writing ----------------------------------------------------------------------------------
 
 
@@ -47,22 +61,22 @@ def person_writes(person: Person, catalogue: Catalogue, *, interim: bool = False
 
     ``interim``: the same call goes on with this person in another commit, and then writes the snapshot.
     """
-    key, version = person_key(person.id), person.version
-    person.version += 1
+    key, version, begins = person_key(person.id), person.version, person.begins
+    person.version = version + 1 if version else begins
     tail = person.tail
     most = TAIL_INTERIM_MAX if interim else tail_max(person.size)
     if tail is not None and len(tail) <= most and person.provisional is None:
-        return [Put(key, _pack_head(person), version)]
+        return [Put(key, _pack_head(person), version, begins)]
     packed = pack(person.states.to_pack())
     person.size, states = len(packed), msgspec.Raw(packed)
     if person.provisional is not None or not WHOLE_BYTES_MAX < person.size <= SNAPSHOT_BYTES_MAX:
         person.snapshot_version, person.tail = 0, None
-        return [Put(key, _pack_whole(person, catalogue, states), version)]
+        return [Put(key, _pack_whole(person, catalogue, states), version, begins)]
     person.snapshot_version, person.tail = person.version, []
     snapshot = pack((person.snapshot_version, person.latest, catalogue.layout, states))
     put = Put(snapshot_key(person.id), snapshot, person.snapshot_item)
     person.snapshot_item = None if person.snapshot_item is None else person.snapshot_item + 1
-    return [Put(key, _pack_head(person), version), put]
+    return [Put(key, _pack_head(person), version, begins), put]
 
 
 def tail_max(size: int) -> int:
@@ -74,6 +88,12 @@ def alias_writes(merged: Person, survivor: str) -> list[Put | Delete]:
     """What a commit writes of a person who was merged into another."""
     alias = Put(person_key(merged.id), pack((_ALIAS, survivor)), merged.version)
     return [alias, Delete(snapshot_key(merged.id))] if merged.snapshot_item != 0 else [alias]
+
+
+def erasing_writes(person: Person, erasure: str) -> list[Put | Delete]:
+    """What a commit writes of a person who is being erased from then on."""
+    marker = Put(person_key(person.id), pack((_ERASING, erasure, sorted(person.heads))), person.version)
+    return [marker, Delete(snapshot_key(person.id))] if person.snapshot_item != 0 else [marker]
 
 
 class _Whole(msgspec.Struct, array_like=True, gc=False):
@@ -132,6 +152,7 @@ _decode_described = msgspec.msgpack.Decoder(_Described).decode
 _snapshot = msgspec.msgpack.Decoder(_Snapshot).decode
 _ALIAS_START = b"\x92" + pack(_ALIAS)
 _HEAD_START = b"\x98" + pack(_HEAD)
+_ERASING_START = b"\x93" + pack(_ERASING)
 """First bytes of the MessagePack arrays that are not a whole person."""
 
 
@@ -167,9 +188,8 @@ def _pack_whole(person: Person, catalogue: Catalogue, states: Any) -> bytes:
 # --- reading ----------------------------------------------------------------------------------
 
 
-def read_people(store: Store, catalogue: Catalogue, ids: Iterable[str]) -> list[Person | str | None]:
-    """The people under these ids: a person, the id of the survivor of a merge, or None; in one read where nobody
-    else writes."""
+def read_people(store: Store, catalogue: Catalogue, ids: Iterable[str]) -> list[Found]:
+    """The people under these ids, in one read where nobody else writes."""
     chosen = list(ids)
     found = store.get([*map(person_key, chosen), *map(snapshot_key, chosen)]) if chosen else []
     people = assembled(store, catalogue, found[: len(chosen)], found[len(chosen) :])
@@ -179,8 +199,8 @@ def read_people(store: Store, catalogue: Catalogue, ids: Iterable[str]) -> list[
     return people
 
 
-def people_of(store: Store, catalogue: Catalogue, items: Iterable[Item]) -> list[Person | str | None]:
-    """The people of these items; None for an item that is gone meanwhile."""
+def people_of(store: Store, catalogue: Catalogue, items: Iterable[Item]) -> list[Found]:
+    """What these items say; None for an item that is gone meanwhile."""
     chosen = list(items)
     keys = [snapshot_key(item.key.partition) for item in chosen if item.value.startswith(_HEAD_START)]
     snapshots = {item.key.partition: item for item in (store.get(keys) if keys else ()) if item is not None}
@@ -199,9 +219,9 @@ def pages_of_people(store: Store, catalogue: Catalogue) -> Iterator[tuple[Item, 
 
 def assembled(
     store: Store, catalogue: Catalogue, items: Sequence[Item | None], snapshots: Sequence[Item | None]
-) -> list[Person | str | None]:
+) -> list[Found]:
     """The people of these items and the snapshots read with them, which are read again where a commit came between."""
-    found: list[Person | str | None] = []
+    found: list[Found] = []
     for item, snapshot in zip(items, snapshots, strict=True):
         for _ in range(_READINGS_MAX):
             try:
@@ -218,11 +238,13 @@ def assembled(
     return found
 
 
-def _person_of(store: Store, catalogue: Catalogue, item: Item, packed: Item | None) -> Person | str | None:
+def _person_of(store: Store, catalogue: Catalogue, item: Item, packed: Item | None) -> Found:
     """The person of an item and a snapshot; None if the two do not belong together."""
     value = item.value
     if value.startswith(_ALIAS_START):
         return str(unpack(value)[1])
+    if value.startswith(_ERASING_START):
+        return Erasing(*unpack(value)[1:])
     if not value.startswith(_HEAD_START):
         whole = _whole(value)
         person = _made(item, whole, whole, catalogue, whole.layout, whole.states)

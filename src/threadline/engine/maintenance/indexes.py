@@ -8,8 +8,8 @@ from itertools import islice
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.index_rows import index_rows
-from threadline.engine.folding.person import PERSON, THREAD, Person
-from threadline.engine.folding.person_packing import people_of, person_writes
+from threadline.engine.folding.person import PERSON, THREAD, Person, thread_key
+from threadline.engine.folding.person_packing import Erasing, people_of, person_writes
 from threadline.engine.folding.refold import catch_up
 from threadline.kernel.errors import StoreDamaged, ThreadlineError, Unavailable
 from threadline.kernel.limits import BATCH_WRITES_MAX
@@ -161,6 +161,8 @@ def asked_for(
         if isinstance(person, Person):
             catch_up(store, catalogue, person)
             asked.update(rows(person))
+        elif isinstance(person, Erasing):
+            asked.update(map(thread_key, person.threads))
     return asked
 
 
@@ -219,7 +221,8 @@ def write_person(store: Store, catalogue: Catalogue, item: Item) -> int:
         if not writes or store.commit([Batch(writes=writes)])[0] is None:
             return 1
         found = store.get([item.key])[0]
-        assert found is not None, "people are never removed under their id"
+        if found is None:
+            return 0  # erased
         item = found
     raise Unavailable("other writers keep changing the same person; go on later")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.index_rows import index_rows
 from threadline.engine.folding.person import Person, person_key, snapshot_key, thread_key
-from threadline.engine.folding.person_packing import people_of
+from threadline.engine.folding.person_packing import Erasing, Found, people_of
 from threadline.engine.scheduled import timer_key
 from threadline.kernel.store import Key, Store
 
@@ -28,7 +28,7 @@ def keys_of_people(stores: Sequence[Store], catalogue: Catalogue, threads: set[s
         wanted = [person_key(id) for id in sorted(people - seen)]
         seen |= people
         threads, people = set(), set()
-        found: list[Person | str | None] = []
+        found: list[Found] = []
         for store in stores:
             items = [item for item in store.get(wanted) if item is not None]
             keys.update((key, None) for item in items for key in (item.key, snapshot_key(item.key.partition)))
@@ -37,6 +37,8 @@ def keys_of_people(stores: Sequence[Store], catalogue: Catalogue, threads: set[s
             if isinstance(person, Person):
                 threads |= person.heads.keys() - known
                 keys.update(dict.fromkeys(_keys_beside(person, catalogue)))
+            elif isinstance(person, Erasing):
+                threads.update(set(person.threads) - known)
             elif person is not None:
                 people.add(person)
         people -= seen

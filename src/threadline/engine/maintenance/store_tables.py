@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from threadline.engine.credentials import CREDENTIAL, CREDENTIAL_LIST
+from threadline.engine.damage import DAMAGED, damaged_key
 from threadline.engine.definition_history import CONTENT, DECLARED
 from threadline.engine.delivery import circuit, dead_letters
 from threadline.engine.delivery.claims import CLAIMED
@@ -15,6 +16,7 @@ from threadline.engine.jobs.jobs import JOB, JOB_CREATED, JOB_DUE
 from threadline.engine.maintenance.applying import APPLIED
 from threadline.engine.maintenance.indexes import MARKS
 from threadline.engine.maintenance.move import MOVE
+from threadline.engine.maintenance.scrub import SCRUB
 from threadline.engine.reading.sources import SOURCE
 from threadline.engine.recording.identity import QUARANTINE
 from threadline.engine.recording.rejected_log import REJECTED, REJECTED_BY_TIME, entry_keys
@@ -61,6 +63,10 @@ def _rejected_by_time(subject: Subject) -> Iterator[Key]:
     return (entry_keys(entry)[1] for entry in subject.rejected())
 
 
+def _damaged(subject: Subject) -> Iterator[Key]:
+    return (damaged_key(id) for id in subject.engine.log.damaged(subject.person.heads))
+
+
 _REPEATS = "it repeats what the person's events say"
 _OPERATORS = "what operators set up"
 _PROGRAM = "the program's own bookkeeping"
@@ -78,6 +84,8 @@ _TABLES = (
     StoreTable(QUARANTINE, "items", shown_in="joins_in_review", keys=_quarantined),
     StoreTable(REJECTED, "items", shown_in="rejected", keys=_rejected),
     StoreTable(REJECTED_BY_TIME, "items", why="it leads to a rejected event", keys=_rejected_by_time),
+    StoreTable(DAMAGED, "items", why="where a damaged event is in the log, and nothing that it says", keys=_damaged),
+    StoreTable(SCRUB, "nobody", why=_PROGRAM),
     StoreTable(CLAIMED, "nobody", why="hashes of mails that went, so that none goes twice; nobody can be read from it"),
     StoreTable(SOURCE, "nobody", why="the names of the systems that send events"),
     StoreTable(JOB, "nobody", why=_OPERATORS),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person, person_key, snapshot_key, thread_key
-from threadline.engine.folding.person_packing import assembled, people_of
+from threadline.engine.folding.person_packing import Erasing, Found, assembled, people_of
 from threadline.engine.folding.refold import catch_up
 from threadline.engine.two_generation_cache import TwoGenerationCache
 from threadline.kernel.event import Recorded
@@ -51,6 +51,12 @@ class Lookup:
                 return person
         return None
 
+    def erasure_of(self, thread: str) -> str:
+        """The id of the erasure that the person of a thread is in; empty if there is none."""
+        item = self._store.get([thread_key(thread)])[0]
+        found = None if item is None else self._person(item.value.decode())
+        return found.erasure if isinstance(found, Erasing) else ""
+
     def by_threads(self, threads: Sequence[str]) -> dict[str, Person]:
         """By thread, the people that some threads belong to, read together."""
         wanted = list(dict.fromkeys(threads))
@@ -72,6 +78,8 @@ class Lookup:
             return None
         for _ in range(_READINGS_MAX):
             found = self._person(id)
+            if isinstance(found, Erasing):
+                return None
             if not isinstance(found, str):
                 return found
             # Merged away: the person is the one who has the founding thread, which may have been split off or merged
@@ -92,13 +100,13 @@ class Lookup:
         }
         return {id: person for id, person in found.items() if person is not None}
 
-    def _person(self, id: str) -> Person | str | None:
+    def _person(self, id: str) -> Found:
         return self._people([id])[id]
 
-    def _people(self, ids: Sequence[str]) -> dict[str, Person | str | None]:
+    def _people(self, ids: Sequence[str]) -> dict[str, Found]:
         """The people of some ids: of one who was merged away what their item says instead; None if there is none."""
         items = self._store.get([key for id in ids for key in (person_key(id), snapshot_key(id))])
-        found: dict[str, Person | str | None] = dict.fromkeys(ids)
+        found: dict[str, Found] = dict.fromkeys(ids)
         unread: list[tuple[Item, Item | None]] = []
         for id, item, snapshot in zip(ids, items[::2], items[1::2], strict=True):
             if item is None:

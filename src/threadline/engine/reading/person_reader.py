@@ -20,7 +20,7 @@ from threadline.engine.reading.identity_history import IdentityHistory
 from threadline.engine.reading.lookup import Lookup
 from threadline.engine.scheduled import pending_timers
 from threadline.kernel import ports
-from threadline.kernel.errors import EventDamaged, InvalidValue, NotFound, StoreDamaged
+from threadline.kernel.errors import BeingErased, EventDamaged, InvalidValue, NotFound, StoreDamaged
 from threadline.kernel.event import Recorded, identifier_named, is_thread_id, thread_id
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.person_view import PersonView
@@ -97,6 +97,8 @@ class PersonReader:
         """The person in whose thread an event is."""
         person = self.by_thread(recorded.thread)
         if person is None:
+            if self.lookup.erasure_of(recorded.thread) or recorded.id not in self.store.find([recorded.id]):
+                raise BeingErased(f"the person of event {recorded.id} is being erased")
             raise StoreDamaged(f"event {recorded.id} is in the thread {recorded.thread}, which is nobody's")
         return person
 

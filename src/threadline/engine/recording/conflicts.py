@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 TOO_MANY_CHANGES = "too_many_changes"
 """Code of an event whose consequences no batch can hold."""
+BEING_ERASED = "being_erased"
+"""Code of an event that names a person who is being erased; it is not logged as rejected."""
 
 
 class ConcurrencyConflict(Exception):

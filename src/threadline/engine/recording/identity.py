@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from threadline.engine.folding.history import thread_events
-from threadline.engine.folding.person import Person, person_key, thread_key
+from threadline.engine.folding.person import Person, begins_of, person_key, thread_key
 from threadline.engine.folding.person_packing import alias_writes
 from threadline.engine.folding.refold import fold_events, refold_person
 from threadline.engine.folding.states import States
@@ -116,6 +116,7 @@ def _first_contact(
         quarantined += _quarantine(attempt, workspace, first, other, known, against, id)
     # A person's id is the id of the founding thread: nothing is random, so two first contacts agree.
     person = Person(first.thread, workspace, attempt.now, States(attempt.catalogue))
+    person.begins = begins_of(id)
     attempt.people.add(person)
     link(attempt, person, first)
     return person
@@ -247,6 +248,7 @@ def split(attempt: Attempt, person: Person, threads: list[str], id: str, created
     alias = attempt.store.get([person_key(id)])[0]
     new = Person(id, person.workspace, created_at, States(attempt.catalogue))
     new.version = alias.version if alias is not None else 0
+    new.begins = begins_of(grounds.cause)
     new.snapshot_item = None
     for thread in threads:
         new.add_thread(thread, *person.remove_thread(thread))

@@ -22,7 +22,12 @@ from threadline.engine.recording import emission, rejected_log
 from threadline.engine.recording.assignment import assign
 from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.change import Change
-from threadline.engine.recording.conflicts import TOO_MANY_CHANGES, ConcurrencyConflict, UnrecordableEvents
+from threadline.engine.recording.conflicts import (
+    BEING_ERASED,
+    TOO_MANY_CHANGES,
+    ConcurrencyConflict,
+    UnrecordableEvents,
+)
 from threadline.engine.recording.contention import ContentionTracker
 from threadline.engine.recording.duplicates import fresh_among, sort_out
 from threadline.engine.recording.people_cache import PeopleCache
@@ -38,7 +43,7 @@ from threadline.engine.recording.validation import (
 from threadline.engine.recording.work import fold_only, work
 from threadline.engine.recording.working_set import WorkingSet
 from threadline.engine.shared import SharedValues
-from threadline.kernel.errors import EventRejected, InvalidValue, LimitExceeded, Unavailable
+from threadline.kernel.errors import BeingErased, EventRejected, InvalidValue, LimitExceeded, Unavailable
 from threadline.kernel.event import Event, Receipt, Recorded
 from threadline.kernel.policy import PolicyView
 from threadline.kernel.store import Batch, Refusal, Store
@@ -51,6 +56,16 @@ FENCED = "fenced"
 CALL_EVENTS_MAX = 1_000
 
 log = logging.getLogger("threadline.policies")
+
+
+def refuse_erased(receipts: Iterable[Receipt]) -> None:
+    """Raise `BeingErased` if one of these events names a person who is being erased.
+
+    It is in no log, so its sender must send it again, with or without its neighbours, which are duplicates by then.
+    """
+    for receipt in receipts:
+        if receipt.code == BEING_ERASED:
+            raise BeingErased(receipt.message)
 
 
 class _Call:
@@ -150,9 +165,12 @@ class Recorder:
 
         ``expected`` is the position the events' person must be at (optimistic concurrency); None for any. ``cause`` is
         the event because of which Threadline itself records them. ``known``: they are about people who have been looked
-        up, and name these by an identifier in its stored form; see `RecordRequest.known`.
+        up, and name these by an identifier in its stored form; see `RecordRequest.known`. Raises `BeingErased` once all
+        others are recorded.
         """
-        return self.record_requests([RecordRequest(event, cause, expected, known=known) for event in events])
+        receipts = self.record_requests([RecordRequest(event, cause, expected, known=known) for event in events])
+        refuse_erased(receipts)
+        return receipts
 
     def record_requests(self, requests: Sequence[RecordRequest]) -> list[Receipt]:
         """Record what `record` makes of events, each with its own receipt, in order.
@@ -209,7 +227,7 @@ class Recorder:
                 retries.again(call.settled)
         if call.refused:
             now = self.clock()
-            unfit = {i: error for i, error in call.refused.items() if error.code != FENCED}
+            unfit = {i: error for i, error in call.refused.items() if error.code not in (FENCED, BEING_ERASED)}
             entries = [rejected_log.entry_of(call.requests[i].event, e, now) for i, e in unfit.items()]
             rejected_log.keep(self.store, entries)
             for i, error in call.refused.items():
@@ -352,6 +370,8 @@ class Recorder:
                 except ConcurrencyConflict:
                     pass
                 except UnrecordableEvents as error:
+                    if error.code == BEING_ERASED:
+                        raise BeingErased(str(error)) from error
                     hint = "Take some tags off first." if error.code == TOO_MANY_CHANGES else ""
                     raise LimitExceeded(str(error), hint=hint) from error
                 finally:
@@ -397,6 +417,18 @@ class Recorder:
                 cause,
                 exc_info=error if self.policy_failures[key] == 1 else None,
             )
+
+    def forget_events(self, ids: Iterable[str]) -> None:
+        """Drop events that were erased from the cache."""
+        for id in ids:
+            self._cache.events.forget(id)
+
+    def forget_person(self, id: str, threads: Iterable[str]) -> None:
+        """Drop a person who was erased from the cache."""
+        with self._lock:
+            self._cache.people.forget(id)
+            for thread in threads:
+                self._cache.owners.forget(thread)
 
     def clear_caches(self) -> None:
         """Drop the cache: the store was written past this recorder."""

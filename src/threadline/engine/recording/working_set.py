@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person, person_key, thread_key
-from threadline.engine.folding.person_packing import read_people
+from threadline.engine.folding.person_packing import Erasing, read_people
 from threadline.engine.folding.refold import catch_up
-from threadline.engine.recording.conflicts import ConcurrencyConflict
+from threadline.engine.recording.conflicts import BEING_ERASED, ConcurrencyConflict, UnrecordableEvents
 from threadline.engine.recording.people_cache import PeopleCache
 from threadline.engine.recording.validation import ValidatedEvent
 from threadline.kernel.errors import StoreDamaged
@@ -30,6 +30,8 @@ class WorkingSet:
         """The people changed by this attempt, by id."""
         self.departed: dict[str, Person] = {}
         """Id of a person merged away -> the survivor."""
+        self._erasing: set[str] = set()
+        """Ids of people who are being erased."""
 
     def warm(self, events: Sequence[ValidatedEvent]) -> None:
         """Read the threads and people of these events, in two reads of the store."""
@@ -71,8 +73,10 @@ class WorkingSet:
                 owners.update((thread, person) for thread in threads if thread in person.heads)
 
     def _read(self, ids: Sequence[str]) -> None:
-        for person in read_people(self._store, self._catalogue, ids):
-            if isinstance(person, Person):
+        for id, person in zip(ids, read_people(self._store, self._catalogue, ids), strict=True):
+            if isinstance(person, Erasing):
+                self._erasing.add(id)
+            elif isinstance(person, Person):
                 if person.stale:
                     # Definitions changed since this state was written: catch it up before anything is added to it.
                     person.unwritten = frozenset(person.stale) & frozenset(self._catalogue.with_rows)
@@ -140,6 +144,9 @@ class WorkingSet:
                 self._people[id] = person
             else:
                 self._read([id])
+        if id in self._erasing:
+            # Not a conflict: trying again at once would only wait for the erasure, which may take minutes.
+            raise UnrecordableEvents([], BEING_ERASED, "it names a person who is being erased")
         return self._people.get(id)
 
     def add(self, person: Person) -> None:

@@ -14,7 +14,6 @@ from threadline.stores.dynamodb.difference import Frame, Shape, shape
 from threadline.stores.dynamodb.layout import (
     DEFLATED,
     DIFFERENCE,
-    DIGEST,
     EXPIRES,
     FRAME,
     PAGE,
@@ -26,11 +25,12 @@ from threadline.stores.dynamodb.layout import (
     Place,
     frame_key,
     has_expired,
-    id_key,
+    id_item,
     item_key,
     pack_page,
     packed,
     page_key,
+    page_of,
     pages,
     version_of,
 )
@@ -105,14 +105,10 @@ def transaction(batch: Batch, place: Place, clause: Clause, known: Mapping[Key, 
 
     ``known`` are the frames last seen; if these have changed, the batch is sent again with another token.
     """
-    steps = []
     laid = pages(batch.events, place)
     lies = {entry.id: key for key, chunk in laid for _, entry in chunk}
-    for entry in batch.events:
-        item = {**id_key(entry.id), DIGEST: {"N": str(entry.digest)}, PAGE: {"S": _page_text(lies[entry.id])}}
-        steps.append(Step(_put(clause, item), "id", entry.id))
-    for key, chunk in laid:
-        steps.append(Step(_put(clause, {**page_key(key), **pack_page(chunk)}), "page"))
+    steps = [Step(_put(clause, id_item(entry, lies[entry.id])), "id", entry.id) for entry in batch.events]
+    steps += [Step(_put(clause, {**page_key(key), **pack_page(chunk)}), "page") for key, chunk in laid]
     frames: dict[Key, Frame] = {}
     # A frame is one more item of the transaction.
     room = BATCH_WRITES_MAX - len(steps) - len(batch.writes)
@@ -146,16 +142,6 @@ def batch_pages(batch: Batch, place: Place) -> list[PageKey]:
     return [key for key, _ in pages(batch.events, place)]
 
 
-def _page_text(key: PageKey) -> str:
-    return f"{key.thread}/{key.sort}"
-
-
-def page_of(found: Attributes) -> PageKey:
-    """Where the event of an id's item is."""
-    thread, _, sort = found[PAGE]["S"].partition("/")
-    return PageKey(thread, sort)
-
-
 def _put(clause: Clause, item: Attributes) -> Body:
     return {"Put": {"TableName": clause.table, "Item": item, "ConditionExpression": _ABSENT, **_RETURN_OLD}}
 
@@ -171,13 +157,14 @@ def _action(write: Write, written: Shape | None, place: Place, clause: Clause) -
     if written is None:
         body = {"Key": item_key(write.key), **_expressed(clause, values, conditions)}
         return {"ConditionCheck" if isinstance(write, Check) else "Delete": body}
+    assert isinstance(write, Put)
     attributes = {**written.attributes, POSITION: place.mark}
     lifetime = clause.lifetimes.get(write.key.table)
     if lifetime is not None:
         # Rounded up: nothing may go a moment too early.
         attributes[EXPIRES] = {"N": str(-(-clause.now // SECOND) + lifetime)}
     if write.expected == 0:
-        item = {**item_key(write.key), **attributes, VERSION: {"N": "1"}}
+        item = {**item_key(write.key), **attributes, VERSION: {"N": str(write.begins)}}
         return {"Put": {"Item": item, **_expressed(clause, values, conditions)}}
     if written.framed:
         attributes[FRAME] = place.mark
@@ -190,8 +177,13 @@ def _action(write: Write, written: Shape | None, place: Place, clause: Clause) -
     # An update leaves the mark of a frame where it is, and nothing else of what was there.
     gone = [f"#{name}" for name in (PLAIN, DEFLATED, DIFFERENCE, EXPIRES) if name not in attributes]
     sets = [f"#{name} = :{name}" for name in attributes]
-    update = f"SET {', '.join(sets)} REMOVE {', '.join(gone)} ADD #{VERSION} :one"
-    values |= {":one": {"N": "1"}, **{f":{name}": each for name, each in attributes.items()}}
+    sets.append(f"#{VERSION} = if_not_exists(#{VERSION}, :before) + :one")
+    update = f"SET {', '.join(sets)} REMOVE {', '.join(gone)}"
+    values |= {
+        ":one": {"N": "1"},
+        ":before": {"N": str(write.begins - 1)},
+        **{f":{name}": each for name, each in attributes.items()},
+    }
     return {"Update": {"Key": item_key(write.key), **_expressed(clause, values, conditions, update)}}
 
 

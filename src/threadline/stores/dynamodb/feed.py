@@ -100,8 +100,7 @@ class Feed:
     def _entries(self, cursor: _Cursor, announced: list[_Announced], limit: int) -> list[FeedEntry]:
         entries: list[FeedEntry] = []
         for start in range(0, len(announced), limit):
-            some = announced[start : start + limit]
-            pages = self._pages([key for batch in some for key in batch.keys])
+            some, pages = self._present(announced[start : start + limit])
             for batch in some:
                 numbered = sorted((one for key in batch.keys for one in pages.get(key, ())), key=lambda one: one[0])
                 known = cursor.events if batch[:2] == cursor[:2] else 0
@@ -113,6 +112,21 @@ class Feed:
             if len(entries) >= limit:
                 break
         return entries[:limit]
+
+    def _present(self, announced: list[_Announced]) -> tuple[list[_Announced], dict[PageKey, Numbered]]:
+        """The batches, and those of their pages that are there."""
+        while True:
+            pages = self._pages([key for batch in announced for key in batch.keys])
+            lacking = {batch.position for batch in announced if any(key not in pages for key in batch.keys)}
+            # Not committed; or erased since the journal was read, and then it has other pages now, with as many events.
+            entries = self._journal.entries_at(lacking)
+            now = [
+                batch._replace(keys=entries[batch.position][batch.number]) if batch.position in entries else batch
+                for batch in announced
+            ]
+            if now == announced:
+                return announced, pages
+            announced = now
 
     def _pages(self, keys: list[PageKey]) -> dict[PageKey, Numbered]:
         found = self._tail.take(keys) if self._tail is not None else {}

@@ -20,7 +20,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from threadline.kernel.errors import Unavailable
@@ -34,13 +34,14 @@ from threadline.stores.dynamodb.layout import (
     SK,
     Attributes,
     PageKey,
+    journal_key,
     journal_pk,
     journal_pks,
     pack_journal,
     page_key,
     unpack_journal,
 )
-from threadline.stores.dynamodb.reading import query_pages
+from threadline.stores.dynamodb.reading import get_many, query_pages
 
 BEAT_SECONDS = 0.5
 IDLE_BEATS = 2
@@ -128,7 +129,7 @@ class Journal:
     def enter(self, position: str, batches: Sequence[Sequence[PageKey]]) -> bool:
         """Write the entry of a position; False if the writer has been expelled, so that it counts for nothing."""
         mark = position[16:]
-        item = {PK: {"S": journal_pk(mark)}, SK: {"S": position}, **pack_journal(batches)}
+        item = {**journal_key(position), **pack_journal(batches)}
         self._client.call("PutItem", {"TableName": self._table, "Item": item, "ReturnConsumedCapacity": "TOTAL"})
         if self.register().words.get(mark, _EXPELLED).startswith(_EXPELLED):
             self._leave_involuntarily(mark)
@@ -291,6 +292,11 @@ class Journal:
             else:
                 heads[pk] = head
 
+    def entries_at(self, positions: Iterable[str]) -> dict[str, list[list[PageKey]]]:
+        """The pages of the entries at these positions, batch by batch, as they are now."""
+        found = get_many(self._client, [journal_key(position) for position in positions])
+        return {item[SK]["S"]: unpack_journal(item) for item in found.values()}
+
     def _part(self, pk: str, after: str, stop: str, limit: int) -> Iterator[tuple[str, list[list[PageKey]]]]:
         if after >= stop:
             return
@@ -317,14 +323,8 @@ class Journal:
         return True
 
     def _close_entry(self, position: str) -> None:
-        request = {
-            "TableName": self._table,
-            "Key": {PK: {"S": journal_pk(position[16:])}, SK: {"S": position}},
-            "ConsistentRead": True,
-        }
-        found = self._client.call("GetItem", request).get("Item")
-        if found is not None:
-            self._close_pages(unpack_journal(found))
+        for batches in self.entries_at([position]).values():
+            self._close_pages(batches)
 
     def _close_pages(self, batches: Sequence[Sequence[PageKey]]) -> None:
         for keys in batches:

@@ -8,6 +8,8 @@
 | ``e`` event id           | ``-``                                | where an event is, and its digest; unique |
 | ``j`` shard              | position                             | the journal: which pages a call is about to commit |
 | ``w``                    | ``-``                                | who writes to the journal now |
+
+A page never changes; one of which events are erased is replaced by others, see `erasure.py`.
 """
 
 from __future__ import annotations
@@ -63,6 +65,25 @@ class PageKey(NamedTuple):
     def pk(self) -> str:
         """The partition key."""
         return "t" + self.thread
+
+    @property
+    def position(self) -> str:
+        """Of the journal's entry that names it."""
+        return self.sort[17:41]
+
+    @property
+    def number(self) -> int:
+        """Which batch of the entry it belongs to."""
+        return int(self.sort.split(".")[2], 16)
+
+    @property
+    def ordinal(self) -> int:
+        """Which page of the batch it is."""
+        return int(self.sort.split(".")[3], 16)
+
+    def sibling(self, thread: str, at: str, ordinal: int) -> PageKey:
+        """Another page of the same batch; ``at`` as `time_text` writes it."""
+        return PageKey(thread, f"{at}.{self.position}.{self.number:x}.{ordinal:x}")
 
 
 class Place(NamedTuple):
@@ -160,6 +181,17 @@ def id_key(id: str) -> Attributes:
     return {PK: {"S": "e" + id}, SK: {"S": ONLY}}
 
 
+def id_item(event: LogEntry, page: PageKey) -> Attributes:
+    """The item that says where an event is."""
+    return {**id_key(event.id), DIGEST: {"N": str(event.digest)}, PAGE: {"S": f"{page.thread}/{page.sort}"}}
+
+
+def page_of(found: Attributes) -> PageKey:
+    """Where the event of an id's item is."""
+    thread, _, sort = found[PAGE]["S"].partition("/")
+    return PageKey(thread, sort)
+
+
 def page_key(key: PageKey) -> Attributes:
     """The primary key of a page."""
     return {PK: {"S": key.pk}, SK: {"S": key.sort}}
@@ -226,6 +258,11 @@ def unpack_page(found: Attributes) -> list[tuple[int, LogEntry]]:
 def journal_pk(writer: str) -> str:
     """The partition in which a writer keeps its journal."""
     return f"j{int(writer, 16) % JOURNAL_SHARDS}"
+
+
+def journal_key(position: str) -> Attributes:
+    """The primary key of the journal's entry at a position."""
+    return {PK: {"S": journal_pk(position[16:])}, SK: {"S": position}}
 
 
 def journal_pks() -> list[str]:

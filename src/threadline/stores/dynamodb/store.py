@@ -9,13 +9,25 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 
 from threadline.kernel.errors import Unavailable
-from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span, event_pages, only
+from threadline.kernel.store import (
+    ERASED_THREAD,
+    Batch,
+    FeedEntry,
+    Item,
+    Key,
+    LogEntry,
+    Refusal,
+    Span,
+    event_pages,
+    only,
+)
 from threadline.kernel.time import Clock
-from threadline.stores.bounds import check_batches, check_page, check_shard, text_bytes
+from threadline.stores.bounds import check_batches, check_erase, check_page, check_shard, text_bytes
 from threadline.stores.dynamodb import commit as writing
 from threadline.stores.dynamodb import layout, reading
 from threadline.stores.dynamodb.address import parse
 from threadline.stores.dynamodb.client import Client, Refused
+from threadline.stores.dynamodb.erasure import erase
 from threadline.stores.dynamodb.feed import Feed
 from threadline.stores.dynamodb.frames import ATTEMPTS_MAX, Frames
 from threadline.stores.dynamodb.journal import Journal
@@ -131,10 +143,26 @@ class DynamoStore:
 
     def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
         """See `Store.find`."""
-        places = {id: writing.page_of(found) for id, found in self._ids(ids).items()}
-        pages = reading.get_many(self.client, [layout.page_key(key) for key in set(places.values())])
-        entries = {entry.id: entry for found in pages.values() for _, entry in layout.unpack_page(found)}
-        return {id: entries[id] for id in places if id in entries}
+        found: dict[str, LogEntry] = {}
+        places = self._places(ids)
+        for _ in range(ATTEMPTS_MAX):
+            pages = reading.get_many(self.client, [layout.page_key(key) for key in set(places.values())])
+            entries = [entry for page in pages.values() for _, entry in layout.unpack_page(page)]
+            found.update((entry.id, entry) for entry in entries if entry.id in places)
+            missing = [id for id in places if id not in found]
+            if not missing:
+                return found
+            # Lost; or their page was replaced since its name was read, because it had an event that was erased.
+            again = self._places(missing)
+            if all(places[id] == key for id, key in again.items()):
+                return found
+            places = again
+        raise Unavailable("pages of the log are replaced faster than they can be read; try again")
+
+    def _places(self, ids: Sequence[str]) -> dict[str, layout.PageKey]:
+        """Where those of these events are that are not erased."""
+        places = {id: layout.page_of(found) for id, found in self._ids(ids).items()}
+        return {id: key for id, key in places.items() if key.thread != ERASED_THREAD}
 
     def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
         """See `Store.seen`; half a read unit for each id instead of a whole one if it need not be certain."""
@@ -160,7 +188,7 @@ class DynamoStore:
 
     def _of_each(self, threads: Sequence[str], read: Callable[[str], list[LogEntry]]) -> dict[str, list[LogEntry]]:
         _check_texts(threads)
-        chosen = [thread for thread in dict.fromkeys(threads) if thread]
+        chosen = [thread for thread in dict.fromkeys(threads) if thread not in ("", ERASED_THREAD)]
         # One thread without the pool: `histories` reads its pages from within it, and waiting there could block all.
         run = self._pool.map if len(chosen) > 1 else map
         found = zip(chosen, run(read, chosen), strict=True)
@@ -205,7 +233,7 @@ class DynamoStore:
         where = self._ids([good.id]).get(good.id)
         if where is None:
             return False
-        return mend_page(self.client, writing.page_of(where), found.entry, good)
+        return mend_page(self.client, layout.page_of(where), found.entry, good)
 
     def _round(self, batches: Sequence[Batch], known: Outcomes) -> Outcomes:
         """Write one entry of the journal and its batches; those without an outcome have to be sent again."""
@@ -297,6 +325,25 @@ class DynamoStore:
         for key, frame in made.frames.items():
             self._frames.learn(key, frame)
         return None
+
+    def erase(self, ids: Sequence[str]) -> int:
+        """See `Store.erase`; a transaction for each page of the log. Repeat it if it raises."""
+        self._check_open()
+        if self._readonly:
+            raise Unavailable("the store is open for reading only")
+        check_erase(ids)
+        count, waiting = 0, self._places(ids)
+        for _ in range(ATTEMPTS_MAX):
+            done = erase(self.client, waiting, self._pool.map)
+            count += len(done)
+            if len(done) == len(waiting):
+                return count
+            waiting = self._places([id for id in waiting if id not in done])
+        raise Unavailable("others keep erasing the same events; try again")
+
+    def purge(self) -> None:
+        """See `Store.purge`; what is deleted is gone, but for backups and the stream, which end by themselves."""
+        self._check_open()
 
     # --- the rest -----------------------------------------------------------------------------
 

@@ -153,7 +153,11 @@ class StreamTail:
         self._finished &= names
 
     def _keep(self, record: Body) -> None:
-        image = record["dynamodb"].get("NewImage") or {}
+        image = record["dynamodb"].get("NewImage")
+        if image is None:
+            # A page that was replaced, because an event of it is erased.
+            self._pages.pop(page_name(record["dynamodb"]["Keys"]), None)
+            return
         if not image.get("pk", {}).get("S", "").startswith("t") or DEAD in image:
             return
         self._pages[page_name(image)] = unpack_page(image)

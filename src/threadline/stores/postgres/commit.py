@@ -119,7 +119,10 @@ def _writes_by_key(batches: Sequence[Batch]) -> dict[Key, list[Put | Delete | Ch
 
 def _is_free(writes: Sequence[Put | Delete | Check]) -> bool:
     """Whether it does not matter if the item is there, and at which version: only then need it not be guessed."""
-    return all(write.expected is None and type(write) is type(writes[0]) for write in writes)
+    return all(
+        write.expected is None and type(write) is type(writes[0]) and (not isinstance(write, Put) or write.begins == 1)
+        for write in writes
+    )
 
 
 def _item_columns(batches: Sequence[Batch], plan: Plan, found: Versions, numbers: Mapping[str, int]) -> list[list[Any]]:

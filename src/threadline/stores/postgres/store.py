@@ -6,9 +6,20 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from threadline.kernel.errors import InvalidValue, StoreDamaged, Unavailable
-from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span, by_thread, only
+from threadline.kernel.store import (
+    ERASED_THREAD,
+    Batch,
+    FeedEntry,
+    Item,
+    Key,
+    LogEntry,
+    Refusal,
+    Span,
+    by_thread,
+    only,
+)
 from threadline.settings import Settings
-from threadline.stores.bounds import check_batches, check_page, check_shard
+from threadline.stores.bounds import check_batches, check_erase, check_page, check_shard
 from threadline.stores.ids import packed_ids
 from threadline.stores.postgres import schema as postgres_schema
 from threadline.stores.postgres.commit import Commits
@@ -19,10 +30,13 @@ _GET = """SELECT tbl, partition, sort, version, value
     FROM unnest(%b::int[], %b::bytea[], %b::bytea[]) AS k (tbl, partition, sort)
     JOIN item USING (tbl, partition, sort)"""
 _TABLES = "SELECT name FROM item_table WHERE EXISTS (SELECT FROM item WHERE tbl = item_table.id) ORDER BY name"
+_ERASED = f"'\\x{ERASED_THREAD}'::bytea"
+_ERASE = f"""UPDATE log SET thread = {_ERASED}, sequence = 0, occurred_at = 0, type = '', digest = 0, body = ''
+    WHERE id = ANY(%b::bytea[]) AND thread <> {_ERASED} RETURNING id"""  # noqa: S608 - texts of our own
 _ENTRY = "thread, sequence, occurred_at, type, id, digest, body"
 _HISTORIES = f"""SELECT {_ENTRY} FROM log WHERE thread = ANY(%b::bytea[])
     ORDER BY thread, occurred_at, sequence"""  # noqa: S608 - a text of our own
-_FIND = f"SELECT {_ENTRY} FROM log WHERE id = ANY(%b::bytea[])"  # noqa: S608 - as above
+_FIND = f"SELECT {_ENTRY} FROM log WHERE id = ANY(%b::bytea[]) AND thread <> {_ERASED}"  # noqa: S608 - as above
 _SEEN = "SELECT id, digest FROM log WHERE id = ANY(%b::bytea[])"
 _FEED = f'SELECT {_ENTRY}, "position" FROM feed_page_1(%s, %s)'  # noqa: S608 - as above
 # A hash of where the item lies, which updates keep; it is the same on every server.
@@ -54,6 +68,20 @@ _PROBLEMS = """SELECT format('the index %s is not valid', indexrelid::regclass) 
             ) AS next FROM commits WHERE start IS NOT NULL
         ) AS placed WHERE next <> start + events
     LIMIT 100"""
+# Of each index: its table, its columns, which rows it has.
+_INDEXES = (
+    ("item", "tbl, partition, sort", "true"),
+    ("log", "commit, ordinal", "true"),
+    ("log", "id", "true"),
+    ("log", "thread, occurred_at, sequence", "true"),
+    ("commits", "id", "true"),
+    ("commits", "client, serial", "true"),
+    ("commits", "start", "start IS NOT NULL"),
+)
+_CONTENT = """SELECT count(*), sum(hashtext(({names})::text))
+    FROM (SELECT {names} FROM {table} WHERE {which} ORDER BY {names}) AS found"""
+_PLANS = """SELECT set_config(name, CASE WHEN name LIKE 'enable_index%%' THEN %s ELSE %s END, true)
+    FROM unnest(ARRAY['enable_indexscan', 'enable_indexonlyscan', 'enable_seqscan', 'enable_sort']) AS name"""
 _POSITION_END = 2**63
 
 
@@ -152,14 +180,14 @@ class PostgresStore:
     def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
         """See `Store.spans`."""
         check_page(span.limit)
-        sql, values = _span_query(packed_ids(dict.fromkeys(threads)), span)
+        sql, values = _span_query(_threads(threads), span)
         return by_thread(map(log_entry, self._ask(sql, values)))
 
     def histories(
         self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
     ) -> dict[str, list[LogEntry]]:
         """See `Store.histories`."""
-        return only(by_thread(map(log_entry, self._ask(_HISTORIES, (packed_ids(threads),)))), wanted)
+        return only(by_thread(map(log_entry, self._ask(_HISTORIES, (_threads(threads),)))), wanted)
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """See `Store.feed`; the cursor is how many entries have been read. A stand-by gives what has its place."""
@@ -184,6 +212,20 @@ class PostgresStore:
         if self._commits is None:
             raise Unavailable("the store is open for reading only")
         return self._commits.commit(batches)
+
+    def erase(self, ids: Sequence[str]) -> int:
+        """See `Store.erase`; one statement."""
+        check_erase(ids)
+        if self._commits is None:
+            raise Unavailable("the store is open for reading only")
+        return len(self._ask(_ERASE, (packed_ids(ids),)))
+
+    def purge(self) -> None:
+        """See `Store.purge`; it lets the server use the space of dead rows again, which is for the tables' owner."""
+        if self._commits is None:
+            raise Unavailable("the store is open for reading only")
+        for table in ("log", "item"):
+            self._ask(f"VACUUM {table}")
 
     def mend(self, found: FeedEntry, good: LogEntry) -> bool:
         """See `Store.mend`."""
@@ -226,9 +268,27 @@ _WHOLE = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"]
 
 
 def _problems(ask: Ask) -> list[str]:
+    # All that is compared here is of one instant.
+    ask("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", ())
     # These joins are of whole tables, for which the plans of everyday questions are the wrong ones.
     ask("SELECT set_config(name, 'on', true) FROM unnest(%s::text[]) AS name", (_WHOLE,))
-    return [str(problem) for (problem,) in ask(_PROBLEMS, ())]
+    problems = [str(problem) for (problem,) in ask(_PROBLEMS, ())]
+    # Every page of values is read, so that the server compares it with its checksum; and each index from one end to
+    # the other.
+    ask("SELECT count(sha256(value)) FROM item", ())
+    for table, names, which in _INDEXES:
+        found = []
+        for by_index, by_table in (("on", "off"), ("off", "on")):
+            ask(_PLANS, (by_index, by_table))
+            found += ask(_CONTENT.format(table=table, names=names, which=which), ())
+        if found[0] != found[1]:
+            problems.append(f"the index of {table} by {names} does not have what its table has")
+    return problems
+
+
+def _threads(threads: Sequence[str]) -> list[bytes]:
+    """Those that hold events: erased ones are in none."""
+    return packed_ids(thread for thread in dict.fromkeys(threads) if thread != ERASED_THREAD)
 
 
 def _span_query(threads: list[bytes], span: Span) -> tuple[str, list[object]]:

@@ -250,6 +250,14 @@ class CachedStore:
         """See `Store.histories`."""
         return self._store.histories(threads, wanted)
 
+    def erase(self, ids: Sequence[str]) -> int:
+        """See `Store.erase`; no event is in the cache."""
+        return self._store.erase(ids)
+
+    def purge(self) -> None:
+        """See `Store.purge`, of the store behind the cache."""
+        self._store.purge()
+
     def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
         """See `Store.advisory_lock`."""
         return self._store.advisory_lock(keys)
@@ -300,7 +308,7 @@ def _written(
             continue
         field = _ITEM + write.key.sort.encode()
         if isinstance(write, Put) and write.expected is not None:
-            fields[field] = _packed(write.expected + 1, write.value)
+            fields[field] = _packed(write.expected + 1 if write.expected else write.begins, write.value)
         else:
             fields.pop(field, None)
     return values

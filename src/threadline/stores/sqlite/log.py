@@ -16,7 +16,7 @@ from threadline.kernel.store import FeedEntry, LogEntry, Span, by_thread
 from threadline.stores.ids import packed_ids
 from threadline.stores.sqlite.names import Names
 from threadline.stores.sqlite.rows import Ask, Row, fat, write
-from threadline.stores.sqlite.tail import AFTER_ALL, BEFORE_ALL, BUCKETS, IndexRow, Tail, View
+from threadline.stores.sqlite.tail import AFTER_ALL, BEFORE_ALL, BUCKETS, ERASED, IndexRow, Tail, View
 
 # What looks into the index begins with a row of state, (NULL, indexed, last position), of the same snapshot.
 _SEEN = """SELECT NULL, indexed.position, (SELECT max(position) FROM log) FROM indexed
@@ -43,13 +43,18 @@ _MEND = """UPDATE log SET thread = ?, sequence = ?, occurred_at = ?, type = ?, i
 _INDEX_ID = "INSERT OR IGNORE INTO event_id SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"
 _INDEX_THREAD = """INSERT OR IGNORE INTO place (thread, occurred_at, sequence, type, position)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"""
+_PLACES = "SELECT event_id.position FROM (VALUES {rows}) AS v CROSS JOIN event_id ON event_id.id = v.column1"
+_ERASE = """UPDATE log SET thread = zeroblob(16), sequence = 0, occurred_at = 0, type = 0, digest = 0, body = x''
+    FROM (VALUES {rows}) AS v WHERE log.position = v.column1"""
+_UNPLACE = """DELETE FROM place WHERE (thread, occurred_at, sequence, type, position) IN (VALUES {rows})"""
 
 _COUNTS = """SELECT (SELECT position FROM indexed), (SELECT count(*) FROM log), (SELECT max(position) FROM log),
     (SELECT count(*) FROM log CROSS JOIN event_id ON event_id.id = log.id AND event_id.position = log.position),
     (SELECT count(*) FROM event_id),
     (SELECT count(*) FROM place CROSS JOIN log ON log.position = place.position AND log.thread = place.thread
         AND log.occurred_at = place.occurred_at AND log.sequence = place.sequence AND log.type = place.type),
-    (SELECT count(*) FROM place)"""
+    (SELECT count(*) FROM place), (SELECT count(*) FROM log WHERE type = 0),
+    (SELECT count(*) FROM log CROSS JOIN indexed WHERE log.type = 0 AND log.position <= indexed.position)"""
 
 _THREAD_AT_SEQUENCE = itemgetter(0, 2, 1)
 
@@ -69,19 +74,23 @@ class EventLog:
         self._follow = follow
         self._behind = True
         """Whether the log may have more than the tail: from `append` to `published`."""
+        self._stale = True
+        """Whether the tail may have places of entries that are erased on disk: from `erase` to `forget`."""
         self._following = threading.Lock()
         self._absent: tuple[int, set[str]] = (-1, set())
         """Ids that were asked for and are not in the log up to a position."""
 
     def start(self, ask: Ask) -> None:
         """Read what the index on disk does not have yet."""
-        [(indexed,)] = ask("SELECT position FROM indexed", ())
-        self._tail.start(indexed)
         self.catch_up(ask)
 
     def catch_up(self, ask: Ask) -> None:
         """Take in what is in the log but not in the tail: all of it at the start; later nothing, unless a commit
         was interrupted between the disk and the tail."""
+        if self._stale:
+            [(indexed,)] = ask("SELECT position FROM indexed", ())
+            self._tail.start(indexed)
+            self._stale, self._behind = False, True
         if not self._behind:
             return
         [(end,)] = ask("SELECT max(position) FROM log", ())
@@ -92,19 +101,24 @@ class EventLog:
     # --- reading --------------------------------------------------------------------------------
 
     def find(self, ask: Ask, ids: Sequence[str]) -> dict[str, LogEntry]:
-        """The entries with these ids."""
+        """The entries with these ids that are not erased."""
         rows, view = self._look(ask, list(fat(_FIND, _packed(ids))), self._tail.view())
         found = {row[4]: row for row in rows}
         missing = [view.find(id) for (id,) in _packed(ids) if id not in found]
         rows.extend(_read(ask, [place[0] for place in missing if place]))
-        return {entry.id: entry for entry in self._entries(ask, rows)}
+        return {entry.id: entry for entry in self._entries(ask, _present(rows))}
 
     def digests(self, ask: Ask, ids: Sequence[str]) -> dict[str, int]:
         """The digests of the entries with these ids."""
         packed, before = _packed(ids), self._tail.view()
         rows, view = self._look(ask, list(fat(_SEEN, packed)), before)
         found = {row[0].hex(): row[1] for row in rows}
-        found.update((id.hex(), place[1]) for (id,) in packed if (place := view.find(id)))
+        newest = [(id, place) for (id,) in packed if id.hex() not in found and (place := view.find(id))]
+        if self._follow:
+            # The tail does not hear of it when the process that writes erases an entry.
+            found.update((row[4].hex(), row[5]) for row in _read(ask, [position for _, (position, _) in newest]))
+        else:
+            found.update((id.hex(), digest) for id, (_, digest) in newest)
         position, absent = self._absent
         if position != before.last or len(absent) > ABSENT_MAX:
             absent = set()
@@ -114,6 +128,16 @@ class EventLog:
 
     def spans(self, ask: Ask, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
         """A span of each of these threads; threads without events in it are left out."""
+        erased: set[int] = set()
+        while True:
+            rows = self._span_rows(ask, threads, span, erased)
+            gone = {row[7] for row in rows if row[0] == ERASED}
+            if not gone:
+                return by_thread(self._entries(ask, rows))
+            # Erased since the tail took them in. Without them the page would be short, and be taken for the last.
+            erased |= gone
+
+    def _span_rows(self, ask: Ask, threads: Sequence[str], span: Span, erased: set[int]) -> list[Row]:
         wanted = _packed(threads)
         types = set(self._names.numbers(ask, span.types).values())
         rows, view = self._look(ask, list(_span_queries(wanted, span, types)), self._tail.view())
@@ -124,12 +148,14 @@ class EventLog:
         start, stop = _bounds(span)
         chosen: list[int] = []
         for thread, known in places.items():
-            newest = view.places(thread, start, stop, types=types, limit=span.limit, reverse=span.reverse)
+            newest = view.places(
+                thread, start, stop, types=types, limit=span.limit, reverse=span.reverse, erased=erased
+            )
             known.update((at, sequence, position) for at, sequence, _, position in newest)
             chosen += [position for _, _, position in sorted(known, reverse=span.reverse)[: span.limit]]
         missing = _read(ask, [position for position in chosen if position not in by_position])
         by_position.update((row[7], row) for row in missing)
-        return by_thread(self._entries(ask, [by_position[position] for position in chosen]))
+        return [by_position[position] for position in chosen]
 
     def histories(
         self, ask: Ask, threads: Sequence[str], wanted: Callable[[str], bool] | None
@@ -149,7 +175,7 @@ class EventLog:
         fresh = {place[3] for place in places if types is None or place[2] in types} - known
         rows.extend(_read(ask, sorted(fresh)))
         rows.sort(key=_THREAD_AT_SEQUENCE)
-        return by_thread(self._entries(ask, rows))
+        return by_thread(self._entries(ask, _present(rows)))
 
     def feed(self, ask: Ask, position: int, limit: int) -> list[FeedEntry]:
         """The entries after a position."""
@@ -160,7 +186,8 @@ class EventLog:
         """The rows from the index on disk, and a view of all that the index does not have.
 
         ``view`` was taken before, so it holds whatever was moved to the disk since. What was committed since it was
-        taken is read from the log: entries never change, so it does not matter that this is another snapshot.
+        taken is read from the log: entries never change but for being erased, so it hardly matters that this is another
+        snapshot. Whoever reads what the view names passes over what is erased by then.
         """
         found: list[Row] = []
         states: list[Row] = []
@@ -187,15 +214,20 @@ class EventLog:
                 self._tail.add(rows)
 
     def _entries(self, ask: Ask, rows: Sequence[Row]) -> list[LogEntry]:
-        types = self._names.texts(ask, {row[3] for row in rows})
+        types = self._names.texts(ask, {row[3] for row in rows} - {0})
         try:
             return [
-                LogEntry(thread.hex(), sequence, at, types[type], id.hex(), digest, body)
+                LogEntry(thread.hex(), sequence, at, types[type] if type else "", id.hex(), digest, body)
                 for thread, sequence, at, type, id, digest, body, _ in rows
             ]
         except (AttributeError, KeyError):
             # A damaged row must not keep the others from being read; `check_entry` finds it.
             return [_readable(row, types) for row in rows]
+
+    @property
+    def last(self) -> int:
+        """The last position; 0 before the first."""
+        return self._tail.view().last
 
     # --- writing --------------------------------------------------------------------------------
 
@@ -212,12 +244,44 @@ class EventLog:
         """Add entries at the end of the log; what it gives is to be `published` when the transaction is durable."""
         unhex = bytes.fromhex
         rows = [
-            (position, unhex(e.thread), e.sequence, e.occurred_at, names[e.type] or 0, unhex(e.id), e.digest, e.body)
+            (
+                position,
+                unhex(e.thread),
+                e.sequence,
+                e.occurred_at,
+                names.get(e.type) or 0,
+                unhex(e.id),
+                e.digest,
+                e.body,
+            )
             for position, e in enumerate(entries, self._tail.view().last + 1)
         ]
         self._behind = True
         write(ask, _APPEND, rows)
         return [row[:7] for row in rows]
+
+    def erase(self, ask: Ask, ids: Sequence[str]) -> list[IndexRow]:
+        """Take entries out of the log; what it gives is to be passed to `forget` when the transaction is durable."""
+        view = self._tail.view()
+        newest = [view.find(id) for (id,) in _packed(ids)]
+        positions = {place[0] for place in newest if place}
+        for statement, values in fat(_PLACES, _packed(ids)):
+            positions.update(position for (position,) in ask(statement, values))
+        rows = [
+            (position, thread, sequence, at, type, id, digest)
+            for thread, sequence, at, type, id, digest, _, position in _present(_read(ask, sorted(positions)))
+        ]
+        self._stale = True
+        write(
+            ask, _UNPLACE, [(thread, at, sequence, type, position) for position, thread, sequence, at, type, *_ in rows]
+        )
+        write(ask, _ERASE, [row[:1] for row in rows])
+        return rows
+
+    def forget(self, rows: Sequence[IndexRow]) -> None:
+        """Forget the places of entries that are erased, durably."""
+        self._tail.drop(rows)
+        self._stale = False
 
     def index(self, ask: Ask, added: int) -> range:
         """Move a part of the tail to the disk, in proportion to what is added; give its buckets to `published`."""
@@ -236,11 +300,13 @@ class EventLog:
 
     def problems(self, ask: Ask) -> list[str]:
         """Where the index on disk disagrees with the log."""
-        [(indexed, entries, last, found, ids, placed, places)] = ask(_COUNTS, ())
+        [(indexed, entries, last, found, ids, placed, places, erased, erased_indexed)] = ask(_COUNTS, ())
         wrong = []
         if entries != (last or 0):
             wrong.append(f"the log has {entries} entries but its last position is {last}")
-        if not (indexed <= found == ids <= entries and indexed <= placed == places <= entries):
+        if not (
+            indexed <= found == ids <= entries and indexed - erased_indexed <= placed == places <= entries - erased
+        ):
             wrong.append(
                 f"of {indexed} indexed entries {found} of {ids} are found by id and {placed} of {places} by thread"
             )
@@ -252,7 +318,7 @@ class EventLog:
         row = ask(_READ.replace("{rows}", "(?)"), (position,))
         if self._entries(ask, row) != [found.entry]:
             return False
-        self._behind = True  # the tail is read anew, for it may have the damaged one
+        self._stale = True  # the tail may have the damaged one
         thread, id = bytes.fromhex(good.thread), bytes.fromhex(good.id)
         values = (thread, good.sequence, good.occurred_at, type, id, good.digest, good.body, position)
         ask(_MEND, values)
@@ -261,7 +327,8 @@ class EventLog:
         [(indexed,)] = ask("SELECT position FROM indexed", ())
         if position <= indexed:
             write(ask, _INDEX_ID, [(id, position)])
-            write(ask, _INDEX_THREAD, [(thread, good.occurred_at, good.sequence, type, position)])
+            if thread != ERASED:
+                write(ask, _INDEX_THREAD, [(thread, good.occurred_at, good.sequence, type, position)])
         return True
 
     def published(self, rows: Sequence[IndexRow], buckets: range) -> None:
@@ -322,6 +389,11 @@ def _span_queries(
 def _read(ask: Ask, positions: Sequence[int]) -> list[Row]:
     wanted = [(position,) for position in positions]
     return [row for statement, values in fat(_READ, wanted) for row in ask(statement, values)]
+
+
+def _present(rows: Sequence[Row]) -> list[Row]:
+    """Without what is erased."""
+    return [row for row in rows if row[0] != ERASED]
 
 
 def _packed(ids: Sequence[str]) -> list[tuple[bytes]]:

@@ -61,7 +61,7 @@ class Names:
 
 
 def named(batches: Sequence[Batch]) -> set[str]:
-    """All tables and event types that these batches name."""
+    """All tables and event types that these batches name. An erased event has no type."""
     names = {write.key.table for batch in batches for write in batch.writes}
-    names.update(entry.type for batch in batches for entry in batch.events)
+    names.update(entry.type for batch in batches for entry in batch.events if entry.type)
     return names

@@ -7,11 +7,16 @@ from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from threadline.kernel.store import ERASED_THREAD
+
 BUCKETS = 256
 """Entries are kept apart by the first byte of what they are looked up by, so that they can be moved in key order."""
 
 LEAVING_DROPPED = 8
 """Buckets of a generation that has left which are dropped with each commit."""
+
+ERASED = bytes.fromhex(ERASED_THREAD)
+"""The thread of erased entries, which have an id and a position but no place in a thread."""
 
 IndexRow = tuple[int, bytes, int, int, int, bytes, int]
 """(position, thread, sequence, occurred_at, type, id, digest): what the index needs of a log entry."""
@@ -44,6 +49,8 @@ class Generation:
         ids, threads = self.ids, self.threads
         for position, thread, sequence, occurred_at, type, id, digest in rows:
             ids[id[0]][id] = (position, digest)
+            if thread == ERASED:
+                continue
             place = (occurred_at, sequence, type, position)
             places = threads[thread[0]].get(thread)
             if places is None:
@@ -53,6 +60,19 @@ class Generation:
         self.count += len(rows)
         if rows:
             self.last = rows[-1][0]
+
+    def drop(self, row: IndexRow) -> None:
+        """Forget where an erased entry stood in its thread; its id stays."""
+        position, thread, *_, id, _ = row
+        if id in self.ids[id[0]]:
+            self.ids[id[0]][id] = (position, 0)
+        bucket = self.threads[thread[0]]
+        # Replaced, not changed: another thread may be reading the list.
+        places = [place for place in bucket.get(thread, ()) if place[3] != position]
+        if places:
+            bucket[thread] = places
+        else:
+            bucket.pop(thread, None)
 
     def bucket(self, number: int) -> tuple[list[tuple[bytes, int]], list[tuple[Any, ...]]]:
         """The rows of one bucket for the two indexes on disk, each in the order of its key."""
@@ -84,8 +104,10 @@ class View(NamedTuple):
         types: Collection[int | None] = (),
         limit: int | None = None,
         reverse: bool = False,
+        erased: Collection[int] = (),
     ) -> list[Place]:
-        """The places of a thread's events from ``start`` to before ``stop``, of all types or of some.
+        """The places of a thread's events from ``start`` to before ``stop``, of all types or of some, but not those at
+        the positions that are ``erased``.
 
         They are in order within a generation, and of each no more than ``limit``; one that arrives meanwhile may come
         twice if `extended`.
@@ -95,6 +117,8 @@ class View(NamedTuple):
             part = _between(generation.threads[thread[0]].get(thread, ()), start, stop)
             ordered = reversed(part) if reverse else part
             known = (place for place in ordered if place[3] <= self.last and (not types or place[2] in types))
+            if erased:
+                known = (place for place in known if place[3] not in erased)
             found.extend(islice(known, limit))
         return found
 
@@ -142,6 +166,12 @@ class Tail:
         del self._leaving[-LEAVING_DROPPED:]
         if young.count >= self._entries_max:
             self._generations = (*self._generations, Generation(young.last))
+
+    def drop(self, rows: Sequence[IndexRow]) -> None:
+        """Forget where entries that were erased stood in their threads."""
+        for generation in self._generations:
+            for row in rows:
+                generation.drop(row)
 
     def start(self, after: int) -> None:
         """Forget everything and begin after this position, up to which the index on disk is complete."""

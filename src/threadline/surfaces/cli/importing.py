@@ -18,6 +18,7 @@ from threadline.capabilities.events.operations.resubmission import ROW_FORM
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.gc_deferred import gc_deferred
+from threadline.engine.recording.recorder import refuse_erased
 from threadline.engine.recording.validation import Checked, RecordRequest, RefusedEvent, Validator, unmet
 from threadline.kernel.errors import EventRejected, InvalidValue
 from threadline.kernel.event import Event, Identifier
@@ -285,6 +286,7 @@ def _record(engine: Engine, batch: _Batch, summary: Summary) -> None:
     for problem in batch.problems:
         summary.note(*problem)
     receipts = engine.recorder.record_checked(batch.checked)
+    refuse_erased(receipts)
     summary.rejected += len(batch.entries)
     for (number, event), receipt in zip(batch.events, receipts, strict=True):
         if receipt.status == "accepted":

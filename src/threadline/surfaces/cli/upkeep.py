@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from threadline.engine.damage import CheckedLog, Damage
 from threadline.engine.engine import Engine
 from threadline.engine.maintenance.rebuild import Parts, refold_everybody
-from threadline.kernel.errors import InvalidSetting, StoreDamaged
-from threadline.kernel.store import Store
+from threadline.engine.maintenance.verification import Progress as OnProgress
+from threadline.engine.maintenance.verification import unchecked_items
+from threadline.engine.maintenance.verification import verify as check
+from threadline.kernel.errors import InvalidSetting
 from threadline.surfaces.cli.printing import counted, visible
 from threadline.surfaces.cli.session import Session, own_store_option
 
@@ -76,71 +77,37 @@ def verify(session: Session, jobs: int) -> None:
     depend on them is checked all the same.
     """
     console = session.console
-    with session.engine(readonly=True) as engine:
-        faults = engine.store.integrity()
-        _list(console, "file", "red", faults)
-        if note := unchecked_items(engine.store):
-            _tell(console, "note", "yellow", note)
-        with counter(console, "events verified") as count:
-            checked, damaged, broken = check_log(engine.store, count)
-        _list(console, "event", "red", [str(each.error) for each in damaged])
-        _list(console, "log", "red", broken)
-        try:
-            with counter(console, "people verified") as count:
-                done = refold_everybody(
-                    engine.store, engine.catalogue, write=False, jobs=jobs, opener=partial(_parts, session.opener()),
-                    progress=count,
-                )  # fmt: skip
-            told = [fault for inspection in engine.catalogue.inspections for fault in inspection.inspect(engine)]
-        except StoreDamaged as error:
-            raise StoreDamaged(
-                f"people and decisions cannot be read through: {error}",
-                hint="Put a backup that is whole in its place with `threadline restore --replace`.",
-            ) from None
-    _list(console, "breach", "red", told)
-    _list(console, "person", "red", done.unreadable)
-    _list(console, "person", "yellow", [f"{id} differs from a fold of the log" for id in done.differing])
-    _list(console, "row", "red", [row.said for row in done.rows_amiss])
+    with session.engine(readonly=True) as engine, _counters(console) as progress:
+        note = unchecked_items(engine.store)
+        found = check(engine, jobs=jobs, opener=partial(_parts, session.opener()), progress=progress)
+    people = found.people
+    if note:
+        _tell(console, "note", "yellow", note)
+    _list(console, "file", "red", found.faults)
+    _list(console, "event", "red", [str(each.error) for each in found.damaged])
+    _list(console, "breach", "red", found.breaches)
+    _list(console, "person", "red", people.unreadable)
+    _list(console, "person", "yellow", [f"{id} differs from a fold of the log" for id in people.differing])
+    _list(console, "row", "red", [row.said for row in people.rows_amiss])
     console.print(
-        f"{counted(done.people, 'person')} with {counted(checked, 'event')} verified: "
-        f"{counted(len(faults) + len(broken), 'fault')} of the file, "
-        f"{counted(len(damaged), 'damaged event')}, "
-        f"{counted(len(done.unreadable) + len(done.differing), 'person who differs', 'people who differ')}, "
-        f"{counted(len(done.rows_amiss), 'index row', 'index rows')} amiss, "
-        f"{counted(len(told), 'breach')}.",
+        f"{counted(people.people, 'person')} with {counted(found.events, 'event')} verified: "
+        f"{counted(len(found.faults), 'fault')} of the file, "
+        f"{counted(len(found.damaged), 'damaged event')}, "
+        f"{counted(len(people.unreadable) + len(people.differing), 'person who differs', 'people who differ')}, "
+        f"{counted(len(people.rows_amiss), 'index row', 'index rows')} amiss, "
+        f"{counted(len(found.breaches), 'breach')}.",
         highlight=False,
     )
-    if damaged:
+    if found.damaged:
         console.print("`threadline repair --from BACKUP` puts good copies in the place of damaged events.")
-    if done.differing:
+    if people.differing:
         console.print("Definitions that changed make people differ; `threadline refold` brings them up to date.")
-    if any(row.can_be_mended for row in done.rows_amiss):
+    if any(row.can_be_mended for row in people.rows_amiss):
         console.print("`threadline refold` writes index rows anew that are amiss.")
-    if faults or broken:
+    if found.faults:
         click.echo("Put a backup that is whole in its place with `threadline restore --replace`.", err=True)
-    if faults or broken or damaged or done.unreadable or done.differing or done.rows_amiss or told:
+    if not found.is_whole:
         raise click.exceptions.Exit(1)
-
-
-def check_log(store: Store, progress: Callable[[int], None]) -> tuple[int, list[Damage], list[str]]:
-    """How many events of a store were read, those that are damaged, and why the log could not be read to its end."""
-    log = CheckedLog(store)
-    try:
-        for entries in log.pages():
-            progress(entries)
-    except StoreDamaged as error:
-        return log.entries, log.damaged, [f"the log cannot be read beyond its event {log.entries}: {error}"]
-    return log.entries, log.damaged, []
-
-
-def unchecked_items(store: Store) -> str:
-    """What can go unnoticed in the items of this store, for it has no checksums of its own; empty if it has."""
-    if store.stats().get("data_checksums") != 0:
-        return ""
-    return (
-        "the server keeps no checksums of its pages: damage to anything but events goes unnoticed where it still "
-        "can be read; `pg_checksums --enable` adds them while the server is stopped"
-    )
 
 
 def _list(console: Console, what: str, style: str, faults: Sequence[str]) -> None:
@@ -150,6 +117,21 @@ def _list(console: Console, what: str, style: str, faults: Sequence[str]) -> Non
 
 def _tell(console: Console, what: str, style: str, fault: str) -> None:
     console.print(Text.assemble((what.ljust(8), style), visible(fault)))
+
+
+@contextmanager
+def _counters(console: Console) -> Iterator[OnProgress]:
+    """A counter for each thing that is verified, one after the other."""
+    with ExitStack() as shown:
+        counts: dict[str, Callable[[int], None]] = {}
+
+        def note(what: str, count: int) -> None:
+            if what not in counts:
+                shown.close()  # a terminal shows one at a time
+                counts[what] = shown.enter_context(counter(console, what))
+            counts[what](count)
+
+        yield note
 
 
 @contextmanager

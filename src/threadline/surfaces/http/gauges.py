@@ -1,10 +1,11 @@
-"""Values of this moment for the metrics: what waits, for how long, and how large the store is."""
+"""Values of this moment for the metrics: what waits, for how long, what is damaged, and how large the store is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from threadline.engine.engine import Engine
+from threadline.engine.maintenance.scrub import scrubbed
 from threadline.kernel.outbox import QueueState
 from threadline.kernel.time import SECOND
 
@@ -21,7 +22,7 @@ _OF_STORE = {
 
 
 def gauges(engine: Engine) -> Gauges:
-    """Those of the store, of the outbox by queue, and of the clock. It reads the store."""
+    """Those of the store, of its damage, of the outbox by queue, and of the clock. It reads the store."""
     stats, now = engine.store.stats(), engine.clock()
     found: Gauges = {
         shown: (meaning, float(stats[name])) for name, (shown, meaning) in _OF_STORE.items() if name in stats
@@ -54,4 +55,17 @@ def gauges(engine: Engine) -> Gauges:
     )
     ahead = max(0, engine.recorder.recorded_until - 1 - now) / SECOND
     found["clock_set_back_seconds"] = ("How far the newest event of this process is ahead of its clock.", ahead)
-    return found
+    return found | _damage(engine)
+
+
+def _damage(engine: Engine) -> Gauges:
+    done = scrubbed(engine.store)
+    last = done.last
+    return {
+        "damaged_events": ("Events known to be damaged, counted to 1,000.", float(len(engine.damage.known()))),
+        "damaged_events_met": ("How often this server has met a damaged event.", float(engine.damage.met)),
+        "scrub_completed_time_seconds": ("When the whole store was last read and checked.", last.done_at / SECOND),
+        "scrub_damaged_events": ("Damaged events that the last complete scrub has found.", float(last.damaged)),
+        "scrub_people_differing": ("People whom it found to differ from a fold of the log.", float(last.differing)),
+        "scrub_entries_read": ("Events that the present scrub has read.", float(done.now.entries)),
+    }

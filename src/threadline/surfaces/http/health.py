@@ -31,6 +31,8 @@ class Status(msgspec.Struct):
     """That all is well."""
 
     status: str = "ok"
+    damaged_events: int | msgspec.UnsetType = msgspec.UNSET
+    """How many events are known to be damaged, where there are any; see docs/damage.md."""
 
 
 class Version(msgspec.Struct):
@@ -79,7 +81,9 @@ class Health:
             put = Put(Key("health", "ready"), str(self._engine.clock()).encode())
             await self._writer.run(lambda: self._engine.store.commit([Batch(writes=[put])]))
             self._ready_at = time.monotonic()
-        return _json(Status())
+        loop = asyncio.get_running_loop()
+        damaged = len(await loop.run_in_executor(self._threads, self._engine.damage.known))
+        return _json(Status(damaged_events=damaged) if damaged else Status())
 
     async def _version(self, request: Request, names: Mapping[str, str]) -> Response:
         return _json(Version("threadline", package_version()))

@@ -12,6 +12,7 @@ import msgspec
 
 from threadline.engine.credentials import Credential, fresh_key
 from threadline.engine.engine import Engine
+from threadline.engine.recording.recorder import refuse_erased
 from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Receipt
 from threadline.kernel.ids import short_hash
@@ -114,6 +115,7 @@ class Ingest:
                 entries = self._entries(rejections, credential, form, secrets)
                 await self.writer.reject(entries)
             receipts = await self.writer.record(admitted(checked, charge.refused))
+            refuse_erased(receipts)
         except Exception:
             charge.settle(None)
             raise

@@ -43,7 +43,7 @@ class SuppressedAddress(msgspec.Struct, kw_only=True):
     suppressed_at: Instant
     by: str
     note: str
-    event: Annotated[str, Meta(description="The id of the event that says so.")]
+    event: Annotated[str, Meta(description="The id of the event that says so; empty if its person was erased since.")]
 
 
 def _shown(found: Suppression) -> SuppressedAddress:
@@ -69,7 +69,7 @@ def _found(context: Context[WithStore], address: str) -> Suppression:
 def _event(context: Context[Needs], type: str, address: str, before: Suppression | None, **details: str) -> Event:
     properties: dict[str, Any] = {"address": address, "by": context.source} | {k: v for k, v in details.items() if v}
     # What was there before names it: asked for twice at once, it is recorded once.
-    key = derived_key(type, address, "" if before is None else before.event)
+    key = derived_key(type, address, "" if before is None else before.event or before.at)
     event = wish(context, identifier_for(context.engine, address), type, properties, key, vouched=True)
     return event if before is None else after(before.at, event)
 

@@ -1,0 +1,273 @@
+"""Law: who was erased has never been, for anybody but a ledger of hashes; killed anywhere, an erasure goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+
+from tests.laws import staging
+from tests.laws.erasure_stage import MARKER, Stage, contents, crowded, found, ids_of, person
+from threadline.engine.engine import Engine
+from threadline.engine.erasure.removal import erased_events
+from threadline.engine.folding.person import PERSON
+from threadline.engine.maintenance.dump import dump
+from threadline.engine.maintenance.rebuild import refold_everybody
+from threadline.kernel.erasure import ERASURE, ERASURE_IDS, ERASURE_OPEN, LEDGER_HEAD, Certificate
+from threadline.kernel.errors import BeingErased, NotFound
+from threadline.kernel.event import Event, Identifier
+from threadline.kernel.pseudonym import PSEUDONYM_KEY
+from threadline.kernel.store import Key, Store, feed_pages, is_erased
+from threadline.stores.memory import MemoryStore
+from threadline.testing import scenarios
+
+ADA = f"ada-{MARKER}"
+SALTED = {ERASURE, LEDGER_HEAD, PSEUDONYM_KEY}
+LEDGER = SALTED | {ERASURE_IDS, "job", "job_created"}
+
+
+def certificate(stage: Stage, id: str) -> Certificate:
+    return msgspec.json.decode(stage.engine.erasures.find("default", id).certificate, type=Certificate)
+
+
+def assert_right(engine: Engine) -> None:
+    result = refold_everybody(engine.store, engine.catalogue, write=False)
+    assert (result.differing, result.rows_amiss) == ((), ())
+    assert engine.store.integrity() == []
+
+
+def test_no_marker_of_an_erased_person_is_left_and_others_are_byte_equal() -> None:
+    stage = Stage()
+    ada = crowded(stage)
+    needles = [MARKER.encode(), *ids_of(stage, f"user_id:{ADA}")]
+    before, feed = contents(stage.store), list(feed_pages(stage.store))
+    tables = {key.table for key in before}
+    assert {
+        "outbox", "postponed", "parked", "unknown", "quarantine", "rejected", "inbox", "timer", "journey",
+        "broadcast_recipient", "broadcast_status", "suppression", "consent", "mail_event", "board",
+    } <= tables  # fmt: skip
+    assert len(list(found(stage.store, needles))) > 50
+    preview = stage.engine.erasures.preview("default", f"email:{ada['email']}")
+    assert contents(stage.store) == before
+    done = stage.erase(f"email:{ada['email']}", by="ops", reason="asked for")
+    assert list(found(stage.store, needles)) == []
+    after = contents(stage.store)
+    changed = [key for key in after if key in before and after[key] != before[key]]
+    assert len(changed) == 1, "only whoever was set apart from the person is another than before"
+    assert changed[0] in (person_key_of(stage, "bob"), person_key_of(stage, "carol"))
+    assert {key.table for key in after if key not in before} == LEDGER | {"consent_kept"}
+    assert_right(stage.engine)
+    made = certificate(stage, done.id)
+    assert made.before == preview.removed
+    assert {table: len(rows) for table, rows in made.kept.items()} == preview.kept == {"consent_kept": 2}
+    assert set(made.after.values()) == {0}
+    assert made.events == done.events == preview.removed["events"]
+    now = list(feed_pages(stage.store))
+    assert [each.cursor for each in now] == [each.cursor for each in feed]
+    gone = {old.entry.id for old, new in zip(feed, now, strict=True) if is_erased(new.entry)}
+    assert [new for new in now if new.entry.id not in gone] == [old for old in feed if old.entry.id not in gone]
+    assert sorted(gone) == stage.engine.erasures.ids("default", done.id)
+    with pytest.raises(NotFound):
+        stage.engine.reader.person("default", f"user_id:{ADA}")
+
+
+def person_key_of(stage: Stage, name: str) -> Key:
+    return Key(PERSON, stage.engine.reader.person("default", f"user_id:{name}").id)
+
+
+@given(scenarios.randoms)
+def test_erased_is_never_having_been(random: Random) -> None:
+    history = scenarios.history(random, people=3, count=random.randrange(3, 40))
+    first = [each for each in history if of_first(each)]
+    stores = [MemoryStore(), MemoryStore()]
+    both, others = (
+        staging.tell(store, [events]) for store, events in zip(stores, (history, without(history)), strict=True)
+    )
+    while (ref := next(filter(None, (of_whom(both, each) for each in first)), "")) != "":
+        both.erasures.run("default", both.erasures.begin("default", ref).id)
+    assert comparable(stores[0]) == comparable(stores[1])
+    left = [each.entry for each in feed_pages(stores[0]) if not is_erased(each.entry)]
+    assert [entry._replace(body=b"") for entry in left] == [
+        each.entry._replace(body=b"") for each in feed_pages(stores[1])
+    ]
+    assert dump(both.store, both.catalogue) == dump(others.store, others.catalogue)
+
+
+def of_first(event: Event) -> bool:
+    plain = [each.value.strip().lower().replace(" ", "") for each in event.identifiers]
+    return any(each.startswith(("user-0", "anonymous-0", "p0@")) or each.endswith("0550000") for each in plain)
+
+
+def without(events: Sequence[Event]) -> list[Event]:
+    return [each for each in events if not of_first(each)]
+
+
+def of_whom(engine: Engine, event: Event) -> str:
+    for each in event.identifiers:
+        try:
+            return engine.reader.person("default", str(each)).id
+        except NotFound:
+            continue
+    return ""
+
+
+def comparable(store: Store) -> dict[Key, bytes]:
+    return {key: value for key, value in contents(store).items() if key.table not in LEDGER | {"source"}}
+
+
+# --- while it goes on ---------------------------------------------------------------------------
+
+
+def sealed() -> tuple[Stage, str]:
+    stage = Stage()
+    person(stage, ADA, "vip")
+    person(stage, "bob", "vip")
+    return stage, stage.engine.erasures.begin("default", f"user_id:{ADA}", request="r").id
+
+
+def test_an_event_of_somebody_who_is_being_erased_is_refused_alone() -> None:
+    stage, id = sealed()
+    events = [
+        Event(type="page", identifiers=(Identifier("user_id", name),), occurred_at=stage.now, key=f"now-{name}")
+        for name in ("bob", ADA, "carol")
+    ]
+    rejected = len(stage.engine.rejected.page("default"))
+    receipts = stage.engine.recorder.record_checked(stage.engine.recorder.check(events))
+    assert staging.statuses(receipts) == ["accepted", "being_erased", "accepted"]
+    with pytest.raises(BeingErased):
+        stage.engine.recorder.record(events)
+    assert len(stage.engine.rejected.page("default")) == rejected
+    with pytest.raises(NotFound):
+        stage.engine.reader.person("default", f"user_id:{ADA}")
+    assert_right(stage.engine)
+    assert stage.engine.erasures.begin("default", f"user_id:{ADA}").id == id
+    stage.engine.erasures.run("default", id)
+    assert stage.engine.erasures.unfinished() == []
+    assert staging.statuses(stage.engine.recorder.record(events)) == ["duplicate", "accepted", "duplicate"]
+    assert stage.engine.reader.person("default", f"user_id:{ADA}").position == 1
+    assert_right(stage.engine)
+
+
+def test_an_event_that_names_a_person_beside_one_who_is_being_erased_is_refused() -> None:
+    stage, _ = sealed()
+    with pytest.raises(BeingErased):
+        stage.tell("page", {"user_id": "bob", "anonymous_id": f"device-{ADA}"})
+    assert stage.engine.identity.quarantined("default") == []
+
+
+def test_the_same_request_erases_once_even_if_the_person_came_back() -> None:
+    stage, id = sealed()
+    stage.engine.erasures.run("default", id)
+    assert stage.tell("page", {"user_id": ADA}) == "accepted"
+    again = stage.engine.erasures.begin("default", f"user_id:{ADA}", request="r")
+    assert (again.id, again.state) == (id, "done")
+    assert stage.engine.reader.person("default", f"user_id:{ADA}").position == 1
+    other = stage.engine.erasures.begin("default", f"user_id:{ADA}", request="another")
+    assert stage.engine.erasures.run("default", other.id).events == 1
+    first, second = certificate(stage, id), certificate(stage, other.id)
+    assert (first.sequence, second.sequence) == (1, 2)
+    assert second.threads != []
+    assert set(second.threads) < set(first.threads)
+
+
+def test_a_person_with_more_rows_than_a_batch_holds_is_erased() -> None:
+    stage = Stage()
+    for number in range(150):
+        stage.tell("tag_added", {"user_id": ADA}, properties={"tag": f"tag {number} {MARKER}"})
+    stage.erase(f"user_id:{ADA}")
+    assert list(found(stage.store, [MARKER.encode()])) == []
+    assert_right(stage.engine)
+
+
+# --- kills --------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    pass
+
+
+class Mortal:
+    """A store that dies at one of its writing calls: before it, after it, or when half of a commit is through."""
+
+    def __init__(self, store: Store, at: int, when: str) -> None:
+        self.store, self.at, self.when, self.calls = store, at, when, 0
+
+    def _call(self, work: Callable[..., Any], given: Sequence[Any]) -> Any:
+        self.calls += 1
+        if self.calls != self.at:
+            return work(given)
+        if self.when != "before":
+            work(given if self.when == "after" else given[: len(given) // 2])
+        raise Killed
+
+    def commit(self, batches: Sequence[Any]) -> Any:
+        return self._call(self.store.commit, batches)
+
+    def erase(self, ids: Sequence[str]) -> Any:
+        return self._call(self.store.erase, ids)
+
+    def purge(self) -> None:
+        self._call(lambda given: self.store.purge(), ())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+
+def killed_everywhere(made: Callable[[], Store], when: str, every: int = 1) -> None:
+    """Erase with a kill at each writing call; whoever resumes ends with the store of an erasure without kills."""
+    calm = Stage(made())
+    crowded(calm)
+    calm.erase(f"user_id:{ADA}", request="r")
+    expected = timeless(calm.store)
+    at = 0
+    while True:
+        at += every
+        stage = Stage(made())
+        crowded(stage)
+        mortal = Mortal(stage.store, at, when)
+        calm_store = stage.store
+        stage.reopen(mortal)  # type: ignore[arg-type]
+        try:
+            stage.erase(f"user_id:{ADA}", request="r")
+            assert at > 5, "it was killed nowhere"
+            return
+        except Killed:
+            pass
+        stage.reopen(calm_store)
+        for workspace, id in stage.engine.erasures.unfinished():
+            stage.engine.erasures.run(workspace, id)
+        stage.engine.erasures.run("default", stage.engine.erasures.begin("default", f"user_id:{ADA}", request="r").id)
+        assert timeless(stage.store) == expected
+        assert list(found(stage.store, [MARKER.encode()])) == []
+        assert_right(stage.engine)
+        stage.store.close()
+
+
+def timeless(store: Store) -> dict[Key, bytes]:
+    """Everything but the pseudonyms, which have a random key; ids of events in whatever pages."""
+    items = contents(store)
+    ids = {
+        part
+        for key in items
+        if key.table == ERASURE_IDS
+        for part in erased_events(store, *key.partition.split("/")).ids
+    }
+    left = {key: value for key, value in items.items() if key.table not in (*LEDGER, "consent_kept")}
+    return left | {Key(ERASURE_IDS, "all"): "".join(sorted(ids)).encode()}
+
+
+@pytest.mark.parametrize("when", ["before", "after", "half"])
+def test_killed_at_every_writing_call_it_is_resumed(when: str) -> None:
+    killed_everywhere(MemoryStore, when)
+
+
+def test_an_open_erasure_names_the_person_and_a_closed_one_nobody() -> None:
+    stage, id = sealed()
+    assert any(MARKER.encode() in value for key, value in contents(stage.store).items() if key.table == ERASURE_OPEN)
+    while stage.engine.erasures.advance("default", id).state == "running":
+        pass
+    assert [key for key in contents(stage.store) if key.table == ERASURE_OPEN] == []

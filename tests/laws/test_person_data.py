@@ -1,0 +1,190 @@
+"""Laws: whatever the store has of a person is declared, and in the archive of that person and of nobody else."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+
+import threadline
+from tests.laws.person_stage import CATALOGUE, MARK, Stage, lines
+from threadline.engine.context import Context
+from threadline.engine.maintenance.person_keys import keys_of_people
+from threadline.kernel.errors import NotFound
+from threadline.kernel.personal import Subject
+from threadline.kernel.store import Key, feed_pages
+
+_NOT_OURS = ("threadline.testing", "threadline.stores")
+"""What names tables of its own invention, or none."""
+
+
+# --- declarations -----------------------------------------------------------------------------
+
+
+def modules() -> Iterator[ModuleType]:
+    for info in pkgutil.walk_packages(threadline.__path__, "threadline."):
+        if not info.name.startswith(_NOT_OURS) and not info.name.endswith("__main__"):
+            yield importlib.import_module(info.name)
+
+
+def tables_named(module: ModuleType) -> Iterator[str]:
+    """The tables of the keys and rows that a module makes, where their name is a constant."""
+    source = module.__spec__.loader.get_source(module.__name__)  # type: ignore[union-attr]
+    for node in ast.walk(ast.parse(source or "")):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args):
+            continue
+        if getattr(module, node.func.id, None) is Key or node.func.id == "Row":
+            first = node.args[0]
+            if isinstance(first, ast.Constant):
+                yield first.value
+            elif isinstance(first, ast.Name) and isinstance(getattr(module, first.id, None), str):
+                yield getattr(module, first.id)
+
+
+def test_every_table_that_the_code_names_is_declared() -> None:
+    declared = {table.name for table in CATALOGUE.tables} | {shared.name for shared in CATALOGUE.shared}
+    named = {name: module.__name__ for module in modules() for name in tables_named(module)}
+    assert len(named) > 50
+    assert {name: where for name, where in named.items() if name not in declared} == {}
+
+
+def test_every_projection_is_in_one_file_and_every_table_names_a_file_that_exists() -> None:
+    files = {file.name for file in CATALOGUE.person_files}
+    shown = Counter(name for file in CATALOGUE.person_files for name in file.projections)
+    assert Counter(projection.name for projection in CATALOGUE.projections) == shown
+    assert {table.name for table in CATALOGUE.tables if table.shown_in} - {
+        table.name for table in CATALOGUE.tables if table.shown_in in files
+    } == set()
+
+
+def test_every_table_of_a_projection_follows_from_it() -> None:
+    by_name = {table.name: table.contents for table in CATALOGUE.tables}
+    state_tables = {name for projection in CATALOGUE.projections for name in projection.index.tables}
+    assert {name: by_name[name] for name in state_tables} == dict.fromkeys(state_tables, "state_rows")
+
+
+# --- what is in the store ---------------------------------------------------------------------
+
+
+def subject_of(on: Stage, who: str) -> Subject:
+    return Subject(on.engine, on.engine.reader.person("default", f"{who}mark-id"), on.now)
+
+
+def keys_of(on: Stage, subject: Subject) -> set[Key]:
+    """Every key that follows from the declarations."""
+    keys = set(keys_of_people([on.engine.store], CATALOGUE, set(subject.person.heads)))
+    for recorded in subject.events():
+        for rows in CATALOGUE.plan(recorded.event.type).marks:
+            keys.update(Key(row.table, row.partition, row.sort) for row in rows(recorded))
+    for table in CATALOGUE.tables:
+        keys.update(table.keys(subject) if table.keys is not None else ())
+    return keys
+
+
+def test_every_item_that_names_a_person_has_a_key_that_is_declared() -> None:
+    on, who = Stage(), "ada"
+    subject = subject_of(on, who)
+    names = [*subject.ids, *(recorded.id for recorded in subject.events())]
+    keys, tables = keys_of(on, subject), {table.name: table for table in CATALOGUE.tables}
+    undeclared, met = [], set[str]()
+    for item, text in on.items():
+        if f"{who}mark-".encode() in text.lower() or any(name.encode() in text for name in names):
+            met.add(item.key.table)
+            if item.key not in keys or tables[item.key.table].contents == "nobody":
+                undeclared.append(item.key)
+    assert undeclared == []
+    assert met >= {
+        "board", "broadcast_recipient", "broadcast_status", "consent", "decision", "group", "inbox", "journey",
+        "mail_event", "mail_warm_up", "outbox", "parked", "person", "quarantine", "rejected",
+        "segment", "suppression", "tag", "thread", "timer", "unknown", "what_if",
+    }  # fmt: skip
+
+
+def test_the_archive_has_every_mark_of_the_person_and_none_of_another() -> None:
+    on = Stage()
+    marks = {mark[0].lower() for _, text in on.items() for mark in MARK.finditer(text)}
+    marks |= {mark[0].lower() for each in feed_pages(on.engine.store) for mark in MARK.finditer(each.entry.body)}
+    for who, other in (("ada", "bob"), ("bob", "ada")):
+        archive = b"".join(on.archive(who).values()).lower()
+        own = {mark for mark in marks if mark.startswith(who.encode())}
+        assert len(own) > 15
+        assert {mark for mark in own if mark not in archive} == set()
+        assert f"{other}mark".encode() not in archive
+        assert [id for id in subject_of(on, other).ids if id.encode() in archive] == []
+
+
+def test_the_events_are_those_of_the_log_whole_and_once() -> None:
+    on = Stage()
+    subject = subject_of(on, "ada")
+    exported = lines(on.archive("ada")["events.jsonl"])
+    logged = [on.engine.log.read(each) for each in feed_pages(on.engine.store)]
+    own = {each.id: each for each in logged if each.thread in subject.person.heads}
+    assert sorted(each["id"] for each in exported) == sorted(own)
+    for each in exported:
+        event = own[each["id"]].event
+        assert each["properties"] == msgspec.json.decode(msgspec.json.encode(event.properties))
+        assert [(i["kind"], i["value"]) for i in each["identifiers"]] == [(i.kind, i.value) for i in event.identifiers]
+
+
+# --- the archive itself -----------------------------------------------------------------------
+
+
+def export(on: Stage, who: str) -> Iterator[bytes]:
+    operation = on.engine.catalogue.operation("people_export")
+    pieces: Iterator[bytes] = operation.run(Context(on.engine, "default", on.now), operation.params(id=who))
+    return pieces
+
+
+def test_the_same_position_and_instant_make_the_same_bytes() -> None:
+    on = Stage()
+    assert b"".join(export(on, "adamark-id")) == b"".join(export(on, "adamark-id"))
+
+
+def test_whoever_is_unknown_has_no_archive() -> None:
+    with pytest.raises(NotFound):
+        export(Stage(), "eve")
+
+
+def test_what_is_recorded_while_it_is_written_is_not_in_it() -> None:
+    on = Stage()
+    pieces = export(on, "adamark-id")
+    before = on.engine.reader.person("default", "adamark-id").position
+    on.record("ada", "identify", "late", name="adamark-late")
+    on.record("ada", "tool_used", "late too")
+    data = b"".join(pieces)
+    assert on.engine.reader.person("default", "adamark-id").position > before
+    archive = on.unzipped(data)
+    count = len(lines(archive["events.jsonl"]))
+    assert (count, msgspec.json.decode(archive["manifest.json"])["position"]["events"]) == (before, before)
+    assert b"adamark-late" not in b"".join(archive.values())
+
+
+def test_the_manifest_says_of_each_file_what_is_in_it() -> None:
+    archive = Stage().archive("ada")
+    manifest: dict[str, Any] = msgspec.json.decode(archive.pop("manifest.json"))
+    listed = {file["name"]: file for file in manifest["files"]}
+    assert listed.keys() == archive.keys()
+    for name, data in archive.items():
+        assert (listed[name]["bytes"], listed[name]["sha256"]) == (len(data), sha256(data).hexdigest())
+        assert "lines" not in listed[name] or listed[name]["lines"] == len(data.splitlines())
+    files = {file.name for file in CATALOGUE.person_files}
+    assert files == {name.removesuffix(".jsonl") for name in listed if name != "index.html"} | set(manifest["empty"])
+
+
+def test_a_damaged_event_is_named_in_the_manifest_and_everything_else_is_there() -> None:
+    on = Stage()
+    whole = lines(on.archive("ada")["events.jsonl"])
+    found = next(each for each in feed_pages(on.engine.store) if b"adamark-land" in each.entry.body)
+    assert on.engine.store.mend(found, found.entry._replace(digest=found.entry.digest ^ 1))
+    on.engine.recorder.clear_caches()
+    archive = on.archive("ada")
+    assert lines(archive["events.jsonl"]) == [each for each in whole if each["id"] != found.entry.id]
+    assert msgspec.json.decode(archive["manifest.json"])["damaged_events"] == [found.entry.id]
