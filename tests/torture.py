@@ -50,6 +50,7 @@ def steps() -> Iterator[Step]:
     scripts = {"THREADLINE_TEST_PROFILE": "few", "THREADLINE_TEST_CONFORMANCE_SCRIPTS": str(SCRIPTS)}
     yield Step("scripts on all stores", ("tests/conformance/test_scripts.py",), scripts)
     yield Step("claims", ("tests/stores/test_claiming_kills.py",), {"THREADLINE_TEST_CLAIM_KILLS": "60"})
+    yield Step("floods", ("tests/surfaces/test_floods.py",), {"THREADLINE_TEST_FLOODS": "4"})
     storms = tuple(f"tests/stores/test_{name}_chaos.py" for name in ("postgres", "dynamodb", "cached"))
     yield Step("storms", storms, {"THREADLINE_TEST_CHAOS_SECONDS": "60"})
     yield Step("kills", ("tests/laws/test_kill.py",), {"THREADLINE_TEST_KILLS": "250"})
