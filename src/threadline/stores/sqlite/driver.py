@@ -21,6 +21,8 @@ DriverError = apsw.Error
 DamageError = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)
 """What reading a damaged store, or a database that is none, raises."""
 
+STATEMENTS_CACHED = 256
+
 _CHECKPOINTS = {
     "passive": apsw.SQLITE_CHECKPOINT_PASSIVE,
     "restart": apsw.SQLITE_CHECKPOINT_RESTART,
@@ -38,29 +40,39 @@ class Access(IntEnum):
 
 def connect(path: Path, access: Access, cache_bytes: int, busy_timeout_ms: int) -> Connection:
     """A connection on which every commit is synced, and which checkpoints only on request."""
-    name, flags = str(path), int(access)
-    if access is Access.READ and sqlite_file.is_frozen(path):
-        # Without being told so, SQLite would put an index of the write-ahead log beside it, and cannot.
-        name, flags = f"file:{quote(os.fsencode(path.absolute()))}?immutable=1", flags | apsw.SQLITE_OPEN_URI
-    db = apsw.Connection(name, flags=flags, statementcachesize=256)
-    db.set_busy_timeout(busy_timeout_ms)
-    for pragma, value in (
-        ("synchronous", "full"),
-        ("cache_size", -(cache_bytes // 1_024)),
-        ("wal_autocheckpoint", 0),
-        ("temp_store", "memory"),
-    ):
-        db.pragma(pragma, value)
-    if access is Access.READ and db.pragma("user_version") == 1:
-        # Nobody has brought the file up to date, and who only reads cannot.
-        db.execute("CREATE TEMP VIEW item AS SELECT *, NULL AS crc FROM main.item")
+    if access is Access.READ:
+        # Without being told so, SQLite would put an index of the write-ahead log beside a frozen file, and cannot.
+        db = connect_unread(path, ignore_log=sqlite_file.is_frozen(path))
+    else:
+        db = apsw.Connection(str(path), flags=int(access), statementcachesize=STATEMENTS_CACHED)
+    try:
+        db.set_busy_timeout(busy_timeout_ms)
+        for pragma, value in (
+            ("synchronous", "full"),
+            ("cache_size", -(cache_bytes // 1_024)),
+            ("wal_autocheckpoint", 0),
+            ("temp_store", "memory"),
+        ):
+            db.pragma(pragma, value)
+        if access is Access.READ and db.pragma("user_version") == 1:
+            # Nobody has brought the file up to date, and who only reads cannot.
+            db.execute("CREATE TEMP VIEW item AS SELECT *, NULL AS crc FROM main.item")
+    except BaseException:
+        # Left open, it would share its index of the write-ahead log with later connections, after that has changed.
+        db.close()
+        raise
     return db
 
 
-def connect_to_file_alone(path: Path) -> Connection:
-    """A connection that reads the file as if it had no write-ahead log. Nobody may write meanwhile."""
-    name = f"file:{quote(os.fsencode(path.absolute()))}?immutable=1"
-    return apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+def connect_unread(path: Path, *, ignore_log: bool) -> Connection:
+    """A connection for reading that has not read anything yet, so that the damage of a file does not show.
+
+    With ``ignore_log`` it reads the file as if it had no write-ahead log; nobody may write meanwhile.
+    """
+    name, flags = str(path), apsw.SQLITE_OPEN_READONLY
+    if ignore_log:
+        name, flags = f"file:{quote(os.fsencode(path.absolute()))}?immutable=1", flags | apsw.SQLITE_OPEN_URI
+    return apsw.Connection(name, flags=flags, statementcachesize=STATEMENTS_CACHED)
 
 
 def leave_log(db: Connection, *, leave: bool) -> None:

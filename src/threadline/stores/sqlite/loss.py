@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,15 +16,14 @@ from threadline.stores.sqlite.driver import (
     Access,
     Connection,
     DamageError,
-    DriverError,
     asking,
     checkpoint,
     connect,
-    connect_to_file_alone,
+    connect_unread,
     translated,
     whole_frames,
 )
-from threadline.stores.sqlite.file import WriterLock, lock_holder, open_private, refuse_network, sync_folder
+from threadline.stores.sqlite.file import WriterLock, is_frozen, lock_holder, open_private, refuse_network, sync_folder
 from threadline.stores.sqlite.log import EventLog
 from threadline.stores.sqlite.mark import NO_SALTS, LogState, Mark, mark_path, read_mark
 from threadline.stores.sqlite.names import Names
@@ -82,6 +82,7 @@ class _Seen(NamedTuple):
     """Whole frames of the write-ahead log, up to the last commit."""
     page_bytes: int
     has_witness: bool
+    is_readable: bool = True
 
 
 def refuse_loss(path: Path) -> None:
@@ -116,12 +117,12 @@ def find_loss(path: Path) -> Loss | None:
     if mark is None and not (log_path.exists() and log_path.stat().st_size):
         return None
     with translated(path):
-        alone = _seen(connect_to_file_alone(path), mark)
-        whole = _seen(connect(path, Access.READ, CACHE_BYTES, BUSY_TIMEOUT_MS), mark)
-    if whole is None:
-        return None  # it is not a store, or so damaged that whoever reads it sees that
+        alone = _seen(connect_unread(path, ignore_log=True), mark)
+        whole = _seen(connect_unread(path, ignore_log=is_frozen(path)), mark)
+    if whole is None or alone is None or not (whole.is_readable or whole.frames):
+        return None  # it is not a store, or is damaged itself, which whoever reads it sees
     found = read_log(log_path, whole.page_bytes)
-    if mark is not None and alone is not None and alone.store != mark.store:
+    if mark is not None and alone.is_readable and alone.store != mark.store:
         if whole.frames and mark.salts != NO_SALTS and _follows(found.salts, mark.salts):
             return Loss(f"{log_path.name} belongs to the store that was here before", alone.position, 0, False,
                         is_log_useless=True)  # fmt: skip
@@ -129,7 +130,7 @@ def find_loss(path: Path) -> Loss | None:
         mark = None
     if mark is None:
         return _broken_off(found, whole, mark)
-    return _short(mark, found, alone or whole, whole) or _broken_off(found, whole, mark)
+    return _short(mark, found, alone, whole) or _broken_off(found, whole, mark)
 
 
 def _mark(path: Path) -> Mark | None:
@@ -171,7 +172,7 @@ def _seen(db: Connection, mark: Mark | None) -> _Seen | None:
             has_witness = found[0][0] >= mark.version > 0 if found else mark.version == 0
         return _Seen(store, position or 0, whole_frames(db), db.pragma("page_size"), has_witness)
     except (*DamageError, IndexError):
-        return None
+        return _Seen(b"", 0, whole_frames(db), db.pragma("page_size"), False, False)
     finally:
         db.close()
 
@@ -180,15 +181,21 @@ def _short(mark: Mark, found: LogFile, alone: _Seen, whole: _Seen) -> Loss | Non
     """The loss if file and log reach less far than the mark."""
 
     def loss(reason: str, seen: _Seen, *, is_exact: bool = True, is_log_useless: bool = False) -> Loss:
+        if not seen.is_readable:
+            return Loss(reason, 0, None, False, 0, mark.at, is_log_useless)
         gone = max(0, mark.position - seen.position)
-        since = mark.copied_at if seen.position >= mark.copied else 0
+        since = mark.copied_at if seen.position >= mark.copied and mark.copied_at < mark.at else 0
         return Loss(reason, seen.position, gone, is_exact, since, mark.at, is_log_useless)
 
+    is_copying = mark.state == LogState.COPYING
     own = found.salts == mark.salts
     has_restarted = not own and mark.salts != NO_SALTS and _follows(found.salts, mark.salts)
     later = mark.state != LogState.CLOSED and (mark.salts == NO_SALTS or _follows(found.salts, mark.salts))
     if whole.frames and not later:
-        return loss("the write-ahead log is an older one, or another store's", alone, is_log_useless=True)
+        return loss("the write-ahead log is an older one, or another store's", alone, is_exact=not is_copying,
+                    is_log_useless=True)  # fmt: skip
+    if not whole.is_readable:
+        return loss(f"the file and the {whole.frames:,} whole frames of its write-ahead log do not fit together", whole)
     if mark.state >= LogState.COPIED:
         if alone.position < mark.position:
             return loss("the file is an older one", alone, is_exact=not whole.frames)
@@ -199,7 +206,6 @@ def _short(mark: Mark, found: LogFile, alone: _Seen, whole: _Seen) -> Loss | Non
     if has_restarted:
         # Which it does only once the file has everything: a power cut has left the mark behind.
         return loss("the file is an older one", whole, is_exact=False) if whole.position < mark.position else None
-    is_copying = mark.state == LogState.COPYING
     if alone.position < mark.copied and not is_copying:
         return loss("the file is older than its write-ahead log", whole, is_exact=False)
     if whole.frames >= mark.frames:
@@ -253,20 +259,19 @@ def accept_loss(path: Path) -> Accepted | None:
         loss = find_loss(path)
         if loss is None:
             return None
-        stored = _set_aside(path)
-        wrong: list[str] = []
+        files = _set_aside(path)
         log_path = path.with_name(path.name + "-wal")
         if loss.is_log_useless:
             log_path.unlink(missing_ok=True)
+            path.with_name(path.name + "-shm").unlink(missing_ok=True)
         elif path.exists():
             _fold(path)
         # Behind the log: until then the next attempt finds the same loss.
         mark_path(path).unlink(missing_ok=True)
         sync_folder(path.parent)
-        if path.exists():
-            wrong = _faults(path)
+        wrong = _faults(path) if path.exists() else []
         log.warning("%s: accepted: %s", path, loss.text())
-        return Accepted(loss, stored, wrong)
+        return Accepted(loss, files, wrong)
     finally:
         lock.release()
 
@@ -289,7 +294,7 @@ def _set_aside(path: Path) -> list[Path]:
 
 
 def _fold(path: Path) -> None:
-    with translated(path):
+    with suppress(StoreDamaged), translated(path):  # `_faults` names it
         db = connect(path, Access.WRITE, CACHE_BYTES, BUSY_TIMEOUT_MS)
         try:
             asking(db)("SELECT count(*) FROM sqlite_schema", ())
@@ -299,12 +304,9 @@ def _fold(path: Path) -> None:
 
 
 def _faults(path: Path) -> list[str]:
-    with translated(path):
-        db = connect(path, Access.READ, CACHE_BYTES, BUSY_TIMEOUT_MS)
-        try:
+    try:
+        with translated(path), closing(connect(path, Access.READ, CACHE_BYTES, BUSY_TIMEOUT_MS)) as db:
             ask = asking(db)
             return faults(ask) or EventLog(Names(), 1, follow=False).problems(ask) or damaged_items(ask)
-        except DriverError as error:
-            return [str(error)]
-        finally:
-            db.close()
+    except StoreDamaged as error:
+        return [str(error)]

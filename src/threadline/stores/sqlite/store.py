@@ -80,7 +80,11 @@ class SqliteStore:
         self._presence: Presence | None = None
         sqlite_file.refuse_network(self.path)
         if readonly:
-            self._check_ours()
+            try:
+                self._check_ours()
+            except BaseException:
+                self._close_readers()
+                raise
             return
         self._lock = sqlite_file.WriterLock(self.path)
         try:
