@@ -16,6 +16,8 @@ from threadline.capabilities.people.definition import rules
 from threadline.engine.delivery.dispatcher import Background, Dispatcher
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.engine import Engine
+from threadline.engine.erasure.applying import keep_beside
+from threadline.engine.erasure.ledger_file import LedgerFile
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import check_entry
 from threadline.engine.maintenance.move import refuse_unfinished
@@ -135,6 +137,9 @@ def _engine_on(store: Store, made: Catalogue, chosen: Settings, clock: Clock, *,
     )
     _keep_apart(write_keys=write_keys, tokens=tokens)
     engine.credentials.add_fixed(write_keys, tokens, chosen.workspace)
+    if not readonly and _is_embedded(chosen):
+        # Before anything is served: the file may be an older one that was put back, with people who were erased since.
+        keep_beside(engine, engine.erasures, LedgerFile.beside(Path(chosen.store)))
     return engine
 
 
@@ -168,6 +173,9 @@ def composition() -> Composition:
         _back_up,
         _restore,
         _writer,
+        _find_loss,
+        _accept_loss,
+        _files,
         open_limits,
         migrate,
     )
@@ -219,8 +227,34 @@ def _writer(settings: Settings) -> str:
     return writer_of(_embedded(settings))
 
 
+def _find_loss(settings: Settings) -> str | None:
+    from threadline.stores.sqlite.loss import find_loss
+
+    loss = find_loss(_embedded(settings))
+    return loss.text() if loss else None
+
+
+def _accept_loss(settings: Settings) -> tuple[Sequence[Path], Sequence[str]]:
+    from threadline.stores.sqlite.loss import accept_loss
+
+    accepted = accept_loss(_embedded(settings))
+    return (accepted.files, accepted.faults) if accepted else ((), ())
+
+
+def _files(settings: Settings) -> tuple[str, Sequence[Path]]:
+    from threadline.stores.sqlite.file import others_may_read
+    from threadline.stores.sqlite.loss import describe_mark
+
+    path = _embedded(settings)
+    return describe_mark(path), others_may_read(path)
+
+
+def _is_embedded(settings: Settings) -> bool:
+    return settings.store != MEMORY and "://" not in settings.store
+
+
 def _embedded(settings: Settings) -> Path:
-    if settings.store == MEMORY or "://" in settings.store:
+    if not _is_embedded(settings):
         raise InvalidSetting(
             f"store: {without_secret(settings.store)} is not an embedded store",
             hint="PostgreSQL and DynamoDB have backups of their own; `threadline move` copies any store into a file.",

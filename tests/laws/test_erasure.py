@@ -27,7 +27,7 @@ from threadline.testing import scenarios
 
 ADA = f"ada-{MARKER}"
 SALTED = {ERASURE, LEDGER_HEAD, PSEUDONYM_KEY}
-LEDGER = SALTED | {ERASURE_IDS}
+LEDGER = SALTED | {ERASURE_IDS, "job", "job_created"}
 
 
 def certificate(stage: Stage, id: str) -> Certificate:

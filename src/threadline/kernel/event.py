@@ -109,7 +109,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     thread: str = ""
     sequence: int = 0
     code: str = ""
-    """Why it was rejected, machine-readable."""
+    """Why it was rejected, machine-readable; ``erased`` for a duplicate of an event that was erased."""
     message: str = ""
 
 

@@ -79,12 +79,14 @@ class LogEntry(NamedTuple):
 
 ERASED_THREAD = "0" * 32
 """The thread of every erased entry; no event has it."""
+ERASED_DIGEST = 0
+"""The digest of every erased entry. One payload of 2**64 has the same; nobody will meet it."""
 
 
 def erased(id: str) -> LogEntry:
     """What is left of an event that was erased: its id, so that it is a duplicate if it is sent again, and its place
     in the feed."""
-    return LogEntry(ERASED_THREAD, 0, 0, "", id, 0, b"")
+    return LogEntry(ERASED_THREAD, 0, 0, "", id, ERASED_DIGEST, b"")
 
 
 def is_erased(entry: LogEntry) -> bool:
@@ -188,7 +190,7 @@ class Store(Protocol):
         ...
 
     def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
-        """The digests of those ids that are in the log: `find` without the bodies, for duplicates. 0 if it is erased.
+        """The digests of those ids that are in the log: `find` without the bodies, for duplicates; see `ERASED_DIGEST`.
 
         Without ``certain`` some may be missing that were committed within the last seconds: DynamoDB answers that for
         half the price, the others make no difference. For guesses that `commit` puts right.

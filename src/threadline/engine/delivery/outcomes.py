@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import count, islice
 from typing import Any, NamedTuple
 
 from threadline.engine.folding.packing import unpack_event
@@ -86,8 +86,13 @@ def internal(workspace: str, identifier: Identifier, type: str, key: str, at: in
 def effect_of(store: Store, queues: Iterable[str], workspace: str, id: str, at: int) -> EffectStatus:
     """The effect of an id that was emitted at an instant, to be sent at once; ``queues`` are those declared."""
     outcomes: list[Recorded] = []
-    while entry := store.find([tried := event_id(workspace, DISPATCH, f"{id}/{len(outcomes)}")]).get(tried):
-        outcomes.append(unpack_event(entry))
+    for number in count():
+        tried = event_id(workspace, DISPATCH, f"{id}/{number}")
+        entry = store.find([tried]).get(tried)
+        if entry is not None:
+            outcomes.append(unpack_event(entry))
+        elif not store.seen([tried]):
+            break
     last = outcomes[-1].event.type if outcomes else ""
     if store.get([unrecorded_key(workspace, id)])[0] is not None or last == EFFECT_PARKED:
         return EffectStatus(id, False, True, outcomes)

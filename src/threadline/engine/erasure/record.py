@@ -40,8 +40,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """What outlives the person; see `Certificate.kept`."""
     rows_left: bool = False
     """Whether the seal had no room for all index rows."""
+    again: str = ""
+    """The id of the erasure of another copy of this store that is done again here."""
     certified: bytes = b""
-    """The certificate in the ledger of another copy of this store, which is done again here."""
+    """The certificate, once it is closed."""
 
     def stand_in(self, catalogue: Catalogue) -> Person:
         """The person as they were when they were sealed, but for the states."""

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from threadline.engine.erasure.record import Record
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.index_rows import index_rows
 from threadline.engine.folding.packing import pack, unpack, unpack_event
@@ -180,12 +179,12 @@ def rows_of(catalogue: Catalogue, recorded: Recorded) -> list[Key]:
     return [Key(row.table, row.partition, row.sort) for mark in marks for row in mark(recorded)]
 
 
-def page_put(record: Record, page: Page) -> Put:
+def page_put(workspace: str, id: str, page: Page) -> Put:
     """What is noted of events before they are erased. A page that is done again is noted once."""
     tables = Counter(key.table for key in page.rows)
     first_and_last = (min(page.recorded, default=0), max(page.recorded, default=0))
     value = pack((b"".join(map(bytes.fromhex, page.ids)), dict(tables), first_and_last))
-    return Put(Key(ERASURE_IDS, f"{record.workspace}/{record.id}", short_hash(*page.ids)), value)
+    return Put(Key(ERASURE_IDS, f"{workspace}/{id}", short_hash(*page.ids)), value)
 
 
 class Erased(NamedTuple):

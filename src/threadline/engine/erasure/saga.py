@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from threadline.engine.erasure import ledger, removal
 from threadline.engine.erasure.record import Record, packed, record_key, stored
-from threadline.engine.erasure.steps import EngineParts, Overtaken, Steps, without_zeros
+from threadline.engine.erasure.steps import EngineParts, Overtaken, Steps, job_id, without_zeros
 from threadline.engine.folding.index_rows import index_rows
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_packing import erasing_writes
 from threadline.engine.recording.attempt import Attempt
-from threadline.kernel.erasure import ERASURE, ERASURE_OPEN, Erasure, Preview
+from threadline.kernel.erasure import ERASURE, ERASURE_OPEN, JOB_KIND, Certificate, Erasure, Preview
 from threadline.kernel.errors import NotFound, Unavailable
 from threadline.kernel.event import identifier_named, is_thread_id, thread_id
 from threadline.kernel.ids import short_hash
@@ -20,11 +22,13 @@ from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.personal import Subject
 from threadline.kernel.ranking import TABLE as BOARD
 from threadline.kernel.store import Key, Put, beyond, scan_pages
-from threadline.kernel.time import parse_time
+from threadline.kernel.time import SECOND, parse_time
 
 SEAL_ROWS_MAX = BATCH_WRITES_MAX - 12
 """Index rows that the seal itself removes, those of leaderboards first: processes count these as they are committed."""
 _ATTEMPTS_MAX = 32
+_JOB_SECONDS = 10
+"""Whoever begins an erasure has so long to finish it before a job goes on with it."""
 
 
 class Erasures:
@@ -33,6 +37,8 @@ class Erasures:
     def __init__(self, engine: EngineParts) -> None:
         self._engine = engine
         self.steps = Steps(engine)
+        self.done_again = 0
+        """Erasures of the ledger beside the store that its file did not have when it was opened."""
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -85,13 +91,10 @@ class Erasures:
 
     # --- the seal -----------------------------------------------------------------------------
 
-    def begin(
-        self, workspace: str, ref: str, *, request: str = "", by: str = "", reason: str = "", certified: bytes = b""
-    ) -> Erasure:
+    def begin(self, workspace: str, ref: str, *, request: str = "", by: str = "", reason: str = "") -> Erasure:
         """Seal a person: from then on nothing is recorded about them, and `advance` removes what there is.
 
-        One ``request`` erases once. Raises `NotFound`. With the certificate of another copy of this store, the erasure
-        is done again and keeps that.
+        One ``request`` erases once. Raises `NotFound`.
         """
         id = short_hash("erasure", workspace, request) if request else ""
         if id and (found := self._find(workspace, id)) is not None:
@@ -103,12 +106,27 @@ class Erasures:
                 return running
             raise
         id = id or short_hash("erasure", workspace, person.id, str(person.created_at), str(person.position))
-
-        def work(attempt: Attempt) -> Record:
-            return self._seal(attempt, attempt.people.person(person.id), id, by, reason, certified)
-
-        record = self._engine.recorder.change(work)
+        self._have_it_finished(workspace, id, by)
+        record = self._sealed(person.id, id, by, reason)
         return _running(record, 0, sum(record.heads.values()))
+
+    def erase_again(self, person: str, certificate: Certificate) -> None:
+        """Do to its end what another copy of this store has done to a person."""
+        id = short_hash("again", certificate.erasure, person)
+        record = self._sealed(person, id, certificate.by, certificate.reason, certificate.erasure)
+        self.run(record.workspace, id)
+
+    def _sealed(self, person: str, id: str, by: str, reason: str, again: str = "") -> Record:
+        def work(attempt: Attempt) -> Record:
+            return self._seal(attempt, attempt.people.person(person), id, by, reason, again)
+
+        return self._engine.recorder.change(work)
+
+    def _have_it_finished(self, workspace: str, id: str, by: str) -> None:
+        """Have a job go on with it, should this process be killed."""
+        if JOB_KIND in self._engine.catalogue.job_kinds:
+            due_at = self._engine.recorder.clock() + _JOB_SECONDS * SECOND
+            self._engine.jobs.create(workspace, JOB_KIND, job_id(id), {"erasure": id}, by=by, due_at=due_at)
 
     def _under_way(self, workspace: str, ref: str) -> Erasure | None:
         """The erasure that a person is in."""
@@ -119,7 +137,7 @@ class Erasures:
                 return self._find(workspace, id)
         return None
 
-    def _seal(self, attempt: Attempt, person: Person, id: str, by: str, reason: str, certified: bytes) -> Record:
+    def _seal(self, attempt: Attempt, person: Person, id: str, by: str, reason: str, again: str) -> Record:
         catalogue, change = self._engine.catalogue, attempt.changes.of(person)
         unknown_rows = bool(change.rows_of)  # of definitions that have changed since they were written
         change.note_rows(person, catalogue)
@@ -132,7 +150,7 @@ class Erasures:
             created_at=person.created_at, heads=dict(person.heads), identifiers=dict(person.identifiers),
             never_merge=list(person.never_merge), timers=dict(person.timers),
             counts=dict(Counter(write.key.table for write in rows)),
-            rows_left=unknown_rows or len(rows) > SEAL_ROWS_MAX, certified=certified,
+            rows_left=unknown_rows or len(rows) > SEAL_ROWS_MAX, again=again,
         )  # fmt: skip
         change.take(erasing_writes(person, id))
         change.take([Put(record_key(person.workspace, id), packed(record), 0)])
@@ -151,15 +169,14 @@ class Erasures:
         for _ in range(_ATTEMPTS_MAX):
             at = stored(self._engine.store, workspace, id)
             if at is None:
-                break
+                return self.find(workspace, id)
             try:
                 self.steps.next(at)
-                break
             except Overtaken:
                 continue
-        else:
-            raise Unavailable("another process is at the same erasure; look again")
-        return self.find(workspace, id)
+            # What is done again has no certificate of its own.
+            return self._find(workspace, id) or msgspec.structs.replace(_running(at.record, 0, 0), state="done")
+        raise Unavailable("another process is at the same erasure; look again")
 
 
 def _running(record: Record, done: int, total: int) -> Erasure:

@@ -13,9 +13,10 @@ from threadline.engine.erasure import ledger, removal
 from threadline.engine.erasure.record import Record, Stored
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import PERSON, THREAD, person_key, snapshot_key, thread_key
+from threadline.engine.jobs.jobs import stored_job
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
-from threadline.kernel.erasure import Certificate
+from threadline.kernel.erasure import JOB_KIND, Certificate
 from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.personal import Subject
 from threadline.kernel.ports import Ports
@@ -69,9 +70,12 @@ class Steps:
     def count(self, at: Stored) -> None:
         """Note how much there is, and what outlives the person, before anything of it is gone."""
         record, subject = at.record, self._subject(at.record)
-        kept = removal.kept_rows(self._engine.catalogue, subject, ledger.own_key(self._engine.store))
-        if record.certified:
-            kept = ledger.read(record.certified).kept
+        # Of what is done again, the certificate says what is kept.
+        kept = (
+            {}
+            if record.again
+            else removal.kept_rows(self._engine.catalogue, subject, ledger.own_key(self._engine.store))
+        )
         found = removal.counted(self._engine, self._engine.catalogue, subject)
         found.update(record.counts)
         # Here, so that nothing is sent to a person who comes back meanwhile.
@@ -101,36 +105,37 @@ class Steps:
             self.close(at)
             return
         # The ids are noted first: after a kill nothing else would say which events there were.
-        self._commit(at, [removal.page_put(record, page)])
+        self._commit(at, [removal.page_put(record.workspace, record.again or record.id, page)])
         self._commit(at, [Delete(key) for key in dict.fromkeys(page.rows)])
         store.erase(page.ids)
         self._engine.recorder.forget_events(page.ids)
 
     def close(self, at: Stored) -> None:
         """Certify that nothing is left, and remove what led to the person, in one commit."""
-        engine, store, record = self._engine, self._engine.store, at.record
+        engine, record = self._engine, at.record
         subject = self._subject(record)
         # Again, for what somebody has written who had read the person before the seal.
         self._commit(at, removal.item_writes(subject, removal.items_about(engine.catalogue, subject)))
         left = removal.counted(engine, engine.catalogue, subject)
         threads = [Delete(thread_key(thread)) for thread in record.heads]
         gone = [*threads, Delete(person_key(record.person)), Delete(snapshot_key(record.person))]
-        if record.certified:
-            added: list[Put] = ledger.taken_over(store, record.certified)
-            content = record.certified
-        else:
-            for kind in (THREAD, PERSON):
-                left.pop(kind, None)  # they go with this commit
-            certificate, head = self._certificate(record, left)
-            content = ledger.signed(certificate, ledger.own_key(store))
-            added = ledger.ledger_writes(certificate, content, head)
+        added, content = self._certified(record, left)
         closed = Record(
             id=record.id, workspace=record.workspace, stage="closed", at=record.at, by=record.by,
-            reason=record.reason, certified=content,
+            reason=record.reason, again=record.again, certified=content,
         )  # fmt: skip
-        if store.commit([Batch(writes=[*gone, *added, at.changed(closed)])])[0] is not None:
-            raise Overtaken
+        self._put_all([*gone, *added, at.changed(closed)])
         engine.recorder.forget_person(record.person, record.heads)
+
+    def _certified(self, record: Record, left: Counter[str]) -> tuple[list[Put], bytes]:
+        """The writes that add the certificate to the ledger, and its content; nothing for what is done again."""
+        if record.again:
+            return [], b""
+        for kind in (THREAD, PERSON):
+            left.pop(kind, None)  # they go with this commit
+        certificate, head = self._certificate(record, left)
+        content = ledger.signed(certificate, ledger.own_key(self._engine.store))
+        return ledger.ledger_writes(certificate, content, head), content
 
     def _certificate(self, record: Record, left: Counter[str]) -> tuple[Certificate, ledger.Head]:
         store = self._engine.store
@@ -157,8 +162,13 @@ class Steps:
     def purge(self, at: Stored) -> None:
         """Overwrite what is left in files, hand the certificate over, and forget that the erasure was under way."""
         self._engine.store.purge()
-        self.certified(at.record.certified)
-        self._engine.store.commit([Batch(writes=[Delete(at.item.key, at.item.version)])])
+        if at.record.certified:
+            self.certified(at.record.certified)
+        writes: list[Put | Delete] = [Delete(at.item.key, at.item.version)]
+        job = stored_job(self._engine.store, at.record.workspace, job_id(at.record.id))
+        if job is not None and not job.job.has_ended:
+            writes += job.changed(replace(job.job, state="done", changed_at=self._engine.recorder.clock()))
+        self._put_all(writes)
 
     # --- parts --------------------------------------------------------------------------------
 
@@ -173,8 +183,16 @@ class Steps:
             raise Overtaken
 
     def _put(self, at: Stored, record: Record) -> None:
-        if self._engine.store.commit([Batch(writes=[at.changed(record)])])[0] is not None:
+        self._put_all([at.changed(record)])
+
+    def _put_all(self, writes: Sequence[Put | Delete]) -> None:
+        if self._engine.store.commit([Batch(writes=writes)])[0] is not None:
             raise Overtaken
+
+
+def job_id(id: str) -> str:
+    """The id of the job that goes on with an erasure."""
+    return f"{JOB_KIND}.{id}"
 
 
 def without_zeros(found: Counter[str]) -> dict[str, int]:

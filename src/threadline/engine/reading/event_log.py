@@ -12,7 +12,7 @@ from threadline.engine.folding.packing import checked_event
 from threadline.engine.reading.sources import sources_of
 from threadline.kernel.errors import EventDamaged, NotFound
 from threadline.kernel.event import Event, Recorded, event_id
-from threadline.kernel.store import FeedEntry, Store, feed_pages
+from threadline.kernel.store import ERASED_DIGEST, FeedEntry, Store, feed_pages, is_erased
 
 LOOKED_AT_MAX = 50_000
 """Events that are read to look for types."""
@@ -41,14 +41,15 @@ class EventLog:
         """The event that the first of these sources sent under one of these keys; None if there is none."""
         ids = [event_id(workspace, source, key) for source in sources for key in keys]
         known = self._store.seen(ids)
-        return next((self.event(workspace, id) for id in ids if id in known), None)
+        kept = (id for id in ids if known.get(id, ERASED_DIGEST) != ERASED_DIGEST)
+        return next((self.event(workspace, id) for id in kept), None)
 
     def sources(self, workspace: str) -> list[str]:
         """Every source that has recorded in a workspace or has a credential for it."""
         return list(dict.fromkeys([*self._credentials.sources(workspace), *sources_of(self._store, workspace)]))
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
-        """Every committed event once, in the order of commits, of all workspaces."""
+        """Every committed event once, in the order of commits, of all workspaces; see `is_erased` for those erased."""
         return self._store.feed(cursor, limit)
 
     def feed_waits(self, cursor: str = "") -> bool:
@@ -62,7 +63,8 @@ class EventLog:
         read = 0
         for _, entry in islice(feed_pages(self._store), LOOKED_AT_MAX + 1):
             read += 1
-            met.add(entry.type)
+            if not is_erased(entry):
+                met.add(entry.type)
             if met.issuperset(sought):
                 break
         return frozenset(met) if met.issuperset(sought) or 0 < read <= LOOKED_AT_MAX else None

@@ -1,4 +1,7 @@
-"""Which events the log has already: the same payload again is a duplicate, another under its key a conflict."""
+"""Which events the log has already: the same payload again is a duplicate, another under its key a conflict.
+
+Of an erased event only the id is left, so whatever is sent under its key is a duplicate of it, with the code `erased`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.validation import Checked, ValidatedEvent, unmet
 from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Receipt, event_id
-from threadline.kernel.store import Store
+from threadline.kernel.store import ERASED_DIGEST, Store
+
+ERASED = "erased"
+"""The code of a duplicate of an erased event."""
 
 
 def distinct(checked: Sequence[Checked]) -> dict[tuple[str, int | None], list[int]]:
@@ -32,7 +38,11 @@ def fresh_among(store: Store, checked: Sequence[Checked]) -> list[list[int]]:
     """
     found = distinct(checked)
     known = store.seen(list({id: None for id, _ in found}))
-    return [positions for (id, digest), positions in found.items() if id not in known or digest != known[id]]
+    return [
+        positions
+        for (id, digest), positions in found.items()
+        if known.get(id, digest) not in (digest, ERASED_DIGEST) or id not in known
+    ]
 
 
 def sort_out(
@@ -50,6 +60,9 @@ def sort_out(
             refused[one.position] = unfit[one.position]
             continue
         digest = first.setdefault(one.id, one.digest)
+        if one.id in known and digest == ERASED_DIGEST:
+            attempt.receipts[one.position] = Receipt(status="duplicate", id=one.id, code=ERASED)
+            continue
         if digest == one.digest and one.id not in known and one.id not in attempt.ids:
             attempt.ids.add(one.id)
             fresh.append(one)

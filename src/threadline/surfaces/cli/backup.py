@@ -49,6 +49,10 @@ def restore(session: Session, backup: Path, replace: bool) -> None:
     session.console.print(
         f"{settings.store}: {counted(events, 'event')}, {size:,} bytes, whole.", highlight=False, markup=False
     )
+    with session.engine() as engine:  # opening it does again what the ledger of erasures has that lies beside it
+        erased = engine.erasures.done_again
+    if erased:
+        session.console.print(f"{counted(erased, 'erasure')} since the backup done again.", highlight=False)
     if aside is not None:
         session.console.print(f"The store that was there is {aside} now.", highlight=False, markup=False)
 

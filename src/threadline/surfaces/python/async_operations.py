@@ -18,6 +18,7 @@ from threadline.capabilities.consent.operations import subscriptions as consent_
 from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
 from threadline.capabilities.effects import operations as effects_operations
+from threadline.capabilities.erasure import operations as erasure_operations
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
 from threadline.capabilities.events.operations import catalogue as events_operations_catalogue
@@ -748,6 +749,52 @@ class Effects:
         limit: How many on a page.
         """
         return await self._call(calls.EFFECTS_UNKNOWN, {"cursor": cursor, "limit": limit})
+
+
+class Erasures:
+    """People who were erased: certificates without names."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def ids(
+        self,
+        id: str,
+    ) -> erasure_operations.ErasedIds:
+        """List the ids of the events that an erasure has taken out of the log.
+
+        Which erasure.
+
+        id: The id of an erasure.
+        """
+        return await self._call(calls.ERASURES_IDS, {"id": id})
+
+    async def list(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> erasure_operations.ErasuresPage:
+        """List the erasures of people, with their certificates.
+
+        Which page.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        """
+        return await self._call(calls.ERASURES_LIST, {"cursor": cursor, "limit": limit})
+
+    async def show(
+        self,
+        id: str,
+    ) -> erasure_operations.ErasureView:
+        """Show an erasure, how far it has come, and its certificate.
+
+        Which erasure.
+
+        id: The id of an erasure.
+        """
+        return await self._call(calls.ERASURES_SHOW, {"id": id})
 
 
 class Events:
@@ -1801,6 +1848,27 @@ class People:
     def __init__(self, call: AsyncCaller) -> None:
         self._call = call
 
+    async def erase(
+        self,
+        id: str,
+        *,
+        reason: str = "",
+        dry_run: bool = False,
+        request: str = "",
+    ) -> erasure_operations.EraseResult:
+        """Erase a person for good, or count what that would remove.
+
+        Whom to erase, and why.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        reason: Why; it stays in the certificate, so it should name nobody.
+        dry_run: Only count what would be removed, and what would stay.
+        request: Names this call, so that repeating it changes nothing. Without it every call counts as new.
+        """
+        return await self._call(
+            calls.PEOPLE_ERASE, {"id": id, "reason": reason, "dry_run": dry_run, "request": request}
+        )
+
     async def export(
         self,
         id: str,
@@ -2827,6 +2895,7 @@ class Operations:
         self.decisions = Decisions(self.call)
         self.definitions = Definitions(self.call)
         self.effects = Effects(self.call)
+        self.erasures = Erasures(self.call)
         self.events = Events(self.call)
         self.features = Features(self.call)
         self.feedback = Feedback(self.call)

@@ -16,6 +16,7 @@ from threadline.capabilities.consent.operations import subscriptions as consent_
 from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
 from threadline.capabilities.effects import operations as effects_operations
+from threadline.capabilities.erasure import operations as erasure_operations
 from threadline.capabilities.events import forms as events_forms
 from threadline.capabilities.events import rejected as events_rejected
 from threadline.capabilities.events.operations import catalogue as events_operations_catalogue
@@ -418,6 +419,22 @@ EFFECTS_UNKNOWN: Call[effects_operations.UnknownPage] = Call(
         "cursor": "",
         "limit": 100,
     },
+)
+ERASURES_IDS: Call[erasure_operations.ErasedIds] = Call(
+    "erasures_ids", "GET", "/v1/erasures/{id}/ids", erasure_operations.ErasedIds, {}
+)
+ERASURES_LIST: Call[erasure_operations.ErasuresPage] = Call(
+    "erasures_list",
+    "GET",
+    "/v1/erasures",
+    erasure_operations.ErasuresPage,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
+)
+ERASURES_SHOW: Call[erasure_operations.ErasureView] = Call(
+    "erasures_show", "GET", "/v1/erasures/{id}", erasure_operations.ErasureView, {}
 )
 EVENTS_FEED: Call[events_operations_feed.FeedPage] = Call(
     "events_feed",
@@ -879,6 +896,17 @@ MESSAGES_SHOW: Call[message_status_operations.Message] = Call(
     message_status_operations.Message,
     {
         "source": "",
+    },
+)
+PEOPLE_ERASE: Call[erasure_operations.EraseResult] = Call(
+    "people_erase",
+    "POST",
+    "/v1/people/{id}/erase",
+    erasure_operations.EraseResult,
+    {
+        "reason": "",
+        "dry_run": False,
+        "request": "",
     },
 )
 PEOPLE_EXPORT: Call[bytes] = Call("people_export", "GET", "/v1/people/{id}/export", bytes, {})

@@ -13,6 +13,7 @@ from threadline.capabilities.events.parameters import Page
 from threadline.kernel.errors import EventDamaged
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithLog
+from threadline.kernel.store import is_erased
 
 _LOOKED_AT_MAX = 10_000
 """Log entries looked at for one page: the feed is of all workspaces, a page of one."""
@@ -60,6 +61,9 @@ def _feed(context: Context[WithLog], params: FeedParams) -> FeedPage:
         page = engine.log.feed(cursor, params.limit - len(found))
         more = len(page) == params.limit - len(found)
         for each in page:
+            if is_erased(each.entry):
+                cursor = each.cursor
+                continue
             try:
                 recorded = engine.log.read(each)
             except EventDamaged as error:
@@ -73,6 +77,8 @@ def _feed(context: Context[WithLog], params: FeedParams) -> FeedPage:
                 error.hint = f"Ask with skip_damaged=true to go past it. {error.hint}"
                 raise
             cursor = each.cursor
+            if is_erased(each.entry):
+                continue
             if recorded.event.workspace == context.workspace:
                 found.append(event_view(recorded))
         looked_at += len(page)

@@ -1,0 +1,14 @@
+"""What the tables of erasures have of people: nothing that names anybody once an erasure is done."""
+
+from __future__ import annotations
+
+from threadline.kernel.erasure import ERASURE, ERASURE_IDS, ERASURE_OPEN, LEDGER_HEAD
+from threadline.kernel.personal import StoreTable
+from threadline.kernel.pseudonym import PSEUDONYM_KEY
+
+_HASHES = "salted hashes of people who were erased"
+LEDGER_TABLE = StoreTable(ERASURE, "nobody", why=_HASHES)
+HEAD_TABLE = StoreTable(LEDGER_HEAD, "nobody", why="the end of the ledger of erasures")
+IDS_TABLE = StoreTable(ERASURE_IDS, "nobody", why="ids of erased events, which are hashes and stay in the log")
+OPEN_TABLE = StoreTable(ERASURE_OPEN, "nobody", why="erasures under way: whom they are about is nobody to be shown")
+KEY_TABLE = StoreTable(PSEUDONYM_KEY, "nobody", why="the keys of the hashes")

@@ -1,0 +1,125 @@
+"""``threadline people erase``, and ``threadline erasures``: resume, export and apply."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+from threadline.capabilities.erasure.operations import ERASE, SHOW, EraseParams, ErasureParams, ErasureView
+from threadline.engine.erasure.applying import apply as apply_entries
+from threadline.engine.erasure.applying import entries_of
+from threadline.engine.erasure.ledger_file import LedgerFile
+from threadline.kernel.erasure import Erasure
+from threadline.surfaces.cli.printing import answer, counted, terminal
+from threadline.surfaces.cli.session import (
+    Session,
+    json_option,
+    own_store_option,
+    store_option,
+    url_option,
+    workspace_option,
+)
+
+LOOK_SECONDS = 0.2
+
+
+@click.command("erase")
+@click.argument("id")
+@click.option("--reason", default="", help="Why; it stays in the certificate, so it should name nobody.")
+@click.option("--request", default="", help="Names this call, so that repeating it changes nothing.")
+@click.option("--dry-run", is_flag=True, help="Only count what would be removed, and what would stay.")
+@click.option("--yes", is_flag=True, help="Do not ask before it is done.")
+@json_option
+@store_option
+@workspace_option
+@url_option
+@click.pass_obj
+def erase(session: Session, /, id: str, reason: str, request: str, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Erase a person for good: events, everything that follows from them, and what waits to be sent to them.
+
+    ID: A person's id, a user id, or kind:value such as email:ada@example.com. The certificate of it stays.
+    """
+    if dry_run or not yes:
+        counts = session.run(ERASE, EraseParams(id=id, dry_run=True))
+        answer(counts, session.console, as_json=as_json)
+        if dry_run:
+            return
+        events = counted(counts.removed.get("events", 0), "event")
+        click.confirm(f"Erase this person with {events} for good? Nobody can bring it back", abort=True, err=True)
+    with _bar() as show:
+        done = session.run(ERASE, EraseParams(id=id, reason=reason, request=request))
+        found = _awaited(session, done.erasure, show)
+    answer(found, session.console, as_json=as_json)
+
+
+def _awaited(session: Session, id: str, show: Any) -> ErasureView:
+    """The erasure once it is done: by a server's job, or here."""
+    while True:
+        found: ErasureView = session.run(SHOW, ErasureParams(id=id))
+        if found.state == "done":
+            return found
+        if session.client() is None:
+            with session.engine() as engine:
+                engine.erasures.run(session.settings().workspace, id, show)
+        else:
+            show(found)
+            time.sleep(LOOK_SECONDS)
+
+
+@click.command("resume")
+@own_store_option
+@click.pass_obj
+def resume(session: Session) -> None:
+    """Finish every erasure that is not done, such as one whose process was killed. A server does so by itself."""
+    with session.engine() as engine, _bar() as show:
+        unfinished = engine.erasures.unfinished()
+        for workspace, id in unfinished:
+            engine.erasures.run(workspace, id, show)
+    session.console.print(f"{counted(len(unfinished), 'erasure')} finished.", highlight=False)
+
+
+@click.command("export")
+@click.argument("target", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@own_store_option
+@click.pass_obj
+def export(session: Session, target: Path) -> None:
+    """Add what the ledger of erasures has to FILE, in the form of the file beside an embedded store.
+
+    To be kept apart from backups: applied to one that was restored, it erases again whoever was erased since.
+    """
+    with session.engine(readonly=True) as engine:
+        keys, entries = entries_of(engine.store)
+        LedgerFile(target).add(keys, entries)
+    session.console.print(f"{target}: {counted(len(entries), 'erasure')}.", highlight=False, markup=False)
+
+
+@click.command("apply")
+@click.argument("source", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@own_store_option
+@click.pass_obj
+def apply(session: Session, source: Path) -> None:
+    """Do again the erasures in FILE that this store has not: after a backup of it was restored, before it is served."""
+    keys, entries = LedgerFile(source).read()
+    with session.engine() as engine:
+        done = apply_entries(engine, engine.erasures, keys, entries)
+    session.console.print(f"{counted(done, 'erasure')} done again.", highlight=False)
+
+
+@contextmanager
+def _bar() -> Iterator[Any]:
+    """On stderr, so that what is printed can be piped."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    console = terminal(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("Erasing", total=None)
+
+        def show(found: Erasure | ErasureView) -> None:
+            bar.update(task, completed=found.events, total=found.events_total)
+
+        yield show
