@@ -60,7 +60,6 @@ def steps() -> Iterator[Step]:
     )
     surgery = {"THREADLINE_TEST_WAL_KILLS": "40", "THREADLINE_TEST_WAL_SURGERIES": "10"}
     yield Step("surgery on write-ahead logs", ("tests/stores/test_wal_surgery.py",), surgery)
-    yield Step("kills", ("tests/laws/test_kill.py",), {"THREADLINE_TEST_KILLS": "250"})
     yield Step("killed broadcasts", ("tests/surfaces/test_jobs.py",), {"THREADLINE_TEST_BROADCAST_KILLS": str(KILLS)})
     if published := os.environ.get("THREADLINE_TEST_HILLSTROM"):
         name = "tests/capabilities/test_broadcasts_hillstrom.py"
