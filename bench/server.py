@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import signal
 import socket
 import subprocess
 import sys
@@ -59,7 +60,7 @@ class Server:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.terminate()
+        self._process.send_signal(signal.SIGINT)  # at which it waits for no balancer
         try:
             self._process.wait(30)
         except subprocess.TimeoutExpired:

@@ -52,6 +52,8 @@ def steps() -> Iterator[Step]:
     yield Step("claims", ("tests/stores/test_claiming_kills.py",), {"THREADLINE_TEST_CLAIM_KILLS": "60"})
     storms = tuple(f"tests/stores/test_{name}_chaos.py" for name in ("postgres", "dynamodb", "cached"))
     yield Step("storms", storms, {"THREADLINE_TEST_CHAOS_SECONDS": "60"})
+    surgery = {"THREADLINE_TEST_WAL_KILLS": "40", "THREADLINE_TEST_WAL_SURGERIES": "10"}
+    yield Step("surgery on write-ahead logs", ("tests/stores/test_wal_surgery.py",), surgery)
     yield Step("kills", ("tests/laws/test_kill.py",), {"THREADLINE_TEST_KILLS": "250"})
     yield Step("killed broadcasts", ("tests/surfaces/test_jobs.py",), {"THREADLINE_TEST_BROADCAST_KILLS": str(KILLS)})
     if published := os.environ.get("THREADLINE_TEST_HILLSTROM"):

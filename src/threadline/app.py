@@ -173,6 +173,9 @@ def composition() -> Composition:
         _back_up,
         _restore,
         _writer,
+        _find_loss,
+        _accept_loss,
+        _files,
         open_limits,
         migrate,
     )
@@ -222,6 +225,28 @@ def _writer(settings: Settings) -> str:
     from threadline.stores.sqlite.file import writer_of
 
     return writer_of(_embedded(settings))
+
+
+def _find_loss(settings: Settings) -> str | None:
+    from threadline.stores.sqlite.loss import find_loss
+
+    loss = find_loss(_embedded(settings))
+    return loss.text() if loss else None
+
+
+def _accept_loss(settings: Settings) -> tuple[Sequence[Path], Sequence[str]]:
+    from threadline.stores.sqlite.loss import accept_loss
+
+    accepted = accept_loss(_embedded(settings))
+    return (accepted.files, accepted.faults) if accepted else ((), ())
+
+
+def _files(settings: Settings) -> tuple[str, Sequence[Path]]:
+    from threadline.stores.sqlite.file import others_may_read
+    from threadline.stores.sqlite.loss import describe_mark
+
+    path = _embedded(settings)
+    return describe_mark(path), others_may_read(path)
 
 
 def _is_embedded(settings: Settings) -> bool:

@@ -49,6 +49,8 @@ class Asked:
         declared = self.operations[operation]
         context = Context(self.engine, workspace, self.now, source)
         result = call(declared, context, params, strict=True)
+        if declared.media_type:
+            return b"".join(result)
         # A result must be of the type that the documentation promises.
         return msgspec.to_builtins(msgspec.convert(msgspec.to_builtins(result), declared.result))
 

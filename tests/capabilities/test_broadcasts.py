@@ -112,7 +112,7 @@ class World:
         self.work()
 
     def addressed(self) -> list[Event]:
-        log = [self.engine.log.unpack(entry.entry) for entry in self.store.feed()]
+        log = [self.engine.log.read(entry) for entry in self.store.feed()]
         return [each.event for each in log if each.event.type == BROADCAST_ADDRESSED]
 
     def mails(self) -> list[Any]:

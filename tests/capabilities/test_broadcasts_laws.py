@@ -84,7 +84,7 @@ def test_everybody_is_addressed_and_nobody_has_two_mails(random: Random) -> None
         world.start(arms=weighted, holdout=HOLDOUT, winner=winner)
         live(world, random, people)
     now = {id: world.engine.reader.person("default", id) for id in before}
-    recorded = {each.event.key.partition("/")[2]: each for each in map(world.engine.log.unpack, _entries(world))}
+    recorded = {each.event.key.partition("/")[2]: each for each in map(world.engine.log.read, _entries(world))}
     addressed = Counter(world.engine.reader.person_of(each).id for each in recorded.values())
     assert addressed.keys() == {person.id for person in now.values()}
     wished = {world.engine.reader.by_thread(mail.thread).id for mail in world.mails()}  # type: ignore[union-attr]
@@ -106,4 +106,4 @@ def address(person: str, world: World) -> str:
 
 
 def _entries(world: World) -> list:  # type: ignore[type-arg]
-    return [entry.entry for entry in world.store.feed() if entry.entry.type == "broadcast_addressed"]
+    return [found for found in world.store.feed() if found.entry.type == "broadcast_addressed"]

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -29,6 +29,8 @@ class Server:
 
     def __init__(self, file: Path, logs: Path | None = None, **settings: str | float) -> None:
         self.file = file
+        self.within: Sequence[str] = ()
+        """A program that runs the command that follows it, such as one that sets limits."""
         self._settings = {f"THREADLINE_{name.upper()}": str(value) for name, value in settings.items()}
         self._log = (logs or file.parent) / f"{file.name}.log"
         self.port = free_port()
@@ -39,7 +41,7 @@ class Server:
 
     def start(self) -> None:
         """Start it, on the same file and port each time, and wait until it listens."""
-        command = [sys.executable, "-m", "threadline.surfaces.cli", "serve"]
+        command = [*self.within, sys.executable, "-m", "threadline.surfaces.cli", "serve"]
         command += ["--file", str(self.file), "--port", str(self.port)]
         # A setting that the caller's shell holds would make this another server than the one meant.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("THREADLINE_")}
@@ -67,6 +69,20 @@ class Server:
             raise AssertionError(f"the server did not start: {''.join(said)}{self.log()}")
         slow.cancel()
 
+    @property
+    def pid(self) -> int:
+        """The process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def ask_to_stop(self) -> None:
+        """Send SIGTERM, and do not wait."""
+        os.kill(self.pid, signal.SIGTERM)
+
+    def wait_for_end(self) -> None:
+        """Wait until it has ended without complaint, as it was asked to."""
+        assert self._end(None) == 0, self.log()
+
     def kill(self) -> None:
         """End it in the middle of whatever it does, as a power cut would."""
         self._end(signal.SIGKILL)
@@ -75,10 +91,11 @@ class Server:
         """Ask it to end, and see that it does so without complaint."""
         assert self._end(signal.SIGTERM) == 0, self.log()
 
-    def _end(self, how: signal.Signals) -> int:
+    def _end(self, how: signal.Signals | None) -> int:
         if self._process is None:
             return 0
-        self._process.send_signal(how)
+        if how is not None:
+            self._process.send_signal(how)
         status = self._process.wait(STOP_SECONDS)
         assert self._process.stdout is not None
         self._process.stdout.close()

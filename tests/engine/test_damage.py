@@ -187,3 +187,10 @@ def test_timers_of_a_person_who_cannot_be_read_do_not_hold_up_the_others() -> No
     fired = Counter(each.entry.thread for each in feed_pages(store) if each.entry.type == TIMER_FIRED)
     assert fired == {on.reader.person("default", f"user_id:{who}").id: 3 for who in ("bob", "cy")}
     assert [each.id for each in on.damage.known().values()] == [was.entry.id]
+
+
+def test_the_feed_goes_past_an_erased_event_without_a_word_and_it_is_not_damaged() -> None:
+    on = told()
+    whole, gone = feed(on), entry(on, "ada-1").entry.id
+    assert on.store.erase([gone]) == 1
+    assert ([each.id for each in feed(on).events], found(on)) == ([e.id for e in whole.events if e.id != gone], [])

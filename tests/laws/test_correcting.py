@@ -35,7 +35,7 @@ def correction(key: str) -> Event:
 
 
 def log(on: Engine) -> list[str]:
-    return [on.log.unpack(each.entry).event.key for each in on.log.feed()]
+    return [on.log.read(each).event.key for each in on.log.feed()]
 
 
 def decide(on: Engine, stored: StoredEntry, key: str) -> str:
@@ -152,7 +152,7 @@ def test_an_event_is_recorded_after_all_as_it_would_have_been(told: Event) -> No
     [(_, entry)] = on.rejected.page("default")
     again = asked(on, "rejected_resubmit", id=entry.id, payload={**entry.payload, "identifiers": [["user_id", "u"]]})
     assert again.receipt.status == "accepted"
-    assert on.log.unpack(on.log.feed()[0].entry) == straight.log.unpack(straight.log.feed()[0].entry)
+    assert on.log.read(on.log.feed()[0]) == straight.log.read(straight.log.feed()[0])
     # A retry of the producer's, put right there as well, is known.
     assert staging.statuses(on.recorder.record([fit])) == ["duplicate"]
 

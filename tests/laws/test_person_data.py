@@ -125,7 +125,7 @@ def test_the_events_are_those_of_the_log_whole_and_once() -> None:
     on = Stage()
     subject = subject_of(on, "ada")
     exported = lines(on.archive("ada")["events.jsonl"])
-    logged = [on.engine.log.unpack(each.entry) for each in feed_pages(on.engine.store)]
+    logged = [on.engine.log.read(each) for each in feed_pages(on.engine.store)]
     own = {each.id: each for each in logged if each.thread in subject.person.heads}
     assert sorted(each["id"] for each in exported) == sorted(own)
     for each in exported:
@@ -177,3 +177,14 @@ def test_the_manifest_says_of_each_file_what_is_in_it() -> None:
         assert "lines" not in listed[name] or listed[name]["lines"] == len(data.splitlines())
     files = {file.name for file in CATALOGUE.person_files}
     assert files == {name.removesuffix(".jsonl") for name in listed if name != "index.html"} | set(manifest["empty"])
+
+
+def test_a_damaged_event_is_named_in_the_manifest_and_everything_else_is_there() -> None:
+    on = Stage()
+    whole = lines(on.archive("ada")["events.jsonl"])
+    found = next(each for each in feed_pages(on.engine.store) if b"adamark-land" in each.entry.body)
+    assert on.engine.store.mend(found, found.entry._replace(digest=found.entry.digest ^ 1))
+    on.engine.recorder.clear_caches()
+    archive = on.archive("ada")
+    assert lines(archive["events.jsonl"]) == [each for each in whole if each["id"] != found.entry.id]
+    assert msgspec.json.decode(archive["manifest.json"])["damaged_events"] == [found.entry.id]

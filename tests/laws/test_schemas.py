@@ -43,7 +43,7 @@ def page(key: str, n: Any = 1, **fields: Any) -> Event:
 
 
 def log(on: Engine) -> list[str]:
-    return [on.log.unpack(each.entry).event.key for each in on.log.feed()]
+    return [on.log.read(each).event.key for each in on.log.feed()]
 
 
 def fits(one: Event) -> bool:

@@ -46,7 +46,7 @@ def main(store: str, crash: bool) -> None:
     settings = load({"store": store})
     engine = open_engine(None, settings)
     dispatcher: Any = open_dispatcher(engine, settings)
-    dispatcher.lease_seconds = 1.0
+    dispatcher.lease_seconds = 3_600.0  # nobody waits for the lease of a process that cannot live any more
     stopping = threading.Event()
     senders: Mapping[str, Sender] = {
         kind: Crashing(each) if crash else Living(each, stopping.set) for kind, each in dispatcher.senders.items()

@@ -10,7 +10,6 @@ import time
 import traceback
 from collections import Counter
 
-from tests.simulator.broken import WAYS, broken
 from tests.simulator.faults import KINDS
 from tests.simulator.simulation import ACTIONS, Result, run
 
@@ -47,7 +46,7 @@ def shrunk(seed: int, actions: int, without: list[str]) -> tuple[int, list[str]]
     return actions, without
 
 
-def command(seed: int, actions: int, without: list[str]) -> str:
+def repeating(seed: int, actions: int, without: list[str]) -> str:
     """What repeats it."""
     left_out = [f"--without {kind!r}" if " " in kind else f"--without {kind}" for kind in without]
     return " ".join([f"python -m tests.simulator --seed {seed} --actions {actions}", *left_out])
@@ -61,18 +60,12 @@ def main() -> int:
     options.add_argument("--actions", type=int, default=ACTIONS, help="of all processes of one seed together")
     options.add_argument("--without", action="append", default=[], choices=KINDS, help="a kind of fault to leave out")
     options.add_argument("--shrink", action="store_true", help="look for less with which a seed fails as well")
-    options.add_argument("--until-failure", action="store_true", help="end after the first seed that fails")
-    options.add_argument("--broken", default=None, choices=WAYS, help="break the engine in this way")
     given = options.parse_args()
     if os.environ.get(HASHING) != "0":
         # The order of sets belongs to the seed as well.
-        os.execve(sys.executable, [sys.executable, "-m", "tests.simulator", *sys.argv[1:]], {**os.environ, HASHING: "0"})
-    with broken(given.broken):
-        return simulate(given)
-
-
-def simulate(given: argparse.Namespace) -> int:
-    """Simulate as the command line says; 1 if anything is not as promised."""
+        os.execve(
+            sys.executable, [sys.executable, "-m", "tests.simulator", *sys.argv[1:]], {**os.environ, HASHING: "0"}
+        )
     alone = given.seed is not None and given.seconds is None
     seed = secrets.randbelow(2**32) if given.seed is None else given.seed
     begun, failed, done = time.monotonic(), 0, 0
@@ -90,11 +83,9 @@ def simulate(given: argparse.Namespace) -> int:
             actions, without = (
                 shrunk(seed, given.actions, given.without) if given.shrink else (given.actions, given.without)
             )
-            say(f"seed {seed} failed; to repeat: {command(seed, actions, without)}")
+            say(f"seed {seed} failed; to repeat: {repeating(seed, actions, without)}")
             for problem in result.problems[:5]:
                 say(f"  {problem[-1_500:]}")
-            if given.until_failure:
-                break
         seed += 1
     seconds = time.monotonic() - begun
     told = ", ".join(f"{count} {name}" for name, count in sums.most_common())

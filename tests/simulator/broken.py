@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -88,13 +87,3 @@ WAYS: dict[str, Callable[[], Any]] = {
     "conflicts are duplicates": _conflicts_are_duplicates,
     "threads lead nowhere": _threads_lead_nowhere,
 }
-
-
-@contextmanager
-def broken(way: str | None) -> Iterator[None]:
-    """An engine that is broken in this way, or not at all."""
-    if way is None:
-        yield
-    else:
-        with WAYS[way]():
-            yield

@@ -22,6 +22,22 @@ class _Fibre:
         self.is_done = False
 
 
+class Lock:
+    """In place of `threading.Lock`: whoever waits for it lets the others go on."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._is_taken = False
+
+    def __enter__(self) -> None:
+        while self._is_taken:
+            self._schedule.wait()
+        self._is_taken = True
+
+    def __exit__(self, *_: object) -> None:
+        self._is_taken = False
+
+
 class Schedule:
     """Hands the baton from one simulated process to the next, at the points where they ask."""
 
@@ -38,14 +54,11 @@ class Schedule:
     def run(self, works: Sequence[Callable[[], None]]) -> None:
         """Do all of these, a step of one and then a step of another, until all have ended; raises what one raises."""
         self._main.acquire()
-        self._fibres = [_Fibre(work) for work in works]
-        threads = [threading.Thread(target=self._live, args=(fibre,), daemon=True) for fibre in self._fibres]
-        for thread in threads:
-            thread.start()
+        self._fibres = []
+        for work in works:
+            self.start(work)
         self._resume(self._next())
         self._main.acquire()
-        for thread in threads:
-            thread.join()
         self._running = None
         if self._failure is not None:
             raise self._failure
@@ -61,6 +74,18 @@ class Schedule:
         if self._running is not None:
             self._running.asleep_until = self.points + points
             self._hand_over()
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Begin something beside what runs already."""
+        fibre = _Fibre(work)
+        self._fibres.append(fibre)
+        threading.Thread(target=self._live, args=(fibre,), daemon=True).start()
+
+    def wait(self) -> None:
+        """Let another one go on, because this one cannot."""
+        assert self._running is not None, "whoever runs alone waits for ever"
+        self.points += 1
+        self._hand_over()
 
     def _hand_over(self) -> None:
         me = self._running

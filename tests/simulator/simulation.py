@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import logging
 import random as global_random
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from random import Random
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import NamedTuple
 from unittest.mock import patch
 
 from tests.simulator import reckoner
-from tests.simulator.clients import WILD, Clients
+from tests.simulator.clients import Clients
 from tests.simulator.definitions import VERSIONS, catalogue
 from tests.simulator.faults import Crash, Faults, Port, Trace
 from tests.simulator.operators import Operators
 from tests.simulator.outside import Line, Outside
-from tests.simulator.schedule import Schedule
-from threadline.engine import signer
+from tests.simulator.schedule import Lock, Schedule
+from threadline.engine import credentials, damage, shared, signer
 from threadline.engine.delivery import job_worker, outbox
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.delivery.unknown import UNKNOWN
 from threadline.engine.engine import Engine
-from threadline.engine.maintenance.dump import dump
 from threadline.engine.jobs.jobs import JOB_DUE
+from threadline.engine.maintenance.dump import dump
 from threadline.engine.reading import ranks
-from threadline.engine.recording import retry
+from threadline.engine.recording import recorder, retry
 from threadline.engine.scheduled import OUTBOX, PARKED, POSTPONED, TIMER, due_of
 from threadline.kernel.errors import ThreadlineError, Unavailable
+from threadline.kernel.event import Event
 from threadline.kernel.store import FeedEntry, Key, feed_pages, scan_pages
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND
 from threadline.stores.memory import MemoryStore
@@ -38,7 +39,7 @@ EVENTS = 240
 ACTIONS = 220
 """What the processes of a simulation do, all together."""
 QUIET_ROUNDS = 1_500
-ROUNDS_MAX = 1_000
+ROUNDS_MAX = 300
 QUIET_TIME = 8 * DAY
 LATE_MAX = 15 * MINUTE
 """Longer than any lease, rest of a destination, and rest of an item."""
@@ -92,93 +93,60 @@ class World:
             self.now += self.random.choice((-3 * DAY, -HOUR, -MINUTE, 3 * DAY))
 
 
-class Process:
-    """One process: an engine and a dispatcher on the shared store, and its own clock."""
+class Life:
+    """One life of a process: an engine and a dispatcher, with nothing in memory of the life before."""
 
     def __init__(self, world: World, name: str) -> None:
-        self.world = world
-        self.name = name
-        self.lives = 0
-        self.cursor = ""
-        self.followed: list[FeedEntry] = []
-        self.background: list[Any] = []
-        self.skew = 0
-
-    def live(self) -> None:
-        """Be opened, do things, die, and be opened again, until everything is done."""
-        world = self.world
-        while world.actions > 0:
-            try:
-                self.open()
-                while world.actions > 0:
-                    world.actions -= 1
-                    self.act()
-            except Crash:
-                world.crashes += 1
-            except Unavailable:
-                world.trace.note(self.name, "could not be opened")
-
-    def open(self) -> None:
-        """A new life, with nothing in memory of the one before."""
-        world = self.world
-        self.lives += 1
-        self.skew = world.random.choice((-DAY, -MINUTE, MINUTE, 3 * DAY)) if world.faults.happens("skew") else 0
-        self.port = Port(world.store, self.name, world.schedule, world.faults, world.trace)
+        self._world = world
+        self._name = name
+        self._skew = world.random.choice((-DAY, -MINUTE, MINUTE, 3 * DAY)) if world.faults.happens("skew") else 0
+        self.port = Port(world.store, name, world.schedule, world.faults, world.trace)
         self.engine = Engine(self.port, catalogue(world.version), self.clock)
-        self.engine.web = None  # type: ignore[assignment]
         self.engine.public_address.use_local("https://shop.example")
         senders = {kind: Line(kind, world.outside, self.port) for kind in SENDS}
-        self.dispatcher = Dispatcher(self.engine, senders, f"{self.name}.{self.lives}")
+        self.dispatcher = Dispatcher(self.engine, senders, name)
 
     def clock(self) -> int:
         """Its clock, which never stands still."""
-        self.world.now += 1
-        return self.world.now + self.skew
+        self._world.now += 1
+        return self._world.now + self._skew
 
-    def act(self) -> None:
-        """One thing, by chance."""
-        world = self.world
-        world.pass_time()
-        choice = world.random.random()
-        try:
-            if choice < 0.5:
-                self.record(world.clients.next_call(world.now))
-            elif choice < 0.75:
-                self.dispatcher.run_once()
-            elif choice < 0.85:
-                world.operators.act(self.engine)
-            elif choice < 0.9:
-                self.read()
-            elif choice < 0.96:
-                self.follow()
-            elif choice < 0.99:
-                self.engine.maintenance.advance("", 3)
-            elif world.random.random() < 0.3:
-                world.version = (world.version + 1) % len(VERSIONS)
-        except Unavailable:
-            world.trace.note(self.name, "unavailable")
-        except ThreadlineError as error:
-            world.trace.note(self.name, error.code)
-            if error.status >= 500 and error.code != "outcome_unknown":
-                world.errors.append(f"{type(error).__name__}: {error}")
+    def serve(self) -> None:
+        """What a server does in one thread."""
+        choice = self._world.random.random()
+        if choice < 0.8:
+            self.record(self._world.clients.next_call(self._world.now))
+        elif choice < 0.95:
+            self._read()
+        elif choice < 0.98:
+            self.engine.maintenance.advance("", 3)
+        elif self._world.random.random() < 0.3:
+            self._world.version = (self._world.version + 1) % len(VERSIONS)
 
-    def record(self, call: list[Any]) -> None:
+    def work(self) -> None:
+        """What it does in another one."""
+        if self._world.random.random() < 0.7:
+            self.dispatcher.run_once()
+        else:
+            self._world.operators.act(self.engine)
+
+    def record(self, call: list[Event]) -> None:
         """Send a call here; without an answer it is sent again, to whomever."""
-        clients = self.world.clients
+        clients = self._world.clients
         clients.sending(call)
         try:
             receipts = self.engine.recorder.record(call)
         except BaseException:
             clients.unanswered(call)
             raise
-        self.world.trace.note(*(receipt.status for receipt in receipts))
+        self._world.trace.note(*(receipt.status for receipt in receipts))
         clients.answered(call, receipts)
 
-    def read(self) -> None:
+    def _read(self) -> None:
         """What was acknowledged, by whichever process, is seen by this one at once."""
-        known = self.world.clients.acknowledged
+        known = self._world.clients.acknowledged
         if known:
-            id = self.world.random.choice(list(known))
+            id = self._world.random.choice(list(known))
             event = known[id]
             recorded = self.engine.log.event(event.workspace, id)
             person = self.engine.reader.by_thread(recorded.thread)
@@ -186,11 +154,73 @@ class Process:
             assert person.heads[recorded.thread] >= recorded.sequence, f"{event.key} is beyond the end of its thread"
             self.engine.reader.views(person, self.engine.now())
 
-    def follow(self) -> None:
+
+class Process:
+    """One process, which dies and is started again, and who follows the feed through it."""
+
+    def __init__(self, world: World, number: int) -> None:
+        self.followed: list[FeedEntry] = []
+        self._world = world
+        self._number = number
+        self._lives = 0
+        self._life: Life | None = None
+        self._is_opening = False
+
+    def threads(self) -> list[Callable[[], None]]:
+        """What its threads do."""
+        return [lambda: self._thread(Life.serve), lambda: self._thread(Life.work)]
+
+    def open(self) -> Life:
+        """Begin a new life."""
+        self._lives += 1
+        self._life = Life(self._world, f"p{self._number}.{self._lives}")
+        return self._life
+
+    def follow(self, life: Life) -> None:
         """Read on in the feed."""
-        page = self.engine.log.feed(self.cursor, 50)
-        self.followed += page
-        self.cursor = page[-1].cursor if page else self.cursor
+        cursor = self.followed[-1].cursor if self.followed else ""
+        self.followed += life.engine.log.feed(cursor, 50)
+
+    def _thread(self, do: Callable[[Life], None]) -> None:
+        world = self._world
+        while world.actions > 0:
+            life = self._life
+            try:
+                if life is not None:
+                    world.actions -= 1
+                    world.pass_time()
+                    self._act(life, do)
+                elif self._is_opening:
+                    world.schedule.wait()
+                else:
+                    self._reopen()
+            except Crash:
+                if self._life is life:
+                    world.crashes += 1
+                    self._life = None
+
+    def _reopen(self) -> None:
+        self._is_opening = True
+        try:
+            self.open()
+        except Unavailable:
+            self._world.trace.note("could not be opened")
+        finally:
+            self._is_opening = False
+
+    def _act(self, life: Life, do: Callable[[Life], None]) -> None:
+        world = self._world
+        try:
+            if do is Life.work and world.random.random() < 0.15:
+                self.follow(life)
+            else:
+                do(life)
+        except Unavailable:
+            world.trace.note("unavailable")
+        except ThreadlineError as error:
+            world.trace.note(error.code)
+            if error.status >= 500 and error.code != "outcome_unknown":
+                world.errors.append(f"{type(error).__name__}: {error}")
 
 
 class _Logged(logging.Handler):
@@ -218,22 +248,6 @@ class _Serial:
         """Nothing runs."""
 
 
-class _Inline:
-    """In place of a thread: it does its work where it is started."""
-
-    def __init__(self, target: Callable[[], None], **_: object) -> None:
-        self.start = target
-
-
-class _Threading:
-    """The module, but for `Thread`."""
-
-    Thread = _Inline
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(threading, name)
-
-
 @contextmanager
 def _deterministic(seed: int, world: World) -> Iterator[None]:
     """Nothing draws from anything but the seed, sleeps, or starts a thread."""
@@ -246,12 +260,19 @@ def _deterministic(seed: int, world: World) -> Iterator[None]:
     class Time:
         sleep = staticmethod(lambda seconds: world.schedule.sleep(1))
 
+    threads = SimpleNamespace(
+        Lock=lambda: Lock(world.schedule),
+        Thread=lambda target, **_: SimpleNamespace(start=lambda: world.schedule.start(target)),
+    )
     global_random.seed(seed)
-    with (
-        patch.object(outbox, "secrets", Secrets), patch.object(signer, "secrets", Secrets),
-        patch.object(outbox, "ThreadPoolExecutor", _Serial), patch.object(retry, "time", Time),
-        patch.object(ranks, "threading", _Threading()), patch.object(job_worker, "JOB_PAGE", 3),
-    ):  # fmt: skip
+    with ExitStack() as stack:
+        for module in (credentials, damage, ranks, recorder, shared, signer):
+            stack.enter_context(patch.object(module, "threading", threads))
+        for module in (outbox, signer):
+            stack.enter_context(patch.object(module, "secrets", Secrets))
+        stack.enter_context(patch.object(outbox, "ThreadPoolExecutor", _Serial))
+        stack.enter_context(patch.object(retry, "time", Time))
+        stack.enter_context(patch.object(job_worker, "JOB_PAGE", 3))
         yield
 
 
@@ -264,9 +285,9 @@ def run(seed: int, actions: int = ACTIONS, without: Sequence[str] = ()) -> Resul
     logger.propagate = False
     try:
         with _deterministic(seed, world):
-            processes = [Process(world, f"p{number}") for number in range(world.random.choice((1, 2, 3)))]
+            processes = [Process(world, number) for number in range(world.random.choice((1, 2, 3)))]
             try:
-                world.schedule.run([process.live for process in processes])
+                world.schedule.run([thread for process in processes for thread in process.threads()])
                 problems = _end(world, processes)
             except AssertionError as error:
                 problems = [f"at point {world.schedule.points}: {error}"]
@@ -282,36 +303,36 @@ def _end(world: World, processes: Sequence[Process]) -> list[str]:
     """Faults stop, everything becomes quiet, and is reckoned."""
     world.faults.are_over = True
     world.outside.is_well = True
-    for process in processes:
-        process.open()
+    lives = [process.open() for process in processes]
     for call in world.clients.rest():
-        processes[0].record(call)
-    late = list(_quieten(world, processes))
-    on = processes[-1].engine
+        lives[0].record(call)
+    late = list(_quieten(world, lives))
+    on = lives[-1].engine
     cursor, rounds = "", 0
     while on.maintenance.stale() and rounds < 1_000:
         cursor, rounds = on.maintenance.advance(cursor, 5).next, rounds + 1
-    for process in processes:
-        while len(process.followed) < process.world.recorded:
-            process.follow()
+    for process, life in zip(processes, lives, strict=True):
+        while len(process.followed) < world.recorded:
+            process.follow(life)
     found = late + list(reckoner.problems(on, world.clients, world.outside, [each.followed for each in processes]))
     world.trace.note(*dump(on.store, on.catalogue))
     return found
 
 
-def _quieten(world: World, processes: Sequence[Process]) -> Iterator[str]:
+def _quieten(world: World, lives: Sequence[Life]) -> Iterator[str]:
     """Let time pass from one thing that is due to the next, until nothing is. What waits for longer than any lease or
     rest is a problem."""
     end = world.now + QUIET_TIME
     first_seen: dict[Key, int] = {}
     late: set[Key] = set()
     for _ in range(QUIET_ROUNDS):
-        for process in processes:
+        for life in lives:
             rounds = 0
-            while process.dispatcher.run_once() and rounds < ROUNDS_MAX:
+            while life.dispatcher.run_once():
                 rounds += 1
+                assert rounds < ROUNDS_MAX, "the dispatcher comes to no end"
                 world.now += SECOND // 10  # the letters have a pace
-        world.operators.tidy(processes[0].engine)
+        world.operators.tidy(lives[0].engine)
         waiting = [item for table in (OUTBOX, TIMER, JOB_DUE) for item in scan_pages(world.store, table)]
         others = [item for table in (PARKED, POSTPONED, UNKNOWN) for item in scan_pages(world.store, table)]
         dues = [due_of(item) for item in waiting]
@@ -323,4 +344,6 @@ def _quieten(world: World, processes: Sequence[Process]) -> Iterator[str]:
         if not others and not overdue and all(due > end for due in dues):
             return
         step = HOUR if late else MINUTE
-        world.now = max(world.now + step, min((due for due in dues if due > world.now), default=0) if not overdue else 0)
+        world.now = max(
+            world.now + step, min((due for due in dues if due > world.now), default=0) if not overdue else 0
+        )

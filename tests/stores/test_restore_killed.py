@@ -141,19 +141,21 @@ def test_a_restore_for_which_there_is_no_room_names_the_place(tmp_path: Path, mo
     assert sequences(store) == OLD
 
 
-def test_what_few_may_read_few_may_read_in_a_copy(tmp_path: Path) -> None:
+def test_a_copy_is_private_and_a_restored_store_has_the_mode_of_the_one_it_replaces(tmp_path: Path) -> None:
     store = left_by_a_killed_server(tmp_path)
-    before = os.umask(0o022)
+    before = os.umask(0o000)
     try:
         for mode in (0o600, 0o640):
             store.chmod(mode)
             copy = tmp_path / f"{mode}.db"
             back_up(store, copy, silent)
+            assert stat.S_IMODE(copy.stat().st_mode) == 0o600
             restore(copy, tmp_path / f"{mode}-new.db", silent)
             copy.chmod(0o444)
             restore(copy, store, silent, replace=True)
-            for path in (store, tmp_path / f"{mode}-new.db"):
-                assert stat.S_IMODE(path.stat().st_mode) == mode
+            assert stat.S_IMODE(store.stat().st_mode) == mode
+            for path in (tmp_path / f"{mode}-new.db", tmp_path / f"{mode}.db.sha256"):
+                assert stat.S_IMODE(path.stat().st_mode) == 0o600
     finally:
         os.umask(before)
 

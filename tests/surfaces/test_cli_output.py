@@ -91,6 +91,7 @@ def test_no_command_shows_a_secret(  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("command", ["serve", "work"])
 def test_what_runs_on_shows_no_secret_either(command: str, store: Path) -> None:
     environment = os.environ | {PREFIX + name.upper(): value for name, value in SECRET_SETTINGS.items()}
+    environment[f"{PREFIX}DRAIN_SECONDS"] = "0"
     program = [sys.executable, "-m", "threadline", command, *(("--port", "0") if command == "serve" else ())]
     process = subprocess.Popen(
         program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1

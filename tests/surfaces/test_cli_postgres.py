@@ -103,7 +103,7 @@ class Program:
             [sys.executable, "-m", "threadline", *arguments],
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": SOURCE},
+            env={**os.environ, "PYTHONPATH": SOURCE, "THREADLINE_DRAIN_SECONDS": "0"},
         )
         assert self.process.stdout is not None
         self.ready = next(json.loads(line) for line in self.process.stdout if line.startswith("{"))

@@ -12,8 +12,9 @@ import pytest
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from threadline.surfaces.http import connection
-from threadline.surfaces.http.connection import HEAD_BYTES_MAX, Connection
+from threadline.surfaces.http import connection_limits
+from threadline.surfaces.http.connection import Connection
+from threadline.surfaces.http.connection_limits import HEAD_BYTES_MAX
 
 Say = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Any]]
 REQUEST = b"GET /x HTTP/1.1\r\nHost: here\r\n"
@@ -50,9 +51,9 @@ def saying(say: Say) -> Any:
 @contextmanager
 def patience(seconds: float, monkeypatch: pytest.MonkeyPatch, body: float | None = None) -> Iterator[None]:
     with monkeypatch.context() as patched:
-        patched.setattr(connection, "HEAD_SECONDS_MAX", seconds)
+        patched.setattr(connection_limits, "HEAD_SECONDS_MAX", seconds)
         if body is not None:
-            patched.setattr(connection, "BODY_SECONDS_MAX", body)
+            patched.setattr(connection_limits, "BODY_SECONDS_MAX", body)
         yield
 
 

@@ -33,7 +33,7 @@ def resubmit(client: TestClient, keys: Keys, entry: dict[str, Any], **correction
 
 
 def recorded(engine: Engine) -> list[Event]:
-    return [engine.log.unpack(each.entry).event for each in engine.log.feed()]
+    return [engine.log.read(each).event for each in engine.log.feed()]
 
 
 def test_a_message_without_an_id_is_recorded_once_however_many_put_it_right(

@@ -82,7 +82,7 @@ def test_a_new_store_gets_keys_once(tmp_path: Path, servers: list[Process]) -> N
         assert "log_position 1\n" in client.get("/metrics", headers=bearer).text
         assert client.get("/readyz").json() == {"status": "ok"}
     assert first.stop() == 0
-    second = Process(tmp_path / "x.db")
+    second = Process(tmp_path / "x.db", {"THREADLINE_DRAIN_SECONDS": "1000"})  # which Ctrl-C skips
     servers.append(second)
     assert len(second.said) == 1, "keys are told once"
     with httpx.Client(base_url=second.url) as client:
@@ -245,13 +245,13 @@ _STOPPED_EARLY = """
 import os, signal, sys
 from threadline.surfaces.http import server
 
-configure = server._config
+configure = server.config
 
 def stopped(*arguments):
     os.kill(os.getpid(), signal.SIGTERM)
     return configure(*arguments)
 
-server._config = stopped
+server.config = stopped
 from threadline.surfaces.cli import main
 sys.argv = ["threadline", "serve", "--port", "0"]
 main()

@@ -56,7 +56,7 @@ def basic(keys: Keys) -> dict[str, str]:
 
 
 def types(engine: Engine) -> list[str]:
-    return [engine.log.unpack(each.entry).event.type for each in engine.log.feed()]
+    return [engine.log.read(each).event.type for each in engine.log.feed()]
 
 
 def order(key: str, name: str = "Order Completed", **properties: Any) -> dict[str, Any]:

@@ -119,6 +119,16 @@ class StoreBusy(Unavailable):
     code = "store_busy"
 
 
+class StoreMissing(Unavailable):
+    """The store's file or its log was removed, renamed or replaced under the running process."""
+
+    code = "store_missing"
+    hint = (
+        "Put the files back under their names, or stop the process: what was acknowledged before is in the renamed "
+        "file, or in a copy named .rescued-1 if the file was removed."
+    )
+
+
 class StoreDamaged(ThreadlineError):
     """The store's content breaks an invariant; run `threadline verify`, restore a backup if it fails."""
 

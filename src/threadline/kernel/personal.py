@@ -54,8 +54,8 @@ class Subject:
         return normalised is not None and thread_id(self.workspace, normalised) in self.person.heads
 
     def events(self, types: frozenset[str] = frozenset()) -> Iterator[Recorded]:
-        """The person's events in occurred order, of these types (empty: of all), page by page."""
-        return self.engine.reader.all_events(self.person, types=types, size=_EVENTS_READ)
+        """The person's events in occurred order, of these types (empty: of all), page by page, but for damaged ones."""
+        return self.engine.reader.all_events(self.person, types=types, size=_EVENTS_READ, skip_damaged=True)
 
     def dead_letters(self) -> Iterator[DeadLetter]:
         """The effects about the person that were given up on."""

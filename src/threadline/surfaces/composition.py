@@ -63,6 +63,12 @@ class Composition(NamedTuple):
     """(settings, backup, told, replace) -> the backup, put in the place of the embedded store."""
     writer: Callable[[Settings], str]
     """The id of the process that has the embedded store open for writing; empty: none has. It changes nothing."""
+    find_loss: Callable[[Settings], str | None] = lambda settings: None
+    """What the embedded store has lost of what it acknowledged, in words; None: nothing."""
+    accept_loss: Callable[[Settings], tuple[Sequence[Path], Sequence[str]]] = lambda settings: ((), ())
+    """Lets the embedded store be opened without that; copies of damaged files, and what is wrong with the rest."""
+    files: Callable[[Settings], tuple[str, Sequence[Path]]] = lambda settings: ("", ())
+    """What the embedded store's mark says, and those of its files that others than their owner may read."""
     open_limits: Callable[[Settings], SharedLimits | None] = lambda settings: None
     """The rate limits that processes share, if the settings name a place for them."""
     migrate: Callable[[Settings], Sequence[str]] = lambda settings: ()

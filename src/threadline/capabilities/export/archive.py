@@ -113,6 +113,8 @@ def _manifest(subject: Subject, written: list[dict[str, Any]], empty: list[str],
         "projections": {each.name: f"{each.version}:{each.fingerprint}" for each in catalogue.projections},
         "files": written,
         "empty": sorted(empty),
+        # Noted when the events above were read.
+        "damaged_events": subject.engine.log.damaged(person.heads),
         "not_shown": {
             table.name: table.why for table in catalogue.tables if table.why and table.contents != "nobody"
         },

@@ -39,6 +39,11 @@ def count(store: Store, queue: str) -> int:
     return len(store.query(PARKED_ROWS, queue or "-", limit=PAGE_ITEMS_MAX))
 
 
+def row_key(found: DeadLetter) -> Key:
+    """The key of the row by which a dead letter is counted."""
+    return _row(found.queue, found.at, found.one.id)
+
+
 def _row(queue: str, at: int, id: str) -> Key:
     return Key(PARKED_ROWS, queue or "-", f"{time_key(at)}.{id}")
 
@@ -81,7 +86,7 @@ def _request(recorder: Recorder, reader: PersonReader, each: DeadLetter, by: str
     put = Put(one.item.key._replace(sort=f"{time_key(now)}.{one.id}"), again, 0)
     gone = (
         Delete(each.item.key, each.item.version),
-        Delete(_row(each.queue, each.at, one.id)),
+        Delete(row_key(each)),
         Delete(unrecorded_key(one.workspace, one.id)),
     )
     return RecordRequest(event, one.cause, None, (*gone, put), known=True)

@@ -10,7 +10,7 @@ import msgspec
 
 from threadline.kernel.errors import EventDamaged
 from threadline.kernel.event import CLAMPED, Event, Recorded, event_id
-from threadline.kernel.store import LogEntry
+from threadline.kernel.store import LogEntry, erased
 
 
 class _Body(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -26,8 +26,6 @@ _json = msgspec.json.Encoder()
 _sorted = msgspec.msgpack.Encoder(order="sorted")
 _body = msgspec.json.Decoder(_Body)
 _event = msgspec.json.Decoder(Event)
-_ERASED = LogEntry("0" * 32, 0, 0, "", "", 0, b"")
-"""What is left of an event that was erased, but for its id."""
 _pack = msgspec.msgpack.Encoder()
 _unpack = msgspec.msgpack.Decoder()
 
@@ -69,7 +67,7 @@ def check_entry(entry: LogEntry) -> str:
     digest.
     """
     if not entry.body:
-        return "" if entry == _ERASED._replace(id=entry.id) else "its body is gone"
+        return "" if entry == erased(entry.id) else "its body is gone"
     content, _, end = entry.body.rpartition(b",")
     return "" if end == b"%d]" % _checksum(content, entry) else _difference(entry)
 
@@ -103,7 +101,7 @@ def unpack_event(entry: LogEntry) -> Recorded:
     """The recorded event of a log entry. Raises `EventDamaged` for a body that cannot be read."""
     try:
         body = _body.decode(entry.body)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         why = f"its body cannot be read: {error}"
         raise EventDamaged(entry.id, entry.thread, entry.sequence, why) from None
     return Recorded(body.event, entry.id, entry.thread, entry.sequence, body.recorded_at, body.cause)

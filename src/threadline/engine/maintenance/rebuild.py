@@ -188,7 +188,7 @@ def compared(
         item, is_stale = held[person.id], bool(person.stale)
         try:
             fresh = pack_person(person, catalogue) if _fold_anew(catalogue, person, entries, events) else None
-        except (StoreDamaged, msgspec.MsgspecError) as error:
+        except (StoreDamaged, msgspec.MsgspecError, UnicodeDecodeError) as error:
             done.append(Compared(item, None, person.position, is_stale, str(error)))
             continue
         done.append(Compared(item, fresh, person.position, is_stale))

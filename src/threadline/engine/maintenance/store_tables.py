@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from threadline.engine.credentials import CREDENTIAL, CREDENTIAL_LIST
 from threadline.engine.damage import DAMAGED, damaged_key
 from threadline.engine.definition_history import CONTENT, DECLARED
-from threadline.engine.delivery import circuit
+from threadline.engine.delivery import circuit, dead_letters
 from threadline.engine.delivery.claims import CLAIMED
 from threadline.engine.delivery.leases import LEASE
 from threadline.engine.delivery.unknown import UNKNOWN, unknown_deletes
@@ -20,7 +20,7 @@ from threadline.engine.maintenance.scrub import SCRUB
 from threadline.engine.reading.sources import SOURCE
 from threadline.engine.recording.identity import QUARANTINE
 from threadline.engine.recording.rejected_log import REJECTED, REJECTED_BY_TIME, entry_keys
-from threadline.engine.scheduled import OUTBOX, PARKED, POSTPONED, TIMER, postponed_key, unrecorded_key
+from threadline.engine.scheduled import OUTBOX, PARKED, PARKED_ROWS, POSTPONED, TIMER, postponed_key, unrecorded_key
 from threadline.engine.shared import EDITION
 from threadline.engine.signer import SIGNING_KEY
 from threadline.kernel.personal import StoreTable, Subject
@@ -41,6 +41,10 @@ def _parked(subject: Subject) -> Iterator[Key]:
     for each in subject.dead_letters():
         yield each.item.key
         yield unrecorded_key(each.one.workspace, each.one.id)
+
+
+def _parked_rows(subject: Subject) -> Iterator[Key]:
+    return map(dead_letters.row_key, subject.dead_letters())
 
 
 def _unknown(subject: Subject) -> Iterator[Key]:
@@ -75,6 +79,7 @@ _TABLES = (
     StoreTable(OUTBOX, "items", shown_in="effects", keys=_waiting),
     StoreTable(POSTPONED, "items", why="it leads to an effect that waits", keys=_postponed),
     StoreTable(PARKED, "items", shown_in="effects", keys=_parked),
+    StoreTable(PARKED_ROWS, "items", why="it counts an effect that was given up on", keys=_parked_rows),
     StoreTable(UNKNOWN, "items", shown_in="effects", keys=_unknown),
     StoreTable(QUARANTINE, "items", shown_in="joins_in_review", keys=_quarantined),
     StoreTable(REJECTED, "items", shown_in="rejected", keys=_rejected),

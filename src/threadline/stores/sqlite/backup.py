@@ -32,18 +32,22 @@ from threadline.stores.sqlite.driver import (
     translated,
 )
 from threadline.stores.sqlite.file import (
+    PRIVATE,
     WriterLock,
     file_bytes,
     mode_like,
     open_like,
+    open_private,
     refuse_foreign,
     refuse_network,
     refuse_unfit,
     sync_folder,
 )
 from threadline.stores.sqlite.log import EventLog
+from threadline.stores.sqlite.loss import find_loss, refuse_loss_beside_writer
+from threadline.stores.sqlite.mark import mark_path
 from threadline.stores.sqlite.names import Names
-from threadline.stores.sqlite.rows import Ask, faults
+from threadline.stores.sqlite.rows import Ask, damaged_items, faults, upgrade
 
 PAGES_PER_STEP = 1_000
 EVENTS_PER_STEP = 1_000
@@ -88,6 +92,7 @@ def back_up(
     if not store.exists():
         raise InvalidSetting(f"there is no store at {store}")
     refuse_unfit(store)
+    refuse_loss_beside_writer(store)
     if backup.exists():
         raise Conflict(f"{backup} already exists, and is not overwritten")
     partial = _beside(backup, ".partial")
@@ -96,7 +101,8 @@ def back_up(
             _copy(store, partial, progress, int(busy_timeout_seconds * 1_000))
             copied = _checked(partial, backup, check)
             _sync(partial)
-            _beside(backup, SUM).write_text(f"{_digest(partial)}  {backup.name}\n")
+            with os.fdopen(open_private(_beside(backup, SUM), os.O_TRUNC), "w") as sums:
+                sums.write(f"{_digest(partial)}  {backup.name}\n")
             _sync(_beside(backup, SUM))
             partial.rename(backup)
             sync_folder(backup.absolute().parent)
@@ -111,9 +117,10 @@ def back_up(
 
 @contextmanager
 def _claimed(partial: Path, like: Path) -> Iterator[None]:
-    """An empty file, locked during the context, that only those can read who can read the store."""
+    """An empty file, locked during the context, that only the owner of the store can read."""
     try:
         descriptor = open_like(like, partial)
+        os.fchmod(descriptor, PRIVATE)
     except OSError as error:
         raise Unavailable(f"a backup cannot be written to {partial.absolute().parent}: {error.strerror}") from None
     try:
@@ -202,6 +209,7 @@ def restore(
 def _copy_file(source: Path, target: Path, progress: OnProgress) -> None:
     size, done = file_bytes(source), 0
     made = open_like(source, target, os.O_EXCL)
+    os.fchmod(made, PRIVATE)
     with source.open("rb") as reading, os.fdopen(made, "wb") as writing:
         while chunk := reading.read(CHUNK_BYTES):
             writing.write(chunk)
@@ -234,11 +242,14 @@ def _checked(copy: Path, named: Path, check: CheckEntry) -> Copied:
             db.pragma("locking_mode", "exclusive")
             ask = asking(db)
             refuse_foreign(named, db.pragma("application_id"), db.pragma("user_version"))
+            upgrade(ask, db.pragma("user_version"))
             log = EventLog(Names(), 1, follow=False)
-            if found := faults(ask) or log.problems(ask):
+            if found := faults(ask) or log.problems(ask) or damaged_items(ask):
                 raise StoreDamaged(f"{named} is not whole: {found[0]}")
             _check_events(log, ask, named, check)
             with transaction(db):
+                # A mark that lies beside the store of another instant says nothing of this one.
+                ask("UPDATE store_id SET id = randomblob(16)", ())
                 # A shared cache holds what came after this copy was made.
                 ask("DELETE FROM item WHERE tbl IN (SELECT id FROM name WHERE text = 'cache')", ())
             checkpoint(db, "truncate")
@@ -278,6 +289,8 @@ def _exchange(fresh: Path, store: Path) -> Path | None:
     if log.exists():
         log.rename(_beside(replaced, "-wal"))
     _beside(store, "-shm").unlink(missing_ok=True)
+    with suppress(FileNotFoundError):
+        mark_path(store).rename(mark_path(replaced))
     if not store.exists():
         fresh.rename(store)
         return None
@@ -294,8 +307,14 @@ def _exchange(fresh: Path, store: Path) -> Path | None:
 
 
 def _fold(store: Path) -> None:
-    """Copy the write-ahead log of a replaced store into it, so that it is one file, if possible."""
-    with suppress(ThreadlineError), translated(store):
+    """Copy the write-ahead log of a replaced store into it, so that it is one file, if possible.
+
+    If something of it is gone, all its files stay as they are.
+    """
+    with suppress(ThreadlineError, OSError), translated(store):
+        if find_loss(store) is not None:
+            return
+        mark_path(store).unlink(missing_ok=True)
         db = connect(store, Access.WRITE, CACHE_BYTES, 0)
         try:
             checkpoint(db, "truncate")

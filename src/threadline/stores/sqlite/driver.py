@@ -18,6 +18,10 @@ from threadline.stores.sqlite.rows import Ask
 
 Connection = apsw.Connection
 DriverError = apsw.Error
+DamageError = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)
+"""What reading a damaged store, or a database that is none, raises."""
+
+STATEMENTS_CACHED = 256
 
 _CHECKPOINTS = {
     "passive": apsw.SQLITE_CHECKPOINT_PASSIVE,
@@ -36,20 +40,52 @@ class Access(IntEnum):
 
 def connect(path: Path, access: Access, cache_bytes: int, busy_timeout_ms: int) -> Connection:
     """A connection on which every commit is synced, and which checkpoints only on request."""
-    name, flags = str(path), int(access)
-    if access is Access.READ and sqlite_file.is_frozen(path):
-        # Without being told so, SQLite would put an index of the write-ahead log beside it, and cannot.
-        name, flags = f"file:{quote(os.fsencode(path.absolute()))}?immutable=1", flags | apsw.SQLITE_OPEN_URI
-    db = apsw.Connection(name, flags=flags, statementcachesize=256)
-    db.set_busy_timeout(busy_timeout_ms)
-    for pragma, value in (
-        ("synchronous", "full"),
-        ("cache_size", -(cache_bytes // 1_024)),
-        ("wal_autocheckpoint", 0),
-        ("temp_store", "memory"),
-    ):
-        db.pragma(pragma, value)
+    if access is Access.READ:
+        # Without being told so, SQLite would put an index of the write-ahead log beside a frozen file, and cannot.
+        db = connect_unread(path, ignore_log=sqlite_file.is_frozen(path))
+    else:
+        db = apsw.Connection(str(path), flags=int(access), statementcachesize=STATEMENTS_CACHED)
+    try:
+        db.set_busy_timeout(busy_timeout_ms)
+        for pragma, value in (
+            ("synchronous", "full"),
+            ("cache_size", -(cache_bytes // 1_024)),
+            ("wal_autocheckpoint", 0),
+            ("temp_store", "memory"),
+        ):
+            db.pragma(pragma, value)
+        if access is Access.READ and db.pragma("user_version") == 1:
+            # Nobody has brought the file up to date, and who only reads cannot.
+            db.execute("CREATE TEMP VIEW item AS SELECT *, NULL AS crc FROM main.item")
+    except BaseException:
+        # Left open, it would share its index of the write-ahead log with later connections, after that has changed.
+        db.close()
+        raise
     return db
+
+
+def connect_unread(path: Path, *, ignore_log: bool) -> Connection:
+    """A connection for reading that has not read anything yet, so that the damage of a file does not show.
+
+    With ``ignore_log`` it reads the file as if it had no write-ahead log; nobody may write meanwhile.
+    """
+    name, flags = str(path), apsw.SQLITE_OPEN_READONLY
+    if ignore_log:
+        name, flags = f"file:{quote(os.fsencode(path.absolute()))}?immutable=1", flags | apsw.SQLITE_OPEN_URI
+    return apsw.Connection(name, flags=flags, statementcachesize=STATEMENTS_CACHED)
+
+
+def leave_log(db: Connection, *, leave: bool) -> None:
+    """Whether the write-ahead log stays when this connection is the last one to be closed.
+
+    Otherwise SQLite copies it into the file and removes it, unseen by the mark.
+    """
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(leave))
+
+
+def whole_frames(db: Connection) -> int:
+    """How many frames of the write-ahead log are whole, up to the last commit; what a connection sees."""
+    return max(0, db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0])
 
 
 def checkpoint(db: Connection, how: Literal["passive", "restart", "truncate"]) -> None:

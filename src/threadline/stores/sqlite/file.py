@@ -14,6 +14,10 @@ _NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "fuse.s3fs", "9p", "afs", "ceph"
 """File systems on which SQLite's locks or shared memory are not to be relied on (https://www.sqlite.org/useovernet.html)."""
 
 _DISK_FULL_BYTES = 256 * 1_024
+PRIVATE = 0o600
+"""The mode of whatever has people's data in it, whatever the umask."""
+SIDE_FILES = ("-wal", "-shm", "-mark", ".lock")
+"""What lies beside a store."""
 
 
 class WriterLock:
@@ -27,10 +31,9 @@ class WriterLock:
     def __init__(self, path: Path) -> None:
         refuse_unfit(path)
         path = path.resolve()
-        name = _lock_file(path)
+        name = lock_path(path)
         try:
-            self._descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            _hand_over(self._descriptor, path)
+            self._descriptor = open_like(path, name)
         except FileNotFoundError as error:
             raise InvalidSetting(f"a store cannot be kept at {path}: there is no such folder") from error
         except OSError as error:
@@ -67,8 +70,13 @@ def writer_of(path: Path) -> str:
     path = path.resolve()
     if not os.access(path, os.W_OK):
         raise InvalidSetting(f"{path} may not be written by this user")
+    return lock_holder(path)
+
+
+def lock_holder(path: Path) -> str:
+    """The id of the process that holds a store's lock; empty: none does. Raises `OSError`."""
     try:
-        descriptor = os.open(_lock_file(path), os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(lock_path(path.resolve()), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return ""
     try:
@@ -80,7 +88,8 @@ def writer_of(path: Path) -> str:
     return ""
 
 
-def _lock_file(path: Path) -> Path:
+def lock_path(path: Path) -> Path:
+    """Where the lock of a store lies; links are to be resolved before."""
     return path.with_name(path.name + ".lock")
 
 
@@ -89,8 +98,11 @@ def _holder(descriptor: int) -> str:
 
 
 def mode_like(other: Path) -> int:
-    """The mode of a copy of a file: the file's own, and read and write for this user."""
-    return stat.S_IMODE(other.stat().st_mode) & 0o666 | 0o600
+    """The mode of a file beside another: the other's own, and read and write for this user; of none, only those."""
+    try:
+        return stat.S_IMODE(other.stat().st_mode) & 0o666 | PRIVATE
+    except FileNotFoundError:
+        return PRIVATE
 
 
 def open_like(other: Path, path: Path, flags: int = 0) -> int:
@@ -98,9 +110,33 @@ def open_like(other: Path, path: Path, flags: int = 0) -> int:
 
     What root makes belongs to whom ``other`` belongs. Raises `OSError`.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | flags, mode_like(other))
+    descriptor = _open_made(path, flags, mode_like(other))
     _hand_over(descriptor, other)
     return descriptor
+
+
+def open_private(path: Path, flags: int = 0) -> int:
+    """Open a file, made if there is none, that only this user may read. Raises `OSError`."""
+    return _open_made(path, flags, PRIVATE)
+
+
+def _open_made(path: Path, flags: int, mode: int) -> int:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | flags, PRIVATE)
+    except FileExistsError:
+        if flags & os.O_EXCL:
+            raise
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | flags, PRIVATE)
+    # Whatever the umask takes away.
+    os.fchmod(descriptor, mode)
+    return descriptor
+
+
+def others_may_read(path: Path) -> list[Path]:
+    """Those files of a store that others than its owner may read or write."""
+    path = path.resolve()
+    files = [path, *(path.with_name(path.name + ending) for ending in SIDE_FILES)]
+    return [file for file in files if file.exists() and file.stat().st_mode & 0o077]
 
 
 def _hand_over(descriptor: int, other: Path) -> None:

@@ -224,6 +224,11 @@ class EventLog:
             # A damaged row must not keep the others from being read; `check_entry` finds it.
             return [_readable(row, types) for row in rows]
 
+    @property
+    def last(self) -> int:
+        """The last position; 0 before the first."""
+        return self._tail.view().last
+
     # --- writing --------------------------------------------------------------------------------
 
     def taken(self, ask: Ask, ids: Sequence[str]) -> set[str]:

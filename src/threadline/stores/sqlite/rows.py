@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
+from zlib import crc32
 
+from threadline.kernel.errors import StoreDamaged
 from threadline.kernel.store import Item, Key
 from threadline.stores.plan import Plan
 
 ROWS_MAX = 256
 """Rows of one statement. SQLite gives up the interpreter's lock at each statement: few, fat ones."""
 ROWS_REMEMBERED = 50_000
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x5468_726C
 """``Thrl``: how ``file`` and we tell a store from any other SQLite file."""
 
@@ -40,26 +42,51 @@ CREATE TABLE indexed (position INTEGER NOT NULL) STRICT;
 INSERT INTO indexed VALUES (0);
 CREATE TABLE item (
     id INTEGER PRIMARY KEY, tbl INTEGER NOT NULL, partition TEXT NOT NULL, sort TEXT NOT NULL,
-    version INTEGER NOT NULL, value BLOB NOT NULL
+    version INTEGER NOT NULL, value BLOB NOT NULL, crc INTEGER
 ) STRICT;
 CREATE UNIQUE INDEX item_key ON item (tbl, partition, sort);
+CREATE TABLE store_id (id BLOB NOT NULL) STRICT;
+INSERT INTO store_id VALUES (randomblob(16));
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """  # noqa: S608 - two numbers of our own are all that is put in
 
+UPGRADES = {
+    1: """BEGIN IMMEDIATE;
+ALTER TABLE item ADD COLUMN crc INTEGER;
+CREATE TABLE store_id (id BLOB NOT NULL) STRICT;
+INSERT INTO store_id VALUES (randomblob(16));
+PRAGMA user_version = 2;
+COMMIT;""",
+}
+"""Layout -> what makes the next one of it. 2: checksums of items, NULL where none was made yet; the store has an id."""
+
 TABLES = "SELECT text FROM name WHERE EXISTS (SELECT 1 FROM item WHERE item.tbl = name.id) ORDER BY text"
 OF_SHARD = "tbl = ? AND ((id & 0xFFFFFFFF) * 1640531527 >> 20) % ? = ?"
 """Hashed, because tables that are written in turn would each have every other row number only."""
+_ITEM_HINT = "`threadline verify` lists all that is damaged; what is derived from the log is made again by a refold."
+_AFTER_ROW = """SELECT item.id, name.text, item.partition, item.sort, item.version, item.value, item.crc
+    FROM item LEFT JOIN name ON name.id = item.tbl WHERE item.id > ? ORDER BY item.id LIMIT ?"""
+_PAGE_ROWS = 1_000
+_FAULTS_MAX = 100
 # CROSS JOIN keeps the few rows asked for as the outer loop; rows of NULL, which only fill up, meet nothing.
-_GET = """SELECT item.tbl, item.partition, item.sort, item.version, item.value
+_GET = """SELECT item.tbl, item.partition, item.sort, item.version, item.value, item.crc
     FROM (VALUES {rows}) AS v CROSS JOIN item
     ON item.tbl = v.column1 AND item.partition = v.column2 AND item.sort = v.column3"""
-_VERSIONS = _GET.replace("item.value", "item.id")
-_INSERT = """INSERT INTO item (tbl, partition, sort, version, value)
+_VERSIONS = _GET.replace("item.value, item.crc", "item.id")
+_INSERT = """INSERT INTO item (tbl, partition, sort, version, value, crc)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"""
-_UPDATE = "UPDATE item SET version = v.column2, value = v.column3 FROM (VALUES {rows}) AS v WHERE item.id = v.column1"
+_UPDATE = """UPDATE item SET version = v.column2, value = v.column3, crc = v.column4 FROM (VALUES {rows}) AS v
+    WHERE item.id = v.column1"""
 _DELETE = "DELETE FROM item WHERE id IN (VALUES {rows})"
+
+
+def upgrade(ask: Ask, version: int) -> None:
+    """Bring a file of an earlier layout up to this one, a layout at a time."""
+    while version in UPGRADES:
+        ask(UPGRADES[version], ())
+        version += 1
 
 
 def fat(sql: str, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[str, list[Any]]]:
@@ -85,7 +112,20 @@ def _shaped(sql: str, width: int, count: int) -> str:
 
 def items(ask: Ask, keys: Sequence[Key], names: Mapping[str, int | None]) -> dict[Key, Item]:
     """Those items that exist, by key."""
-    return {key: Item(key, row[3], row[4]) for key, row in _items(ask, _GET, keys, names)}
+    return {key: checked(key, *row[3:]) for key, row in _items(ask, _GET, keys, names)}
+
+
+def checked(key: Key, version: int, value: bytes, crc: int | None) -> Item:
+    """The item of a row. Raises `StoreDamaged` if the row is not as it was written."""
+    if crc is not None and crc != checksum(key, version, value):
+        raise StoreDamaged(f"the item {'/'.join(key)!r} (version {version}) is not as it was written", hint=_ITEM_HINT)
+    return Item(key, version, value)
+
+
+def checksum(key: Key, version: int, value: bytes) -> int:
+    """Of a whole row: under another key a value would be as wrong as with a flipped bit."""
+    table, partition, sort = key
+    return crc32(value, crc32(f"{table}\0{partition}\0{sort}\0{version}".encode()))
 
 
 def versions(ask: Ask, keys: Sequence[Key], names: Mapping[str, int | None]) -> tuple[dict[Key, int], dict[Key, int]]:
@@ -145,9 +185,9 @@ def write_items(ask: Ask, plan: Plan, rows: Mapping[Key, int], names: Mapping[st
     for key, after in plan.items.items():
         row = rows.get(key)
         if row is None and after is not None:
-            inserts.append((names[key.table], key.partition, key.sort, *after))
+            inserts.append((names[key.table], key.partition, key.sort, *after, checksum(key, *after)))
         elif row is not None and after is not None:
-            updates.append((row, *after))
+            updates.append((row, *after, checksum(key, *after)))
         elif row is not None:
             deletes.append((row,))
     write(ask, _DELETE, deletes)
@@ -163,5 +203,22 @@ def write(ask: Ask, sql: str, rows: Sequence[Row]) -> None:
 
 def faults(ask: Ask) -> list[str]:
     """What SQLite finds wrong with the file, a hundred lines at most; empty if nothing is. Reads all of it."""
-    lines = (line for row in ask("PRAGMA integrity_check(100)", ()) for line in str(row[0]).splitlines())
+    lines = (line for row in ask(f"PRAGMA integrity_check({_FAULTS_MAX})", ()) for line in str(row[0]).splitlines())
     return [line for line in lines if line != "ok" and not line.startswith("*** in database")]
+
+
+def damaged_items(ask: Ask) -> list[str]:
+    """The items that are not as they were written, a hundred at most. Reads all of them."""
+    wrong: list[str] = []
+    last = -1 << 63
+    while len(wrong) < _FAULTS_MAX:
+        rows = ask(_AFTER_ROW, (last, _PAGE_ROWS))
+        if not rows:
+            break
+        last = rows[-1][0]
+        for _, table, partition, sort, version, value, crc in rows:
+            try:
+                checked(Key(str(table), partition, sort), version, value, crc)
+            except StoreDamaged as error:
+                wrong.append(str(error))
+    return wrong[:_FAULTS_MAX]

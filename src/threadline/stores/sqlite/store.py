@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from threadline.kernel.errors import InvalidSetting, InvalidValue, StoreDamaged, Unavailable
+from threadline.kernel.errors import InvalidSetting, InvalidValue, StoreDamaged, StoreMissing, Unavailable
 from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span
 from threadline.stores.bounds import check_batches, check_erase, check_page, check_shard
 from threadline.stores.plan import decide
 from threadline.stores.sqlite import file as sqlite_file
 from threadline.stores.sqlite import rows as sqlite_rows
+from threadline.stores.sqlite.acknowledged import Acknowledged, Presence, Watch
 from threadline.stores.sqlite.driver import (
     Access,
     Connection,
@@ -22,12 +23,16 @@ from threadline.stores.sqlite.driver import (
     asking,
     checkpoint,
     connect,
+    leave_log,
     transaction,
     translated,
     watch_wal,
+    whole_frames,
 )
 from threadline.stores.sqlite.log import EventLog
+from threadline.stores.sqlite.loss import refuse_loss, refuse_loss_beside_writer
 from threadline.stores.sqlite.names import Names, named
+from threadline.stores.sqlite.rescue import rescue
 
 READER_CACHE_BYTES = 4 * 1_024 * 1_024
 READERS_IDLE_MAX = 8
@@ -72,15 +77,24 @@ class SqliteStore:
         """Taken after the writing lock where both are held."""
         self._checkpoint_wanted = threading.Event()
         self._writer: Connection | None = None
+        self._presence: Presence | None = None
         sqlite_file.refuse_network(self.path)
         if readonly:
-            self._check_ours()
+            try:
+                self._check_ours()
+            except BaseException:
+                self._close_readers()
+                raise
             return
         self._lock = sqlite_file.WriterLock(self.path)
         try:
+            refuse_loss(self.path)
             self._writer = self._open_writer(page_cache_bytes)
             with translated(self.path):
+                self._acknowledged = self._open_mark(self._writer)
                 copier = self._connect(Access.WRITE, READER_CACHE_BYTES)
+                leave_log(copier, leave=True)
+            self._presence = Presence(self.path)
         except BaseException:
             self._lock.release()
             raise
@@ -88,6 +102,7 @@ class SqliteStore:
             target=self._checkpoint_loop, args=(copier,), name="threadline-checkpoint", daemon=True
         )
         self._checkpointer.start()
+        self._watch = Watch(self._presence, self._acknowledged, self._rescue)
 
     # --- opening ------------------------------------------------------------------------------
 
@@ -100,20 +115,41 @@ class SqliteStore:
         sqlite_file.refuse_unfit(self.path)
         with self._reading() as db:
             sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
+        refuse_loss_beside_writer(self.path)
 
     def _open_writer(self, page_cache_bytes: int) -> Connection:
         existed = self.path.exists()
         with translated(self.path):
+            if not existed:
+                os.close(sqlite_file.open_private(self.path))
             db = self._connect(Access.CREATE, page_cache_bytes)
+            leave_log(db, leave=True)
             if not db.execute("SELECT count(*) FROM sqlite_schema").get and not db.pragma("application_id"):
                 db.pragma("journal_mode", "wal")
                 db.execute(sqlite_rows.SCHEMA).fetchall()
             sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
+            sqlite_rows.upgrade(asking(db), db.pragma("user_version"))
             watch_wal(db, self._note_wal)
             self._log.start(asking(db))
         if not existed:
             sqlite_file.sync_folder(self.path.absolute().parent)
         return db
+
+    def _open_mark(self, db: Connection) -> Acknowledged:
+        [(store,)] = asking(db)("SELECT id FROM store_id", ())
+        frames = whole_frames(db)
+        try:
+            checkpoint(db, "restart")
+            is_copied = True
+        except DriverError:
+            is_copied = False
+        # Marked before the log is emptied: until then an earlier mark may need it.
+        acknowledged = Acknowledged(self.path, store, self._log.last, frames, is_copied=is_copied)
+        if is_copied:
+            # What a dead process left behind the last commit would look like commits that are gone.
+            with suppress(DriverError):
+                checkpoint(db, "truncate")
+        return acknowledged
 
     def _connect(self, access: Access, cache_bytes: int) -> Connection:
         return connect(self.path, access, cache_bytes, self._busy_timeout_ms)
@@ -123,10 +159,14 @@ class SqliteStore:
         """A connection of the caller's own for as long as it reads; connections are used again, not one per thread."""
         if self._closing.is_set():
             raise Unavailable("the store is closed")
+        if self._presence is not None:
+            self._presence.check()
         with translated(self.path):
             try:
                 db = self._readers.pop()
             except IndexError:
+                if self._presence is not None:
+                    self._presence.look()
                 db = self._connect(Access.READ, READER_CACHE_BYTES)
             try:
                 yield db
@@ -177,11 +217,11 @@ class SqliteStore:
 
     def _items(self, table: str, where: str, order: str, values: Sequence[int | str], limit: int) -> list[Item]:
         # Only the fixed texts of the two callers are put together here; values are bound.
-        sql = f"SELECT partition, sort, version, value FROM item WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
+        sql = f"SELECT partition, sort, version, value, crc FROM item WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
         with self._reading() as db:
             ask = asking(db)
             found = ask(sql, (self._names.numbers(ask, (table,))[table], *values, limit))
-        return [Item(Key(table, partition, sort), version, value) for partition, sort, version, value in found]
+        return [sqlite_rows.checked(Key(table, row[0], row[1]), *row[2:]) for row in found]
 
     def tables(self) -> list[str]:
         """See `Store.tables`."""
@@ -253,6 +293,8 @@ class SqliteStore:
         with self._writing_lock, translated(self.path):
             if self._closing.is_set() or self._writer is None:
                 raise Unavailable("the store is closed or open for reading only")
+            if self._presence is not None:
+                self._presence.check()
             yield self._writer
 
     def erase(self, ids: Sequence[str]) -> int:
@@ -278,6 +320,7 @@ class SqliteStore:
             with transaction(db):
                 done = self._log.mend(ask, found, good, number or 0)
             self._log.start(ask)
+            self._mark({})
             return done
 
     def _transact(
@@ -295,12 +338,25 @@ class SqliteStore:
             buckets = self._log.index(ask, len(added))
         self._log.published(added, buckets)
         self._rows.written(plan, rows)
+        self._mark(plan.items)
         return plan.outcomes
+
+    def _mark(self, items: Mapping[Key, tuple[int, bytes] | None]) -> None:
+        """Note what is durable before it is acknowledged, unless it went into a file that is not there any more."""
+        if self._presence is not None:
+            self._presence.look()
+        self._acknowledged.committed(self._wal_pages, self._log.last, items)
 
     def _move_index(self, db: Connection) -> None:
         with transaction(db):
             buckets = self._log.index(asking(db), 0)
         self._log.published([], buckets)
+        self._mark({})
+
+    def _rescue(self, missing: Path) -> None:
+        with self._writing_lock:
+            if self._writer is not None and self._presence is not None and not self._closing.is_set():
+                rescue(self._writer, self.path, self._acknowledged, is_removed=self._presence.is_removed)
 
     # --- the write-ahead log --------------------------------------------------------------------
 
@@ -320,6 +376,8 @@ class SqliteStore:
             try:
                 # The first pass copies most of it, the second what was written meanwhile; the little that is then
                 # left is copied while commits wait, so that the next one starts the log from its beginning again.
+                with self._writing_lock:
+                    self._acknowledged.copying()
                 with self._checkpoint_lock:
                     checkpoint(db, "passive")
                     checkpoint(db, "passive")
@@ -335,6 +393,7 @@ class SqliteStore:
         """Copy the rest and let the next commit start the log over. The caller holds the writing lock."""
         with self._checkpoint_lock:
             db.set_busy_timeout(CHECKPOINT_BUSY_MS)
+            self._acknowledged.copying()
             try:
                 # Restarted, not truncated: writing over what is there costs half of what growing the file again does.
                 checkpoint(db, "restart")
@@ -343,6 +402,7 @@ class SqliteStore:
                 return False
             finally:
                 db.set_busy_timeout(self._busy_timeout_ms)
+        self._acknowledged.copied()
         self._wal_pages = 0
         self._wal_restart_pages = self._wal_pages_max * WAL_GROWTH_MAX
         return True
@@ -369,7 +429,7 @@ class SqliteStore:
         try:
             with self._reading() as db:
                 ask = asking(db)
-                return sqlite_rows.faults(ask) or self._log.problems(ask)
+                return sqlite_rows.faults(ask) or self._log.problems(ask) or sqlite_rows.damaged_items(ask)
         except StoreDamaged as error:
             return [str(error)]
 
@@ -380,22 +440,37 @@ class SqliteStore:
                 return
             self._closing.set()
         self._close_readers()
-        if self._writer is None:
+        if self._writer is None or self._presence is None:
             return
         self._checkpoint_wanted.set()
         self._checkpointer.join()
+        self._watch.stop()
         with translated(self.path):
             try:
-                # The next one to open the file then has nothing to catch up with.
-                while self._log.seal():
-                    self._move_index(self._writer)
-                checkpoint(self._writer, "truncate")
-            except DriverError:
+                self._presence.look_at_all()
+                if self._presence.missing is None:
+                    self._fold(self._writer)
+            except (DriverError, StoreMissing):
                 # A full disk or another process that reads: it stays in the write-ahead log, which is as durable.
                 pass
             finally:
+                self._presence.close()
+                self._acknowledged.close()
                 self._writer.close()
                 self._lock.release()
+
+    def _fold(self, db: Connection) -> None:
+        """Make the file all there is; the next one to open it then has nothing to catch up with."""
+        while self._log.seal():
+            self._move_index(db)
+        self._acknowledged.copying()
+        checkpoint(db, "restart")
+        # Synced before the log goes that an earlier mark asks for.
+        self._acknowledged.copied()
+        self._acknowledged.sync()
+        checkpoint(db, "truncate")
+        self._acknowledged.closed()
+        leave_log(db, leave=False)
 
     def _close_readers(self) -> None:
         with suppress(IndexError):

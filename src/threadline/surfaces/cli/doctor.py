@@ -17,7 +17,7 @@ from rich.text import Text
 from threadline.engine.engine import Engine
 from threadline.engine.maintenance.scrub import scrubbed
 from threadline.engine.maintenance.verification import unchecked_items
-from threadline.kernel.errors import EventDamaged, ThreadlineError
+from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.outbox import Backlog
 from threadline.kernel.store import is_erased
@@ -127,57 +127,76 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
         return
     try:
         with session.engine(readonly=True) as engine:
-            found = engine.catalogue
             stats = engine.store.stats()
+            findings = [
+                *_definitions_behind(engine), *_delivery(engine), *_clock(engine, stats), *_damage(engine),
+                *_size(engine, shown, stats),
+            ]  # fmt: skip
             faults = _faults(engine, settings, stats)
-            newest = engine.store.feed(str(max(0, stats.get("log_entries", 0) - 1)), 1)
-            warned = warnings(found, engine.log)
-            stale = engine.maintenance.stale()
-            now = system_clock()
-            backlog = engine.delivery.backlog()
-            leases = engine.delivery.unbelieved_leases(now)
-            backwards = _steps_back(engine, stats)
-            damage = [*_damage(engine)]
     except ThreadlineError as error:
         yield Finding("store", "fault", _message(error))
         return
-    for warning in warned:
+    yield from findings
+    if not _is_elsewhere(settings):
+        yield _content(faults)
+        yield from _file(session, settings, stats)
+
+
+def _definitions_behind(engine: Engine) -> Iterator[Finding]:
+    """What in the definitions is probably not meant, and what is older than they are."""
+    for warning in warnings(engine.catalogue, engine.log):
         yield Finding(DEFINITIONS, "note", str(warning))
-    if stale:
+    if stale := engine.maintenance.stale():
         yield Finding("states", "note", f"older than the definitions: {', '.join(stale)}; run `threadline apply`")
+
+
+def _delivery(engine: Engine) -> Iterator[Finding]:
+    """What waits for too long, or may have happened."""
+    now, backlog = system_clock(), engine.delivery.backlog()
     yield from _waiting(backlog, now)
-    for name, until in leases.items():
+    for name, until in engine.delivery.unbelieved_leases(now).items():
         told = f"{name} is leased until {format_time(until)}, by a clock that was ahead; nobody waits for it that long"
         yield Finding("lease", "note", told)
-    for before, after in backwards:
-        told = f"set back from {format_time(before)} to {format_time(after)}; docs/time.md says what follows"
-        yield Finding("clock", "note", told)
     unknown = {each.queue.name: each.unknown for each in backlog.queues if each.unknown}
     if unknown:
         told = ", ".join(f"{counted(number, 'effect')} of {name}" for name, number in unknown.items())
         yield Finding("effects", "note", f"{told} may have happened; `threadline effects unknown` lists them")
-    yield from damage
-    yield Finding("catalogue", "ok", f"{len(found.projections)} projections, {len(found.operations)} operations")
-    size = f"{stats.get('file_bytes', 0):,} bytes, {counted(stats.get('log_entries', 0), 'event')}"
-    yield Finding("store", "ok", f"{shown}: {size}")
-    if not _is_elsewhere(settings):
-        yield _content(faults)
-        bound = settings.wal_pages_max * stats.get("page_bytes", 4_096) * WAL_GROWTH_MAX
-        ahead_bytes = stats.get("wal_bytes", 0)
-        sign = "note" if ahead_bytes > bound else "ok"
-        yield Finding("log ahead", sign, f"{ahead_bytes:,} bytes not yet in the file")
-        yield _lock(session, settings)
-    if newest and not is_erased(newest[-1].entry):
-        try:
-            recorded_at = engine.log.read(newest[-1]).recorded_at
-        except EventDamaged as error:
-            yield Finding("last event", "fault", str(error))
-            return
-        ahead = recorded_at > system_clock() + MINUTE
-        told = f"recorded at {format_time(recorded_at)}"
+
+
+def _clock(engine: Engine, stats: Mapping[str, int]) -> Iterator[Finding]:
+    """Whether the clock was set back while the newest events were recorded, or is behind them."""
+    recorded = _recorded_lately(engine, stats)
+    for before, after in pairwise(recorded):
+        if before - after > CLOCK_SETS_BACK_MAX:
+            told = f"set back from {format_time(before)} to {format_time(after)}; docs/time.md says what follows"
+            yield Finding("clock", "note", told)
+    if recorded:
+        ahead = recorded[-1] > system_clock() + MINUTE
+        told = f"recorded at {format_time(recorded[-1])}"
         if ahead:
             told += ", which is still to come by this clock; one of the two clocks is wrong"
         yield Finding("last event", "fault" if ahead else "ok", told)
+
+
+def _size(engine: Engine, shown: str, stats: Mapping[str, int]) -> Iterator[Finding]:
+    found = engine.catalogue
+    yield Finding("catalogue", "ok", f"{len(found.projections)} projections, {len(found.operations)} operations")
+    size = f"{stats.get('file_bytes', 0):,} bytes, {counted(stats.get('log_entries', 0), 'event')}"
+    yield Finding("store", "ok", f"{shown}: {size}")
+
+
+def _file(session: Session, settings: Settings, stats: Mapping[str, int]) -> Iterator[Finding]:
+    """The files of an embedded store, and who writes to them."""
+    bound = settings.wal_pages_max * stats.get("page_bytes", 4_096) * WAL_GROWTH_MAX
+    ahead_bytes = stats.get("wal_bytes", 0)
+    sign = "note" if ahead_bytes > bound else "ok"
+    yield Finding("log ahead", sign, f"{ahead_bytes:,} bytes not yet in the file")
+    mark, exposed = session.composition.files(settings)
+    yield Finding("mark", "ok", mark)
+    if exposed:
+        names = ", ".join(file.name for file in exposed)
+        yield Finding("files", "note", f"others than their owner may read or write {names}; chmod 600 them")
+    yield _lock(session, settings)
 
 
 def _damage(engine: Engine) -> Iterator[Finding]:
@@ -215,20 +234,15 @@ def _waiting(backlog: Backlog, now: int) -> Iterator[Finding]:
             )
 
 
-def _steps_back(engine: Engine, stats: Mapping[str, int]) -> list[tuple[int, int]]:
-    """Where, among the newest events, the clock was set back: what it showed before and after."""
+def _recorded_lately(engine: Engine, stats: Mapping[str, int]) -> list[int]:
+    """When the newest events were recorded, in their order; those that are erased or damaged are left out."""
     from threadline.engine.folding.packing import check_entry, unpack_event
 
     entries = stats.get("log_entries", 0)
     if not entries:
         return []  # DynamoDB does not count its log, and reads it from the beginning only
-    newest = engine.store.feed(str(max(0, entries - PAGE_ITEMS_MAX)), PAGE_ITEMS_MAX)
-    recorded = [
-        unpack_event(each.entry).recorded_at
-        for each in newest
-        if not (is_erased(each.entry) or check_entry(each.entry))
-    ]
-    return [(before, after) for before, after in pairwise(recorded) if before - after > CLOCK_SETS_BACK_MAX]
+    newest = [each.entry for each in engine.store.feed(str(max(0, entries - PAGE_ITEMS_MAX)), PAGE_ITEMS_MAX)]
+    return [unpack_event(each).recorded_at for each in newest if not (is_erased(each) or check_entry(each))]
 
 
 def _faults(engine: Engine, settings: Settings, stats: Mapping[str, int]) -> list[str] | None:

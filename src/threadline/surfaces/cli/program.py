@@ -24,6 +24,7 @@ _OF_COMMANDS = frozenset({"--file", "-f", "--workspace", "-w", "--json"})
 _QUOTED = re.compile(r"`(\w+)`")
 
 COMMANDS = {
+    "accept-loss": ("accept_loss", "accept_loss", "Open an embedded store without what its files have lost."),
     "apply": ("apply", "apply", "Bring everybody up to changed definitions: check, show, fold again, refresh."),
     "backup": ("backup", "backup", "Copy the embedded store into one file, beside a server that writes."),
     "catalogue": ("inspection", "catalogue", "List what is in force: projections, policies, operations, identifiers."),

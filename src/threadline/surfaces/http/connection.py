@@ -1,41 +1,32 @@
-"""One connection: heads and bodies with bounds of size and time, answers that a client must take, a gentle close."""
+"""uvicorn with bounds: of heads and bodies, of answers that nobody takes; with a gentle close, and a gentle stop."""
 
 from __future__ import annotations
 
+import asyncio
 import math
-import re
+import signal
+import socket
+import time
 from asyncio import TimerHandle, Transport
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
+from importlib.util import find_spec
+from types import FrameType
 from typing import Any
 
 import httptools
+import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from threadline.kernel.errors import ThreadlineError
-from threadline.kernel.limits import REQUEST_BYTES_MAX
+from threadline.settings import Settings
+from threadline.surfaces.http import connection_limits as limits
 from threadline.surfaces.http.in_flight import SHARE, InFlight
+from threadline.surfaces.http.last_connections import accept_the_last
 from threadline.surfaces.http.problem import BodyTooSlow, HeadTooLarge, HeadTooSlow, MalformedRequest, NotNow, problem
-
-HEAD_BYTES_MAX = 64 * 1_024
-"""Of a head that comes in several pieces; what comes at once is bounded by what is read at once."""
-HEAD_SECONDS_MAX = 20.0
-BODY_SECONDS_MAX = 120.0
-"""Whoever sends a byte now and then would otherwise hold a connection for ever."""
-DISCARD_BYTES_MAX, DISCARD_SECONDS_MAX = 2 * REQUEST_BYTES_MAX, 5.0
-"""Of a request that is answered before its end, so much is still read, and dropped: a connection that is closed on what
-was not read resets, and the client never sees the answer."""
-TAKE_SECONDS, TAKE_BYTES_PER_SECOND = 30.0, 16 * 1_024
-"""How long a client may take over an answer, and longer by its size."""
-EXTRA_SECONDS_MAX = 2.0
-"""How long a connection beyond the usual number is waited for."""
-FRESH_SECONDS_MAX = 1.0
-"""How long a connection that has sent nothing yet is waited for when the server stops."""
-HEALTH = (b"/livez", b"/readyz", b"/metrics")
-"""Addresses that are answered on any connection: an operator sees why others are refused."""
-_HOST = re.compile(rb"(?:\[[0-9A-Za-z:.%~_-]*\]|(?:[0-9A-Za-z._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?")
-"""A host and a port, as RFC 9110, 7.2, has them; it may be empty."""
+from threadline.surfaces.http.reloading import Reloadable
 
 
 class _Parser(httptools.HttpRequestParser):
@@ -100,13 +91,12 @@ class Connection(HttpToolsProtocol):
         """Wait for the first request, but not for ever; for those that follow there is a time-out already."""
         super().connection_made(transport)
         self._answers = _Answers(transport, self._finish)
-        beyond = self._whole.connections - self._whole.room.connections
-        self._is_extra = beyond > 0
-        if beyond > self._whole.room.extra:
+        self._is_extra = self._whole.is_crowded()
+        if self._whole.connections > self._whole.room.connections + self._whole.room.extra:
             self._refuse(self._whole.refuse("connections"))
             self._close()
         else:
-            self._wait(EXTRA_SECONDS_MAX if self._is_extra else HEAD_SECONDS_MAX)
+            self._wait(limits.EXTRA_SECONDS_MAX if self._is_extra else limits.HEAD_SECONDS_MAX)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
@@ -120,7 +110,7 @@ class Connection(HttpToolsProtocol):
         """Read on. What came before a head in the same piece is not counted as head, nor is the first piece of it."""
         if self._discarding is not None:
             self._discarding += len(data)
-            if self._discarding > DISCARD_BYTES_MAX:
+            if self._discarding > limits.DISCARD_BYTES_MAX:
                 self._close()
             return
         counted, self._last_bytes = self._in_head, len(data)
@@ -129,8 +119,8 @@ class Connection(HttpToolsProtocol):
             return
         if counted and self._in_head:
             self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES_MAX:
-                self._refuse(HeadTooLarge(f"a request's head may have {HEAD_BYTES_MAX} bytes"))
+            if self._head_bytes > limits.HEAD_BYTES_MAX:
+                self._refuse(HeadTooLarge(f"a request's head may have {limits.HEAD_BYTES_MAX} bytes"))
                 return
         self._share.add(len(data))
 
@@ -146,6 +136,8 @@ class Connection(HttpToolsProtocol):
             self._taking.cancel()
             self._taking = None
         self._share.taken()
+        if self.cycle is None or self.cycle.response_complete:
+            self._share.rest()
         super().resume_writing()
 
     def on_message_begin(self) -> None:
@@ -154,7 +146,7 @@ class Connection(HttpToolsProtocol):
         self.scope["state"][SHARE] = self._share
         self._in_head, self._head_bytes = True, 0
         if self._deadline == math.inf:
-            self._wait(HEAD_SECONDS_MAX)
+            self._wait(limits.HEAD_SECONDS_MAX)
 
     def head_without_offer(self) -> bytes:
         """The head that has been read, but for the offer of another protocol."""
@@ -173,15 +165,16 @@ class Connection(HttpToolsProtocol):
         self._in_body = True
         if self._is_extra:
             self.cycle.keep_alive = False
-            if self.scope["raw_path"] not in HEALTH:
+            if self.scope["raw_path"] not in limits.HEALTH:
                 self._refuse(self._whole.refuse("connections"))
                 return
-        self._wait(BODY_SECONDS_MAX)
+        self._wait(limits.BODY_SECONDS_MAX)
 
     def on_message_complete(self) -> None:
         """The body has ended."""
         if self.parser.should_upgrade():
             return
+        self._share.begin()
         self._in_body, self._deadline = False, math.inf
         super().on_message_complete()
 
@@ -194,7 +187,7 @@ class Connection(HttpToolsProtocol):
         hosts = [value for name, value in self.headers if name == b"host"]
         if not hosts and self.parser.get_http_version() == "1.0":
             return
-        if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):
+        if len(hosts) != 1 or not limits.HOST.fullmatch(hosts[0]):
             self._fault = "a request of HTTP/1.1 has one header Host, which names a host"
             raise httptools.HttpParserError(self._fault)
 
@@ -222,11 +215,11 @@ class Connection(HttpToolsProtocol):
         if self._discarding is not None:
             self._close()
         elif self._in_head:
-            self._refuse(HeadTooSlow(f"a request's head has {HEAD_SECONDS_MAX:g} seconds to come"))
+            self._refuse(HeadTooSlow(f"a request's head has {limits.HEAD_SECONDS_MAX:g} seconds to come"))
         elif self._in_body and self.pipeline:
-            self._wait(BODY_SECONDS_MAX)  # nothing more of it is read before what came earlier is answered
+            self._wait(limits.BODY_SECONDS_MAX)  # nothing more of it is read before what came earlier is answered
         elif self._in_body and not self.cycle.response_started:
-            self._refuse(BodyTooSlow(f"a request's body has {BODY_SECONDS_MAX:g} seconds to come"))
+            self._refuse(BodyTooSlow(f"a request's body has {limits.BODY_SECONDS_MAX:g} seconds to come"))
         else:
             # Browsers open connections ahead of need, and would take any word for the answer to what they ask next.
             self._close()
@@ -276,11 +269,11 @@ class Connection(HttpToolsProtocol):
     def _discard(self) -> None:
         """Send nothing more, and drop what comes, until the client has closed or its time is over."""
         self._discarding = 0
-        self._share.answered()
+        self._share.finish()
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        self._wait(EXTRA_SECONDS_MAX if self._is_extra else DISCARD_SECONDS_MAX)
+        self._wait(limits.EXTRA_SECONDS_MAX if self._is_extra else limits.DISCARD_SECONDS_MAX)
 
     def _close(self) -> None:
         """Close when the client has taken all, or when its time for it is over."""
@@ -291,7 +284,7 @@ class Connection(HttpToolsProtocol):
             self._taking = self.loop.call_later(self._take_seconds(), self.abort)
 
     def _take_seconds(self) -> float:
-        return TAKE_SECONDS + self.transport.get_write_buffer_size() / TAKE_BYTES_PER_SECOND
+        return limits.TAKE_SECONDS + self.transport.get_write_buffer_size() / limits.TAKE_BYTES_PER_SECOND
 
     def on_response_complete(self) -> None:
         """One request is answered. Of those that follow it nothing has come, or the last piece at most."""
@@ -300,6 +293,7 @@ class Connection(HttpToolsProtocol):
             return
         if not self.flow.write_paused:
             self._share.taken()
+            self._share.rest()
         self._share.answered(self._last_bytes if self.pipeline or self._in_head or self._in_body else 0)
         super().on_response_complete()
 
@@ -312,8 +306,87 @@ class Connection(HttpToolsProtocol):
         if self._discarding is not None:
             return
         if self._in_head or self.cycle is None:
-            self._wait(FRESH_SECONDS_MAX)
+            self._wait(limits.FRESH_SECONDS_MAX)
         elif self.cycle.response_complete:
             self._close()
         else:
             self.cycle.keep_alive = False
+
+
+class Server(uvicorn.Server):
+    """Says once that it listens, and stops so that no client notices who goes by its readiness."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        ready: Callable[[], None],
+        told_to_stop: list[int],
+        in_flight: InFlight,
+        drain_seconds: float,
+    ) -> None:
+        super().__init__(config)
+        self._ready = ready
+        self._told_to_stop = told_to_stop
+        self._in_flight = in_flight
+        self._drain_seconds = drain_seconds
+        self._hurries = False
+        self.failure: Exception | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say so. If that fails, end in good order and keep why."""
+        await super().startup(sockets)
+        if self._told_to_stop:
+            self.should_exit = True  # before uvicorn listened to signals
+        if not self.started or self.should_exit:
+            return
+        try:
+            self._ready()
+        except Exception as error:  # noqa: BLE001 — it is raised again once the server has ended
+            self.failure, self.should_exit = error, True
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop at the first signal; at the second one wait for nobody to go elsewhere, at the third for none.
+
+        Ctrl-C comes from somebody who waits for the end, and in front of whom no balancer stands.
+        """
+        again = self.should_exit
+        super().handle_exit(sig, frame)
+        if self._in_flight.is_ending and sig == signal.SIGTERM:
+            for connection in list(self.server_state.connections):
+                connection.loop.call_soon_threadsafe(connection.transport.abort)
+        self._hurries = self._hurries or again or sig != signal.SIGTERM
+
+    async def main_loop(self) -> None:
+        """Serve until it is told to stop, and then for a while as one that is not ready for more."""
+        await super().main_loop()
+        self._in_flight.is_draining = True
+        until = time.monotonic() + (0 if self.failure else self._drain_seconds)
+        while not self._hurries and time.monotonic() < until:
+            await self.on_tick(0)  # or the header Date stands still
+            await asyncio.sleep(0.05)
+        self._in_flight.is_ending = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept who has connected already, then close and let requests in flight end."""
+        for listening in sockets or ():
+            await accept_the_last(listening)
+        await super().shutdown(sockets)
+
+
+def config(application: Reloadable, settings: Settings, in_flight: InFlight) -> uvicorn.Config:
+    """How uvicorn is to serve an application."""
+    return uvicorn.Config(
+        application,
+        loop="uvloop" if find_spec("uvloop") else "asyncio",  # not there on every platform
+        http=partial(Connection, in_flight=in_flight),  # type: ignore[arg-type]
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,  # what it says is logged in the form that the process has chosen
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,  # the application reads them itself, so that it does the same on every server
+        timeout_keep_alive=settings.keep_alive_seconds,
+        timeout_graceful_shutdown=settings.shutdown_seconds,
+        backlog=limits.BACKLOG,
+    )

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 WANTED = 1 << 20
 """More are not asked for where the system sets no limit."""
-BACKLOG = 2_048
 OTHERS = 1_024
 """For the store, its server, the log, webhooks, mail and processes for simulations."""
 OTHERS_MIN = 32
@@ -23,8 +22,6 @@ class Room(NamedTuple):
     """Those that are served as usual."""
     extra: int = EXTRA
     """Further ones, which may ask for the server's health and are told 503 otherwise."""
-    backlog: int = BACKLOG
-    """Those that wait to be accepted: the event loop accepts all of them before it can close one."""
 
 
 def raise_limit() -> int:
@@ -44,8 +41,8 @@ def room(limit: int, clients_max: int) -> Room:
     """How a limit is divided, with what is open already; never more than ``clients_max`` connections as usual."""
     free = max(0, limit - _open())
     others = max(OTHERS_MIN, min(OTHERS, free // 8))
-    backlog, extra = max(8, min(BACKLOG, free // 8)), max(4, min(EXTRA, free // 16))
-    return Room(max(CONNECTIONS_MIN, min(clients_max, free - others - backlog - extra)), extra, backlog)
+    extra = max(4, min(EXTRA, free // 16))
+    return Room(max(CONNECTIONS_MIN, min(clients_max, free - others - extra)), extra)
 
 
 def _open() -> int:

@@ -19,6 +19,9 @@ SMALL_ANSWER_BYTES = 64 * 1_024
 """A smaller answer is not counted: a connection buffers as much in any case."""
 STALLED_SECONDS = 5.0
 """An answer that has been waiting for its reader for so long gives way to another one when there is no room."""
+IDLE_SECONDS = 1.0
+"""A connection that has had no request in flight for so long gives way to another one when there is no room. So does
+one whose request has not come in that time, without a credential."""
 LOG_SECONDS = 10.0
 """How often the log is told that clients are refused."""
 
@@ -60,6 +63,10 @@ class InFlight:
         self.is_draining = self.is_ending = False
         """Whether the server is about to stop and clients should go elsewhere; whether only answers are still due."""
         self._shares: dict[Share, None] = {}
+        self.idle: dict[Share, float] = {}
+        """Connections for which nothing is done, and since when; the oldest first."""
+        self.over: dict[Share, None] = {}
+        """Connections that have been answered for the last time, and whose clients are still to close them."""
         self.waiting: dict[Share, float] = {}
         """Shares with an answer that its reader has not yet taken, and since when; the oldest first."""
         self._logged_at = -LOG_SECONDS
@@ -69,7 +76,19 @@ class InFlight:
         made = Share(self, holder)
         self._shares[made] = None
         self.connections = len(self._shares)
+        self.idle[made] = time.monotonic()
         return made
+
+    def is_crowded(self) -> bool:
+        """Whether the newest connection is one too many. Whoever is over or has long idled gives way to it."""
+        long_ago = time.monotonic() - IDLE_SECONDS
+        while self.connections > self.room.connections:
+            share = next(iter(self.over), None) or next(iter(self.idle))
+            if share not in self.over and self.idle[share] > long_ago:
+                return True
+            share.holder.abort()
+            share.end()
+        return False
 
     def refuse(self, what: str) -> NotNow:
         """The refusal of a client for which there is no room; counted, and logged once in a while."""
@@ -89,6 +108,8 @@ class InFlight:
     def forget(self, share: Share) -> None:
         """Let a share go, which holds nothing."""
         self._shares.pop(share, None)
+        self.idle.pop(share, None)
+        self.over.pop(share, None)
         self.connections = len(self._shares)
 
     def make_room(self, newest: Share) -> None:
@@ -129,17 +150,20 @@ class InFlight:
 class Share:
     """What one connection holds."""
 
-    __slots__ = ("_whole", "answer_bytes", "holder", "is_known", "request_bytes")
+    __slots__ = ("_has_ended", "_whole", "answer_bytes", "holder", "is_known", "request_bytes")
 
     def __init__(self, whole: InFlight, holder: Holder) -> None:
         self._whole = whole
         self.holder = holder
         self.request_bytes = self.answer_bytes = 0
+        self._has_ended = False
         self.is_known = False
         """Whether the request in flight has shown a credential."""
 
     def add(self, size: int) -> bool:
         """Hold more of a request; it, or another one, may have to give way for it. False if it was this one."""
+        if self._has_ended:
+            return False  # the application goes on for a while after the client has gone
         whole = self._whole
         self.request_bytes += size
         whole.request_bytes += size
@@ -149,10 +173,28 @@ class Share:
             whole.make_room(self)
         return self.request_bytes > 0
 
+    def begin(self) -> None:
+        """A request has come, or shown that it may."""
+        self._whole.idle.pop(self, None)
+
+    def finish(self) -> None:
+        """The last answer is given: no request is held."""
+        self.answered()
+        if not self._has_ended:
+            self._whole.over[self] = None
+
+    def rest(self) -> None:
+        """No request is in flight, and the client has taken the last answer."""
+        if self._has_ended:
+            return
+        self._whole.idle.pop(self, None)
+        self._whole.idle[self] = time.monotonic()
+
     def know(self) -> None:
         """The request in flight has a credential that is valid."""
         if not self.is_known:
             self.is_known = True
+            self.begin()
             self._whole.unknown_bytes -= self.request_bytes
 
     def answered(self, left: int = 0) -> None:
@@ -164,7 +206,7 @@ class Share:
 
     def hold_answer(self, size: int) -> bool:
         """Hold an answer until the client has taken it; False if there is no room for it."""
-        if size <= SMALL_ANSWER_BYTES:
+        if size <= SMALL_ANSWER_BYTES or self._has_ended:
             return True
         whole = self._whole
         if not whole.has_room_for_answer(size):
@@ -190,6 +232,7 @@ class Share:
         """The connection has ended. A second end does nothing."""
         self.answered()
         self.taken()
+        self._has_ended = True
         self._whole.forget(self)
 
 

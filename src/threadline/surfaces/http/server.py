@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import signal
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable
-from functools import partial
 from ipaddress import ip_address
-from types import FrameType
-
-import uvicorn
 
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
@@ -22,10 +16,9 @@ from threadline.kernel.errors import InvalidSetting
 from threadline.settings import Settings
 from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.application import Application
-from threadline.surfaces.http.connection import Connection
+from threadline.surfaces.http.connection import Server, config
 from threadline.surfaces.http.counts import counts_from_zero
 from threadline.surfaces.http.descriptors import raise_limit, room
-from threadline.surfaces.http.in_flight import InFlight
 from threadline.surfaces.http.reloading import Generation, Reloadable
 from threadline.surfaces.http.stepped_collector import SteppedCollector
 from threadline.surfaces.worker_process import at_hang_up
@@ -64,9 +57,9 @@ def serve(
             renew = None if reopen is None else lambda old: generation(*reopen(old))
             generations = Reloadable(generation(engine, dispatcher), renew)
             generations.start()
-            config = _config(generations, settings, counts.in_flight)
+            settled = config(generations, settings, counts.in_flight)
             announce = lambda: ready(_address(listening))  # noqa: E731
-            server = _Server(config, announce, told_to_stop, counts.in_flight, settings.drain_seconds)
+            server = Server(settled, announce, told_to_stop, counts.in_flight, settings.drain_seconds)
             if threading.current_thread() is threading.main_thread():
                 at_hang_up(server.handle_exit, None if reopen is None else generations.reload_at_signal)
             server.run(sockets=[listening])
@@ -77,24 +70,6 @@ def serve(
             generations.stop()
         listening.close()
         sys.setswitchinterval(before)
-
-
-def _config(application: Reloadable, settings: Settings, in_flight: InFlight) -> uvicorn.Config:
-    return uvicorn.Config(
-        application,
-        loop="uvloop" if _has_uvloop() else "asyncio",
-        http=partial(Connection, in_flight=in_flight),  # type: ignore[arg-type]
-        ws="none",
-        lifespan="on",
-        access_log=False,
-        log_config=None,  # what it says is logged in the form that the process has chosen
-        log_level="warning",
-        server_header=False,
-        proxy_headers=False,  # the application reads them itself, so that it does the same on every server
-        timeout_keep_alive=settings.keep_alive_seconds,
-        timeout_graceful_shutdown=settings.shutdown_seconds,
-        backlog=in_flight.room.backlog,
-    )
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -120,60 +95,6 @@ def _not_bound(host: str, port: int, error: OSError) -> InvalidSetting:
     return InvalidSetting(f"cannot listen at {_shown(host, port)}: {error.strerror}; {hint}")
 
 
-class _Server(uvicorn.Server):
-    """Says once that it listens, and stops so that no client notices who goes by its readiness."""
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        ready: Callable[[], None],
-        told_to_stop: list[int],
-        in_flight: InFlight,
-        drain_seconds: float,
-    ) -> None:
-        super().__init__(config)
-        self._ready = ready
-        self._told_to_stop = told_to_stop
-        self._in_flight = in_flight
-        self._drain_seconds = drain_seconds
-        self._hurries = False
-        self.failure: Exception | None = None
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say so. If that fails, end in good order and keep why."""
-        await super().startup(sockets)
-        if self._told_to_stop:
-            self.should_exit = True  # before uvicorn listened to signals
-        if not self.started or self.should_exit:
-            return
-        try:
-            self._ready()
-        except Exception as error:  # noqa: BLE001 — it is raised again once the server has ended
-            self.failure, self.should_exit = error, True
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to stop at the first signal; at the second one wait for nobody to go elsewhere, at the third for none.
-
-        Ctrl-C comes from somebody who waits for the end, and in front of whom no balancer stands.
-        """
-        again = self.should_exit
-        super().handle_exit(sig, frame)
-        if self._in_flight.is_ending and sig == signal.SIGTERM:
-            for connection in list(self.server_state.connections):
-                connection.loop.call_soon_threadsafe(connection.transport.abort)
-        self._hurries = self._hurries or again or sig != signal.SIGTERM
-
-    async def main_loop(self) -> None:
-        """Serve until it is told to stop, and then for a while as one that is not ready for more."""
-        await super().main_loop()
-        self._in_flight.is_draining = True
-        until = time.monotonic() + (0 if self.failure else self._drain_seconds)
-        while not self._hurries and time.monotonic() < until:
-            await self.on_tick(0)  # or the header Date stands still
-            await asyncio.sleep(0.05)
-        self._in_flight.is_ending = True
-
-
 def _keep_signals() -> list[int]:
     """The signals to stop that came since, but for those that came while uvicorn listened to them itself."""
     # uvicorn raises the signal that ended it once more when it is done. By its usual meaning that would end the
@@ -196,11 +117,3 @@ def _address(listening: socket.socket) -> str:
 
 def _shown(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _has_uvloop() -> bool:
-    try:
-        import uvloop  # noqa: F401 — not there on every platform
-    except ImportError:
-        return False
-    return True
