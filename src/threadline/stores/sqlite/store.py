@@ -327,7 +327,7 @@ class SqliteStore:
             with self._writing() as db:
                 self._empty_wal(db)
                 if free_space.rebuild(db):
-                    self._mark({})
+                    self._mark(None)
                     self._empty_wal(db)
                 part = free_space.overwrite(db, self.path, part)
 
