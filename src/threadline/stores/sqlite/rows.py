@@ -124,8 +124,7 @@ def checked(key: Key, version: int, value: bytes, crc: int | None) -> Item:
 
 def checksum(key: Key, version: int, value: bytes) -> int:
     """Of a whole row: under another key a value would be as wrong as with a flipped bit."""
-    table, partition, sort = key
-    return crc32(value, crc32(f"{table}\0{partition}\0{sort}\0{version}".encode()))
+    return crc32(value, crc32(f"{key[0]}\0{key[1]}\0{key[2]}\0{version}".encode()))
 
 
 def versions(ask: Ask, keys: Sequence[Key], names: Mapping[str, int | None]) -> tuple[dict[Key, int], dict[Key, int]]:
