@@ -21,7 +21,7 @@ from tests.surfaces.conftest import NOW, Keys
 from tests.surfaces.operations_stage import PROBLEM, record
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
-from threadline.kernel.errors import StoreDamaged
+from threadline.kernel.errors import LimitExceeded, StoreDamaged
 from threadline.kernel.event import Event, Identifier
 
 __all__ = ["call", "composed", "store"]
@@ -134,6 +134,14 @@ def test_the_archive_of_many_large_events_is_flat_in_memory(
     record_property("peak", peak)
     assert peak < events * size * 0.5
     assert max(sizes) < 4 * 64 * 1_024
+
+
+def test_a_file_beyond_its_limit_ends_the_export_with_an_error(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    record(engine, text="x" * 1_000)
+    monkeypatch.setattr("threadline.capabilities.export.archive.EXPORT_FILE_BYTES_MAX", 1_000)
+    operation = engine.catalogue.operation("people_export")
+    with pytest.raises(LimitExceeded, match="larger than 1,000 bytes"):
+        list(operation.run(Context(engine, "default", NOW), operation.params(id="1")))
 
 
 # --- on the command line ----------------------------------------------------------------------
