@@ -14,6 +14,7 @@ from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refus
 from threadline.stores.bounds import check_batches, check_erase, check_page, check_shard
 from threadline.stores.plan import decide
 from threadline.stores.sqlite import file as sqlite_file
+from threadline.stores.sqlite import free_space
 from threadline.stores.sqlite import rows as sqlite_rows
 from threadline.stores.sqlite.acknowledged import Acknowledged, Presence, Watch
 from threadline.stores.sqlite.driver import (
@@ -317,9 +318,30 @@ class SqliteStore:
         return len(rows)
 
     def purge(self) -> None:
-        """See `Store.purge`."""
-        with self._writing() as db:
-            self._restart_wal(db)
+        """See `Store.purge`. Commits wait while a part of the file is gone through, and while an old file is rebuilt.
+
+        Raises `StoreBusy` if another process keeps reading an earlier instant.
+        """
+        part = 1
+        while part:
+            with self._writing() as db:
+                self._empty_wal(db)
+                if free_space.rebuild(db):
+                    self._mark(None)
+                    self._empty_wal(db)
+                part = free_space.overwrite(db, self.path, part)
+
+    def _empty_wal(self, db: Connection) -> None:
+        """Copy the write-ahead log into the file and leave nothing in it."""
+        with self._checkpoint_lock:
+            self._acknowledged.copying()
+            checkpoint(db, "restart")
+            # Synced before the log goes that an earlier mark asks for.
+            self._acknowledged.copied()
+            self._acknowledged.sync()
+            checkpoint(db, "truncate")
+        self._wal_pages = 0
+        self._wal_restart_pages = self._wal_pages_max * WAL_GROWTH_MAX
 
     def mend(self, found: FeedEntry, good: LogEntry) -> bool:
         """See `Store.mend`."""
@@ -472,12 +494,7 @@ class SqliteStore:
         """Make the file all there is; the next one to open it then has nothing to catch up with."""
         while self._log.seal():
             self._move_index(db)
-        self._acknowledged.copying()
-        checkpoint(db, "restart")
-        # Synced before the log goes that an earlier mark asks for.
-        self._acknowledged.copied()
-        self._acknowledged.sync()
-        checkpoint(db, "truncate")
+        self._empty_wal(db)
         self._acknowledged.closed()
         leave_log(db, leave=False)
 
