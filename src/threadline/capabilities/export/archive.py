@@ -81,6 +81,8 @@ def archive_of(subject: Subject, files: Iterable[PersonFile], made_by: str) -> I
                         yield sink.take()
             chapters.append(chapter)
             written.append(_entry(f"{file.name}.jsonl", file.title, file.summary, size, digest.hexdigest(), count))
+        # Raises if an erasure has taken some of it away meanwhile: then this is no archive of anybody.
+        subject.engine.reader.person(subject.workspace, subject.person.id)
         page = page_of(subject, chapters)
         zipped.writestr(_info("index.html"), page)
         summary = "The same in a form to read and to print."
