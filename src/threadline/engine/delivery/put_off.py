@@ -59,13 +59,13 @@ class PutOff:
 
 def effect_is_believed(item: Item, now: int) -> bool:
     """Whether an effect can be meant to wait so long: for an instant that its policy chose, or for its next attempt."""
-    one = pending_effect(item)
-    if one.attempts:
-        longest = RETRY_SECONDS_MAX * SECOND
-    elif one.postponed:
+    one, due = pending_effect(item), due_of(item)
+    if one.postponed and one.since == due:
         longest = POSTPONED_SECONDS_MAX * SECOND
+    elif one.attempts:
+        longest = RETRY_SECONDS_MAX * SECOND
     elif one.effect.due_at:
         return True
     else:
         longest = 0  # it was due when it was emitted
-    return due_of(item) <= now + longest + CLOCK_SETS_BACK_MAX
+    return due <= now + longest + CLOCK_SETS_BACK_MAX
