@@ -60,12 +60,11 @@ class PutOff:
 def effect_is_believed(item: Item, now: int) -> bool:
     """Whether an effect can be meant to wait so long: for an instant that its policy chose, or for its next attempt."""
     one, due = pending_effect(item), due_of(item)
+    longest = 0.0  # it was due when it was emitted
     if one.postponed and one.since == due:
         longest = POSTPONED_SECONDS_MAX * SECOND
     elif one.attempts:
         longest = RETRY_SECONDS_MAX * SECOND
     elif one.effect.due_at:
         return True
-    else:
-        longest = 0  # it was due when it was emitted
     return due <= now + longest + CLOCK_SETS_BACK_MAX
