@@ -84,8 +84,7 @@ class Connection(HttpToolsProtocol):
         """When what is waited for must have come, by the loop's clock; infinite while the application is at work."""
         self._timer: TimerHandle | None = None
         self._looks_at = math.inf
-        self._taking: TimerHandle | None = None
-        """Runs out when the client has not taken what was written."""
+        self._taking: TimerHandle | None = None  # runs out when the client has not taken what was written
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Wait for the first request, but not for ever; for those that follow there is a time-out already."""
