@@ -22,13 +22,11 @@ from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.personal import Subject
 from threadline.kernel.ranking import TABLE as BOARD
 from threadline.kernel.store import Key, Put, beyond, scan_pages
-from threadline.kernel.time import SECOND, parse_time
+from threadline.kernel.time import parse_time
 
-SEAL_ROWS_MAX = BATCH_WRITES_MAX - 12
+SEAL_ROWS_MAX = BATCH_WRITES_MAX - 15
 """Index rows that the seal itself removes, those of leaderboards first: processes count these as they are committed."""
 _ATTEMPTS_MAX = 32
-_JOB_SECONDS = 10
-"""Whoever begins an erasure has so long to finish it before a job goes on with it."""
 
 
 class Erasures:
@@ -106,7 +104,6 @@ class Erasures:
                 return running
             raise
         id = id or short_hash("erasure", workspace, person.id, str(person.created_at), str(person.position))
-        self._have_it_finished(workspace, id, by)
         record = self._sealed(person.id, id, by, reason)
         return _running(record, 0, sum(record.heads.values()))
 
@@ -122,11 +119,12 @@ class Erasures:
 
         return self._engine.recorder.change(work)
 
-    def _have_it_finished(self, workspace: str, id: str, by: str) -> None:
-        """Have a job go on with it, should this process be killed."""
-        if JOB_KIND in self._engine.catalogue.job_kinds:
-            due_at = self._engine.recorder.clock() + _JOB_SECONDS * SECOND
-            self._engine.jobs.create(workspace, JOB_KIND, job_id(id), {"erasure": id}, by=by, due_at=due_at)
+    def _job(self, workspace: str, id: str, by: str) -> list[Put]:
+        """The writes of a job that goes on with it, should this process be killed. They go with the seal: a job that
+        comes before it finds nothing to do and ends, one that comes after it may never come."""
+        if JOB_KIND not in self._engine.catalogue.job_kinds:
+            return []
+        return self._engine.jobs.made(workspace, JOB_KIND, job_id(id), {"erasure": id}, by=by)[1]
 
     def _under_way(self, workspace: str, ref: str) -> Erasure | None:
         """The erasure that a person is in."""
@@ -154,6 +152,8 @@ class Erasures:
         )  # fmt: skip
         change.take(erasing_writes(person, id))
         change.take([Put(record_key(person.workspace, id), packed(record), 0)])
+        if not again:
+            change.take(self._job(person.workspace, id, by))
         return record
 
     # --- after the seal -----------------------------------------------------------------------

@@ -64,6 +64,18 @@ class Jobs:
 
         Raises `Conflict` for an id under which another job exists, or if a condition of ``writes`` does not hold.
         """
+        job, made = self.made(workspace, kind, id, params, by=by, due_at=due_at)
+        if self._store.commit([Batch(writes=[*made, *writes])])[0] is None:
+            return job
+        existing = self.find(workspace, id)
+        if existing is None or (existing.kind, existing.params) != (kind, params):
+            raise Conflict(f"there is another job {id!r}, or what it builds on has changed; read it again")
+        return existing
+
+    def made(
+        self, workspace: str, kind: str, id: str, params: dict[str, Any], *, by: str, due_at: int = 0
+    ) -> tuple[Job, list[Put]]:
+        """A new job, and the writes that create it if there is none of this id, for a commit of the caller's."""
         if kind not in self._kinds:
             raise InvalidValue(f"there is no kind of job {kind!r}")
         if not 0 < len(id) <= ID_LENGTH_MAX:
@@ -75,16 +87,10 @@ class Jobs:
         )  # fmt: skip
         due = _due_key(job)
         assert due is not None, "a new job is due"
-        made = [
+        return job, [
             Put(Key(JOB, workspace, id), _packed(job), 0), Put(due, _packed_name(job)),
             Put(Key(JOB_CREATED, workspace, f"{time_key(now)}.{id}"), id.encode()),
         ]  # fmt: skip
-        if self._store.commit([Batch(writes=[*made, *writes])])[0] is None:
-            return job
-        existing = self.find(workspace, id)
-        if existing is None or (existing.kind, existing.params) != (kind, params):
-            raise Conflict(f"there is another job {id!r}, or what it builds on has changed; read it again")
-        return existing
 
     def find(self, workspace: str, id: str) -> Job | None:
         """A job of a workspace; None if there is none."""
