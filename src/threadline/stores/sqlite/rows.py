@@ -182,8 +182,13 @@ class RowMemory:
         self._known.clear()
 
 
-def write_items(ask: Ask, plan: Plan, rows: Mapping[Key, int], names: Mapping[str, int | None]) -> None:
-    """Bring the items that a plan touched to their last state; ``rows`` has the rows of those that existed."""
+def write_items(
+    ask: Ask, plan: Plan, rows: Mapping[Key, int], names: Mapping[str, int | None]
+) -> tuple[int, int] | None:
+    """Bring the items that a plan touched to their last state; ``rows`` has the rows of those that existed.
+
+    Version and checksum of one that was written, if any was.
+    """
     inserts: list[Row] = []
     updates: list[Row] = []
     deletes: list[Row] = []
@@ -198,6 +203,7 @@ def write_items(ask: Ask, plan: Plan, rows: Mapping[Key, int], names: Mapping[st
     write(ask, _DELETE, deletes)
     write(ask, _UPDATE, updates)
     write(ask, _INSERT, inserts)
+    return next(((row[-3], row[-1]) for row in (*updates[-1:], *inserts[-1:])), None)
 
 
 def write(ask: Ask, sql: str, rows: Sequence[Row]) -> None:

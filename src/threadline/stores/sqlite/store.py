@@ -124,17 +124,24 @@ class SqliteStore:
             if not existed:
                 os.close(sqlite_file.open_private(self.path))
             db = self._connect(Access.CREATE, page_cache_bytes)
-            leave_log(db, leave=True)
-            if not db.execute("SELECT count(*) FROM sqlite_schema").get and not db.pragma("application_id"):
-                db.pragma("journal_mode", "wal")
-                db.execute(sqlite_rows.SCHEMA).fetchall()
-            sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
-            sqlite_rows.upgrade(asking(db), db.pragma("user_version"))
-            watch_wal(db, self._note_wal)
-            self._log.start(asking(db))
+            try:
+                self._prepare(db)
+            except BaseException:
+                db.close()
+                raise
         if not existed:
             sqlite_file.sync_folder(self.path.absolute().parent)
         return db
+
+    def _prepare(self, db: Connection) -> None:
+        leave_log(db, leave=True)
+        if not db.execute("SELECT count(*) FROM sqlite_schema").get and not db.pragma("application_id"):
+            db.pragma("journal_mode", "wal")
+            db.execute(sqlite_rows.SCHEMA).fetchall()
+        sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
+        sqlite_rows.upgrade(asking(db), db.pragma("user_version"))
+        watch_wal(db, self._note_wal)
+        self._log.start(asking(db))
 
     def _open_mark(self, db: Connection) -> Acknowledged:
         [(store,)] = asking(db)("SELECT id FROM store_id", ())
@@ -295,7 +302,8 @@ class SqliteStore:
             if self._closing.is_set() or self._writer is None:
                 raise Unavailable("the store is closed or open for reading only")
             if self._presence is not None:
-                self._presence.check()
+                # Before anything is written: what is refused must not be there later.
+                self._presence.look()
             yield self._writer
 
     def erase(self, ids: Sequence[str]) -> int:
@@ -306,7 +314,7 @@ class SqliteStore:
                 self._log.catch_up(asking(db))
                 rows = self._log.erase(asking(db), ids)
             self._log.forget(rows)
-            self._mark({})
+            self._mark(None)
         return len(rows)
 
     def purge(self) -> None:
@@ -319,7 +327,7 @@ class SqliteStore:
             with self._writing() as db:
                 self._empty_wal(db)
                 if free_space.rebuild(db):
-                    self._mark({})
+                    self._mark(None)
                     self._empty_wal(db)
                 part = free_space.overwrite(db, self.path, part)
 
@@ -343,7 +351,7 @@ class SqliteStore:
             with transaction(db):
                 done = self._log.mend(ask, found, good, number or 0)
             self._log.start(ask)
-            self._mark({})
+            self._mark(None)
             return done
 
     def _transact(
@@ -357,28 +365,26 @@ class SqliteStore:
             taken = self._log.taken(ask, [entry.id for batch in batches for entry in batch.events])
             plan = decide(batches, versions, taken)
             added = self._log.append(ask, plan.entries, names)
-            sqlite_rows.write_items(ask, plan, rows, names)
+            written = sqlite_rows.write_items(ask, plan, rows, names)
             buckets = self._log.index(ask, len(added))
         self._log.published(added, buckets)
         self._rows.written(plan, rows)
-        self._mark(plan.items)
+        self._mark(written)
         return plan.outcomes
 
-    def _mark(self, items: Mapping[Key, tuple[int, bytes] | None]) -> None:
-        """Note what is durable before it is acknowledged, unless it went into a file that is not there any more."""
-        if self._presence is not None:
-            self._presence.look()
-        self._acknowledged.committed(self._wal_pages, self._log.last, items)
+    def _mark(self, written: tuple[int, int] | None) -> None:
+        """Note what is durable before it is acknowledged."""
+        self._acknowledged.committed(self._wal_pages, self._log.last, written)
 
     def _move_index(self, db: Connection) -> None:
         with transaction(db):
             buckets = self._log.index(asking(db), 0)
         self._log.published([], buckets)
-        self._mark({})
+        self._mark(None)
 
-    def _rescue(self, missing: Path) -> None:
+    def _rescue(self) -> None:
         with self._writing_lock:
-            if self._writer is not None and self._presence is not None and not self._closing.is_set():
+            if self._writer is not None and self._presence is not None:
                 rescue(self._writer, self.path, self._acknowledged, is_removed=self._presence.is_removed)
 
     # --- the write-ahead log --------------------------------------------------------------------
@@ -473,6 +479,8 @@ class SqliteStore:
                 self._presence.look_at_all()
                 if self._presence.missing is None:
                     self._fold(self._writer)
+                else:
+                    self._watch.miss(self._presence.missing)
             except (DriverError, StoreMissing):
                 # A full disk or another process that reads: it stays in the write-ahead log, which is as durable.
                 pass
