@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from threadline.engine.erasure.ledger import add_keys, certificates, read, taken_over, thread_pseudonym
 from threadline.engine.erasure.ledger_file import Entry, LedgerFile
-from threadline.engine.erasure.removal import Page, erased_events, kept_puts, page_put
+from threadline.engine.erasure.removal import Page, erased_events, page_put, remaining_puts
 from threadline.engine.erasure.saga import Erasures
 from threadline.engine.erasure.steps import EngineParts
 from threadline.engine.folding.person import THREAD
@@ -111,7 +111,7 @@ def _take_over(store: Store, entry: Entry) -> None:
         known = store.seen(ids)
         store.commit([Batch([erased(id) for id in ids if id not in known])])
         store.commit([Batch(writes=[page_put(one.workspace, one.erasure, Page(list(ids), [], []))])])
-    store.commit([Batch(writes=[put]) for put in kept_puts(one.kept)])
+    store.commit([Batch(writes=[put]) for put in remaining_puts(one.remaining)])
     store.commit([Batch(writes=taken_over(store, entry.certificate))])
 
 

@@ -52,10 +52,10 @@ class Erasures:
         found[removal.EVENTS] = person.position
         for recorded in subject.events():
             found.update(key.table for key in removal.rows_of(catalogue, recorded))
-        kept = Counter(
-            table for table, rows in removal.kept_rows(catalogue, subject, b"of a preview").items() for _ in rows
+        remaining = Counter(
+            table for table, rows in removal.remaining_rows(catalogue, subject, b"of a preview").items() for _ in rows
         )
-        return Preview(person=person.id, removed=without_zeros(found), kept=dict(kept))
+        return Preview(person=person.id, removed=without_zeros(found), remaining=dict(remaining))
 
     def find(self, workspace: str, id: str) -> Erasure:
         """An erasure of a workspace; raises `NotFound`."""

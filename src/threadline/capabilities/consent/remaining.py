@@ -13,38 +13,38 @@ from threadline.kernel.projection import Row
 from threadline.kernel.pseudonym import pseudonym, pseudonym_keys
 from threadline.kernel.store import Store
 
-KEPT_TABLE = "consent_kept"
+REMAINING_TABLE = "consent_remaining"
 SUPPRESSED = "suppressed"
 _UNSUBSCRIBED = "unsubscribed"
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was said of an address by somebody who was erased since."""
+class Remaining(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What holds for an address of somebody who was erased since."""
 
     at: int
     reason: str = ""
     """Why it is suppressed."""
 
 
-_kept = msgspec.json.Decoder(Kept)
+_remaining = msgspec.json.Decoder(Remaining)
 
 
-def kept_about(store: Store, workspace: str, address: str) -> dict[str, Kept]:
+def remaining_about(store: Store, workspace: str, address: str) -> dict[str, Remaining]:
     """What is kept of an address: that it is `SUPPRESSED`, or by topic ("": all) when it was unsubscribed."""
-    found: dict[str, Kept] = {}
+    found: dict[str, Remaining] = {}
     for key in pseudonym_keys(store):
         name = pseudonym(key, workspace, address)
-        for item in store.query(KEPT_TABLE, f"{workspace}/{name[0]}", f"{name} ", f"{name}!"):
+        for item in store.query(REMAINING_TABLE, f"{workspace}/{name[0]}", f"{name} ", f"{name}!"):
             about = item.key.sort.partition(" ")[2]
-            kept = _kept.decode(item.value)
-            if about not in found or found[about].at < kept.at:
-                found[about] = kept
+            remaining = _remaining.decode(item.value)
+            if about not in found or found[about].at < remaining.at:
+                found[about] = remaining
     return found
 
 
-def unsubscribed_kept(kept: Mapping[str, Kept], topic: str) -> int | None:
+def unsubscribed_since(remaining: Mapping[str, Remaining], topic: str) -> int | None:
     """When an address was unsubscribed from a topic or from all; None if nothing of that kind is kept."""
-    times = [kept[name].at for each in {topic, ""} if (name := _about(each)) in kept]
+    times = [remaining[name].at for each in {topic, ""} if (name := _about(each)) in remaining]
     return max(times, default=None)
 
 
@@ -55,7 +55,7 @@ def _about(topic: str) -> str:
 # --- what is kept -------------------------------------------------------------------------------
 
 
-class _Said:
+class _Words:
     """The newest words of a person, by address."""
 
     def __init__(self) -> None:
@@ -72,55 +72,55 @@ class _Said:
 
     def since(self, address: str, topic: str) -> int | None:
         """Since when an address gets nothing about a topic; None if it does."""
-        told = [self.unsubscribed[each] for each in ((address, topic), ("", topic)) if each in self.unsubscribed]
+        statement = [self.unsubscribed[each] for each in ((address, topic), ("", topic)) if each in self.unsubscribed]
         again = max(
             (at for (of, about), at in self.subscribed.items() if of in (address, "") and topic in (about, "")),
             default=None,
         )
-        at = max(told, default=None)
+        at = max(statement, default=None)
         return None if at is None or (again is not None and again > at) else at
 
 
-def _said(subject: Subject) -> _Said:
-    said = _Said()
+def _words_of(subject: Subject) -> _Words:
+    words = _Words()
     for identifier in subject.person.identifiers.values():
         if identifier.kind == "email" and (address := normal_address(identifier.value)):
-            said.addresses.add(address)
+            words.addresses.add(address)
     for recorded in subject.events(SUPPRESSION | WORDS):
         event = recorded.event
         if (verdict := suppressed_of(event)) is not None and event.type in SUPPRESSION:
-            said.addresses.add(verdict.address)
-            told = (event.occurred_at, not verdict.lifted, verdict.reason)
-            said.suppressed[verdict.address] = max(told, said.suppressed.get(verdict.address, told))
+            words.addresses.add(verdict.address)
+            statement = (event.occurred_at, not verdict.lifted, verdict.reason)
+            words.suppressed[verdict.address] = max(statement, words.suppressed.get(verdict.address, statement))
         elif event.type in WORDS and (word := word_of(event)) is not None:
-            said.addresses.update({word.address} - {""})
+            words.addresses.update({word.address} - {""})
             place, at = (word.address, word.topic), event.occurred_at
             if word.kind == "unsubscribed":
-                said.unsubscribe(*place, at)
+                words.unsubscribe(*place, at)
             else:
-                said.subscribed[place] = max(at, said.subscribed.get(place, at))
-    return said
+                words.subscribed[place] = max(at, words.subscribed.get(place, at))
+    return words
 
 
 def _rows(subject: Subject, pseudonym_of: Callable[[str], str]) -> Iterable[Row]:
-    said = _said(subject)
-    for address in sorted(said.addresses):
+    words = _words_of(subject)
+    for address in sorted(words.addresses):
         # What was kept when somebody with this address was erased before.
-        earlier = kept_about(subject.engine.store, subject.workspace, address)
+        earlier = remaining_about(subject.engine.store, subject.workspace, address)
         suppressed = earlier.pop(SUPPRESSED, None)
-        if address in said.suppressed:
-            at, holds, reason = said.suppressed[address]
-            suppressed = Kept(at=at, reason=reason) if holds else None
-        kept = {} if suppressed is None else {SUPPRESSED: suppressed}
+        if address in words.suppressed:
+            at, holds, reason = words.suppressed[address]
+            suppressed = Remaining(at=at, reason=reason) if holds else None
+        remaining = {} if suppressed is None else {SUPPRESSED: suppressed}
         for about, what in earlier.items():
-            said.unsubscribe(address, about.removeprefix(f"{_UNSUBSCRIBED}:"), what.at)
-        for topic in sorted({topic for _, topic in said.unsubscribed}):
-            since = said.since(address, topic)
+            words.unsubscribe(address, about.removeprefix(f"{_UNSUBSCRIBED}:"), what.at)
+        for topic in sorted({topic for _, topic in words.unsubscribed}):
+            since = words.since(address, topic)
             if since is not None:
-                kept[_about(topic)] = Kept(at=since)
+                remaining[_about(topic)] = Remaining(at=since)
         name = pseudonym_of(address)
-        for about, what in kept.items():
-            yield Row(KEPT_TABLE, f"{subject.workspace}/{name[0]}", f"{name} {about}", msgspec.json.encode(what))
+        for about, what in remaining.items():
+            yield Row(REMAINING_TABLE, f"{subject.workspace}/{name[0]}", f"{name} {about}", msgspec.json.encode(what))
 
 
 REMAINDER = Remainder("addresses that get no mail, or none about a topic", _rows)
