@@ -11,10 +11,11 @@ from threadline.kernel.errors import NotFound
 from threadline.kernel.store import scan_pages
 
 ADA = "ada@example.com"
-TOPICS = "consent: {topics: {news: {}, offers: {default: opted_out}}}"
+TOPICS = "consent: {topics: {news: {default: opted_in}, offers: {default: opted_out}}}"
 
 
 def refused(asked: Asked, topic: str = "news", *, transactional: bool = False) -> str:
+    asked.now += 1
     person = asked.engine.reader.person("default", f"email:{ADA}")
     view = asked.engine.reader.as_of(person, asked.now)
     return refusal(asked.engine, "default", ADA, topic, transactional, view)
@@ -83,3 +84,12 @@ def test_an_address_that_was_never_refused_leaves_nothing(asked: Asked) -> None:
     asked.tell("subscribed", user_id="ada", email=ADA, properties={"topic": "news"})
     asked.ask("people_erase", id=f"email:{ADA}")
     assert "consent_remaining" not in asked.engine.store.tables()
+
+
+def test_somebody_who_came_back_is_tagged_and_suppressed_like_anybody(asked: Asked) -> None:
+    for _ in range(3):
+        assert asked.ask("people_tag", id="ada", add=["vip"])["tags"] == ["vip"]
+        asked.ask("suppression_add", address=ADA)
+        assert refused(asked) == "suppressed:manual"
+        erased_and_back(asked)
+        assert asked.ask("person", id="ada")["tags"] == []

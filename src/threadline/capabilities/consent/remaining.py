@@ -24,6 +24,8 @@ class Remaining(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: int
     reason: str = ""
     """Why it is suppressed."""
+    over: bool = False
+    """Whether this was taken back by somebody who was erased as well."""
 
 
 _remaining = msgspec.json.Decoder(Remaining)
@@ -39,13 +41,17 @@ def remaining_about(store: Store, workspace: str, address: str) -> dict[str, Rem
             remaining = _remaining.decode(item.value)
             if about not in found or found[about].at < remaining.at:
                 found[about] = remaining
-    return found
+    return {about: remaining for about, remaining in found.items() if not remaining.over}
 
 
 def unsubscribed_since(remaining: Mapping[str, Remaining], topic: str) -> int | None:
     """When an address was unsubscribed from a topic or from all; None if nothing of that kind is kept."""
     times = [remaining[name].at for each in {topic, ""} if (name := _about(each)) in remaining]
     return max(times, default=None)
+
+
+def _topic_of(about: str) -> str:
+    return about.removeprefix(f"{_UNSUBSCRIBED}:")
 
 
 def _about(topic: str) -> str:
@@ -72,13 +78,16 @@ class _Words:
 
     def since(self, address: str, topic: str) -> int | None:
         """Since when an address gets nothing about a topic; None if it does."""
-        statement = [self.unsubscribed[each] for each in ((address, topic), ("", topic)) if each in self.unsubscribed]
-        again = max(
+        times = [self.unsubscribed[each] for each in ((address, topic), ("", topic)) if each in self.unsubscribed]
+        at = max(times, default=None)
+        return at if at is not None and at >= self.subscribed_at(address, topic) else None
+
+    def subscribed_at(self, address: str, topic: str) -> int:
+        """When an address was last subscribed to a topic; long ago if it never was."""
+        return max(
             (at for (of, about), at in self.subscribed.items() if of in (address, "") and topic in (about, "")),
-            default=None,
+            default=-(1 << 62),
         )
-        at = max(statement, default=None)
-        return None if at is None or (again is not None and again > at) else at
 
 
 def _words_of(subject: Subject) -> _Words:
@@ -107,19 +116,24 @@ def _rows(subject: Subject, pseudonym_of: Callable[[str], str]) -> Iterable[Row]
     for address in sorted(words.addresses):
         # What was kept when somebody with this address was erased before.
         earlier = remaining_about(subject.engine.store, subject.workspace, address)
-        suppressed = earlier.pop(SUPPRESSED, None)
+        remaining = dict(earlier)
         if address in words.suppressed:
             at, holds, reason = words.suppressed[address]
-            suppressed = Remaining(at=at, reason=reason) if holds else None
-        remaining = {} if suppressed is None else {SUPPRESSED: suppressed}
-        for about, what in earlier.items():
-            words.unsubscribe(address, about.removeprefix(f"{_UNSUBSCRIBED}:"), what.at)
-        for topic in sorted({topic for _, topic in words.unsubscribed}):
+            if holds or SUPPRESSED in earlier:
+                remaining[SUPPRESSED] = Remaining(at=at, reason=reason if holds else "", over=not holds)
+        for topic in sorted(
+            {*(topic for _, topic in words.unsubscribed), *map(_topic_of, earlier.keys() - {SUPPRESSED})}
+        ):
+            about = _about(topic)
+            if about in earlier:
+                words.unsubscribe(address, topic, earlier[about].at)
             since = words.since(address, topic)
             if since is not None:
-                remaining[_about(topic)] = Remaining(at=since)
+                remaining[about] = Remaining(at=since)
+            elif about in earlier:
+                remaining[about] = Remaining(at=words.subscribed_at(address, topic), over=True)
         name = pseudonym_of(address)
-        for about, what in remaining.items():
+        for about, what in sorted(remaining.items()):
             yield Row(REMAINING_TABLE, f"{subject.workspace}/{name[0]}", f"{name} {about}", msgspec.json.encode(what))
 
 

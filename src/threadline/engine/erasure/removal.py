@@ -87,9 +87,8 @@ def timer_keys(person: Person) -> Iterator[Key]:
 def aliases(store: Store, catalogue: Catalogue, person: Person) -> list[Item]:
     """The items that lead from people who were merged into this one."""
     found = list(present(store, (person_key(thread) for thread in person.heads if thread != person.id)))
-    return [
-        item for item, entry in zip(found, people_of(store, catalogue, found), strict=True) if isinstance(said, str)
-    ]
+    people = people_of(store, catalogue, found)
+    return [item for item, person_or_id in zip(found, people, strict=True) if isinstance(person_or_id, str)]
 
 
 def rows_left(store: Store, catalogue: Catalogue, person: Person) -> list[Item]:
