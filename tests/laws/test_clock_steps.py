@@ -186,3 +186,59 @@ def test_after_any_steps_of_the_clock_views_count_the_same_events_and_rows_follo
     life.check()
     staging.assert_log_is_whole(life.on)
     staging.assert_refold_changes_nothing(life.on)
+
+
+NAMES = tuple(f"user_id:{name}" for name in "abcde")
+CAREFUL = staging.engine().catalogue
+
+
+def composition(engine: Engine, known_at: int | None = None) -> frozenset[frozenset[str]]:
+    """Which names are one person, now or as of an instant."""
+    people = [engine.reader.person("default", name, known_at=known_at) for name in NAMES]
+    return frozenset(
+        frozenset(name for name, each in zip(NAMES, people, strict=True) if each.id == one.id) for one in people
+    )
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=20, phases=UNSHRUNK)
+def test_after_any_steps_of_the_clock_no_change_of_identity_is_known_before_one_that_it_builds_on(seed: int) -> None:
+    random = Random(seed)
+    clock = START - DAY
+    engine = Engine(staging.MemoryStore(), CAREFUL, lambda: clock)
+    engine.recorder.record([staging.event("seen", {"user_id": name[-1]}, name, clock) for name in NAMES])
+    true, recorded = START, []
+    before = first = composition(engine)
+    # What can have been known: what follows when changes are made in their order, some left out on which none builds.
+    possible = {first}
+    for number in range(random.randrange(2, 9)):
+        true += random.choice((1, SECOND, HOUR))
+        clock = true + random.choice(OFFSETS)
+        groups = sorted(map(sorted, before))
+        large = [group for group in groups if len(group) > 1]
+        if large and (len(groups) == 1 or random.random() < 0.5):
+            group = random.choice(large)
+            engine.identity.split("default", group[0], [random.choice(group)], request=f"{number}")
+        else:
+            one, other = random.sample(groups, 2)
+            engine.identity.merge("default", random.choice(one), random.choice(other), request=f"{number}", force=True)
+        after = composition(engine)
+        possible |= {(each - (before - after)) | (after - before) for each in possible if before - after <= each}
+        before = after
+        recorded.append(clock)
+    for instant in sorted({at + near for at in recorded for near in (-1, 0, 1) if at + near >= START - DAY}):
+        assert composition(engine, instant) in possible, (instant, recorded)
+    assert composition(engine, max(recorded)) == before
+    assert composition(engine, min(*recorded, START) - 1) == first
+
+
+def test_a_join_of_a_clock_that_was_ahead_is_known_when_one_that_builds_on_it_is() -> None:
+    clock = START
+    engine = Engine(staging.MemoryStore(), CAREFUL, lambda: clock)
+    engine.recorder.record([staging.event("seen", {"user_id": name[-1]}, name, clock - DAY) for name in NAMES])
+    clock += 3 * DAY
+    engine.identity.merge("default", NAMES[0], NAMES[1], request="1", force=True)
+    clock = START + HOUR
+    person = engine.reader.person("default", NAMES[0])
+    engine.identity.merge("default", str(person.identifiers[person.id]), NAMES[2], request="2", force=True)
+    assert composition(engine, clock) == composition(engine)

@@ -46,6 +46,9 @@ LATE_MAX = 15 * MINUTE
 SENDS = ("hook", "letter", "mail", "webhook", "box")
 
 
+Do = Callable[["Life"], None]
+
+
 class Result(NamedTuple):
     """What came of a seed."""
 
@@ -64,7 +67,8 @@ class World:
     def __init__(self, seed: int, actions: int, without: Sequence[str] = ()) -> None:
         draw = Random(seed)
         self.random = draw
-        self.actions = actions
+        self.left = {Life.serve: actions // 2, Life.work: actions - actions // 2}
+        """How much there is to do: a round of the dispatcher takes much longer than a call."""
         self.schedule = Schedule(Random(draw.random()), draw.choice((0.02, 0.1, 0.3)))
         self.faults = Faults(Random(draw.random()), without)
         self.trace = Trace()
@@ -181,13 +185,13 @@ class Process:
         cursor = self.followed[-1].cursor if self.followed else ""
         self.followed += life.engine.log.feed(cursor, 50)
 
-    def _thread(self, do: Callable[[Life], None]) -> None:
+    def _thread(self, do: Do) -> None:
         world = self._world
-        while world.actions > 0:
+        while world.left[do] > 0:
             life = self._life
             try:
                 if life is not None:
-                    world.actions -= 1
+                    world.left[do] -= 1
                     world.pass_time()
                     self._act(life, do)
                 elif self._is_opening:
@@ -208,7 +212,7 @@ class Process:
         finally:
             self._is_opening = False
 
-    def _act(self, life: Life, do: Callable[[Life], None]) -> None:
+    def _act(self, life: Life, do: Do) -> None:
         world = self._world
         try:
             if do is Life.work and world.random.random() < 0.15:
@@ -289,8 +293,8 @@ def run(seed: int, actions: int = ACTIONS, without: Sequence[str] = ()) -> Resul
             try:
                 world.schedule.run([thread for process in processes for thread in process.threads()])
                 problems = _end(world, processes)
-            except AssertionError as error:
-                problems = [f"at point {world.schedule.points}: {error}"]
+            except (AssertionError, ThreadlineError) as error:
+                problems = [f"at point {world.schedule.points}: {type(error).__name__}: {error}"]
     finally:
         logger.removeHandler(handler)
     return Result(

@@ -80,6 +80,7 @@ class Seen(NamedTuple):
     by_key: list[Item | None]
     by_partition: list[list[Item]]
     by_id: dict[str, LogEntry]
+    one_by_one: list[dict[str, LogEntry]]
     digests: dict[str, int]
     by_thread: dict[str, list[LogEntry]]
     by_type: dict[str, list[LogEntry]]
@@ -90,14 +91,15 @@ def see(store: Store, before: Seen | None = None) -> Seen:
     feed = list(_feed(store))
     tables = store.tables()
     items = {item.key: item for table in tables for item in _scan(store, table)}
-    known = before or Seen(feed, tables, items, [], [], {}, {}, {}, {})
+    known = before or Seen(feed, tables, items, [], [], {}, [], {}, {}, {})
     ids = [each.entry.id for each in known.feed]
     threads = sorted({each.entry.thread for each in known.feed})
     types = frozenset({min(each.entry.type for each in known.feed)})
     partitions = sorted({key[:2] for key in known.items})
     return Seen(
         feed, tables, items, store.get(list(known.items)), [store.query(*each, limit=1_000) for each in partitions],
-        store.find(ids), store.seen(ids), store.histories(threads), store.spans(threads, Span(types=types)),
+        store.find(ids), [store.find([id]) for id in ids], store.seen(ids), store.histories(threads),
+        store.spans(threads, Span(types=types)),
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from threadline.settings import Settings
 from threadline.stores.sqlite.store import SqliteStore
 from threadline.surfaces.http.application import Application
 from threadline.surfaces.python.embedded import Threadline
+from threadline.surfaces.python.exchange import Response, error_of
 
 __all__ = ["call", "composed", "store"]
 
@@ -124,3 +125,11 @@ def test_a_damaged_column_of_the_file_is_repaired_with_its_index(
     db.execute(f"UPDATE log SET {change} WHERE position = 1")
     opened.close()
     assert (call("verify").code, call("repair", "--from", str(copy)).code, call("verify").code) == (1, 0, 0)
+
+
+def test_a_client_gets_the_error_of_a_damaged_event_as_damage_of_the_store(store: Path) -> None:
+    was = _damage_file(store)
+    with threadline.open(store) as tl, _server(tl) as web:
+        answer = web.get(f"/v1/events/{was.entry.id}")
+    with pytest.raises(threadline.StoreDamaged, match=was.entry.id):
+        raise error_of(Response(answer.status_code, answer.headers, answer.content))

@@ -13,14 +13,14 @@ import msgspec
 from threadline.engine.folding.packing import check_entry
 from threadline.kernel.errors import EventDamaged, Unavailable
 from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.store import Batch, Delete, FeedEntry, Key, Put, Store
+from threadline.kernel.store import Batch, Delete, FeedEntry, Key, Put, Store, is_erased
 from threadline.kernel.time import SECOND, Clock
 
 DAMAGED = "damaged_event"
 """Table of one item for each damaged event that somebody has met."""
 REFRESH_SECONDS = 5
 """For how long what other processes have met may go unknown here."""
-NOT_FOUND = "it is whole, and is not found under its id"
+NOT_FOUND = "it is whole, and is not what is found under its id"
 _ALL = "-"
 
 log = logging.getLogger("threadline.damage")
@@ -47,12 +47,15 @@ class Damage(NamedTuple):
 def damage_of(store: Store, page: Sequence[FeedEntry]) -> list[Damage]:
     """Those of a page of the feed that are not as they were written, or are not found under their ids."""
     faults = [check_entry(each.entry) for each in page]
-    seen = store.seen([each.entry.id for each, why in zip(page, faults, strict=True) if not why])
-    return [
-        Damage(each, why or NOT_FOUND)
-        for each, why in zip(page, faults, strict=True)
-        if why or seen.get(each.entry.id) != each.entry.digest
-    ]
+    ids = [each.entry.id for each, why in zip(page, faults, strict=True) if not why]
+    found, digests = store.find(ids), store.seen(ids)
+    damaged = []
+    for each, why in zip(page, faults, strict=True):
+        entry = each.entry
+        is_found = is_erased(entry) or found.get(entry.id) == entry
+        if why or not is_found or digests.get(entry.id) != entry.digest:
+            damaged.append(Damage(each, why or NOT_FOUND))
+    return damaged
 
 
 class CheckedLog:

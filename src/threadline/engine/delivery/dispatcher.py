@@ -17,6 +17,7 @@ from threadline.engine.delivery.leases import LEASE_SECONDS, Leases
 from threadline.engine.delivery.outbox import Outbox
 from threadline.engine.delivery.outcomes import internal, settle
 from threadline.engine.delivery.put_off import effect_is_believed
+from threadline.engine.reading.person_reader import readable
 from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import (
     OUTBOX,
@@ -133,7 +134,7 @@ class Dispatcher:
     def _fire(self, due: list[Item], check: Check) -> int:
         timers, requests = [], []
         waiting = [pending_timer(item) for item in due]
-        people = self.engine.reader.readable([timer.thread for timer in waiting])
+        people = readable(self.engine.reader, [timer.thread for timer in waiting])
         for item, timer in zip(due, waiting, strict=True):
             person = people.get(timer.thread)
             if person is None:

@@ -19,6 +19,7 @@ from threadline.engine.delivery.preparing import failed, prepare
 from threadline.engine.delivery.settling import fitting, request_of, resolve
 from threadline.engine.delivery.unknown import unknown_effect
 from threadline.engine.folding.person import Person
+from threadline.engine.reading.person_reader import readable
 from threadline.engine.scheduled import pack_effect, pending_effect, postponed_key, unrecorded_key
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Identifier
@@ -98,7 +99,7 @@ class Outbox:
     def able(self, items: Sequence[Item]) -> list[Able]:
         """The effects whose thread has a person, so that their outcome can be recorded."""
         effects = [pending_effect(item) for item in items]
-        people = self._engine.reader.readable([one.thread for one in effects])
+        people = readable(self._engine.reader, [one.thread for one in effects])
         return [
             Able(one, person.identifiers[one.thread], person)
             for one in effects

@@ -22,7 +22,7 @@ from threadline.engine.maintenance.erased_alike import erased_alike
 from threadline.engine.maintenance.indexes import MARKS
 from threadline.engine.maintenance.person_keys import keys_of_people
 from threadline.engine.maintenance.scrub import SCRUB
-from threadline.kernel.errors import Conflict, StoreDamaged
+from threadline.kernel.errors import Conflict, EventDamaged, StoreDamaged
 from threadline.kernel.limits import BATCH_BYTES_MAX, BATCH_WRITES_MAX
 from threadline.kernel.store import (
     Batch,
@@ -276,11 +276,14 @@ class Move:
 
     def verified(self) -> Moved | None:
         """Compare the whole logs and what both stores know of everybody. None if the source's log has gone on since.
-        Raises `Conflict` if they differ, `EventDamaged` for an event that is not as it was written on either side."""
+        Raises `Conflict` if they differ, `EventDamaged` for an event of the source that is not as it was written."""
         ours = fingerprint(
             self._with_progress("events verified", map(_entry_bytes, erased_alike(self.source, self.target)))
         )
-        theirs = fingerprint(self._with_progress("events verified", map(_entry_bytes, self._copied(ours.number))))
+        try:
+            theirs = fingerprint(self._with_progress("events verified", map(_entry_bytes, self._copied(ours.number))))
+        except EventDamaged as error:
+            raise Conflict(f"the copy is not equal: in it, {error}", hint=error.hint) from None
         dumps = [self._dumped(store) for store in (self.source, self.target)]
         if ours != theirs or dumps[0] != dumps[1]:
             if self._goes_on(ours.number):

@@ -20,7 +20,7 @@ class Verified(NamedTuple):
     """What was found wrong with a store."""
 
     faults: Sequence[str]
-    """Of the store itself, and why its log could not be read to its end."""
+    """Of the store itself, and why its log or its people could not be read to their end."""
     events: int
     damaged: Sequence[Damage]
     people: Refolded
@@ -43,10 +43,7 @@ def verify(
     opener: Callable[[], Parts] | None = None,
     progress: Progress = lambda what, count: None,
 ) -> Verified:
-    """Look at all of a store, and go on where something is damaged. Writes nothing.
-
-    Raises `StoreDamaged` if people and decisions cannot be read through.
-    """
+    """Look at all of a store, and go on where something is damaged. Writes nothing."""
     store = engine.store
     faults = list(store.integrity())
     log = CheckedLog(store)
@@ -55,6 +52,7 @@ def verify(
             progress("events verified", count)
     except StoreDamaged as error:
         faults.append(f"the log cannot be read beyond its event {log.entries}: {error}")
+    people, breaches = Refolded(0, 0, (), 0, ()), list[str]()
     try:
         people = refold_everybody(
             store, engine.catalogue, write=False, jobs=jobs, opener=opener,
@@ -62,10 +60,7 @@ def verify(
         )  # fmt: skip
         breaches = [fault for each in engine.catalogue.inspections for fault in each.inspect(engine)]
     except StoreDamaged as error:
-        raise StoreDamaged(
-            f"people and decisions cannot be read through: {error}",
-            hint="Put a backup that is whole in its place with `threadline restore --replace`.",
-        ) from None
+        faults.append(f"people and decisions cannot be read through: {error}")
     return Verified(faults, log.entries, log.damaged, people, breaches)
 
 

@@ -78,21 +78,6 @@ class PersonReader:
         """By thread, the people that some threads belong to, read together."""
         return self.lookup.by_threads(threads)
 
-    def readable(self, threads: Sequence[str]) -> dict[str, Person]:
-        """As `by_threads`, without those people who cannot be read before a damaged event is repaired."""
-        try:
-            return self.by_threads(threads)
-        except EventDamaged:
-            people = {thread: self._readable(thread) for thread in threads}
-            return {thread: person for thread, person in people.items() if person is not None}
-
-    def _readable(self, thread: str) -> Person | None:
-        try:
-            return self.by_thread(thread)
-        except EventDamaged as error:
-            self.note_damage(error)
-            return None
-
     def person_of(self, recorded: Recorded) -> Person:
         """The person in whose thread an event is."""
         person = self.by_thread(recorded.thread)
@@ -280,6 +265,23 @@ class PersonReader:
                 person = self.by_thread(timer.thread)
                 if person is not None:
                     yield timer.item.key.sort, person
+
+
+def readable(reader: PersonReader, threads: Sequence[str]) -> dict[str, Person]:
+    """As `PersonReader.by_threads`, without those people who cannot be read before a damaged event is repaired."""
+    try:
+        return reader.by_threads(threads)
+    except EventDamaged:
+        people = {thread: _readable(reader, thread) for thread in threads}
+        return {thread: person for thread, person in people.items() if person is not None}
+
+
+def _readable(reader: PersonReader, thread: str) -> Person | None:
+    try:
+        return reader.by_thread(thread)
+    except EventDamaged as error:
+        reader.note_damage(error)
+        return None
 
 
 class _AsKnown:

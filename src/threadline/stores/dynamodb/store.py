@@ -147,8 +147,10 @@ class DynamoStore:
         places = self._places(ids)
         for _ in range(ATTEMPTS_MAX):
             pages = reading.get_many(self.client, [layout.page_key(key) for key in set(places.values())])
-            entries = [entry for page in pages.values() for _, entry in layout.unpack_page(page)]
-            found.update((entry.id, entry) for entry in entries if entry.id in places)
+            for page in pages.values():
+                name = layout.page_name(page)
+                # Only where its id says: that it lies on another page that was read leads nobody to it.
+                found.update((e.id, e) for _, e in layout.unpack_page(page) if places.get(e.id) == name)
             missing = [id for id in places if id not in found]
             if not missing:
                 return found

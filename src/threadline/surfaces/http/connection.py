@@ -288,6 +288,8 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """One request is answered. Of those that follow it nothing has come, or the last piece at most."""
+        if self._discarding is None and self._in_body and not self.pipeline:
+            self._discard()  # as `_finish` does where the answer has told the client to close
         if self._discarding is not None:
             self.server_state.total_requests += 1
             return
@@ -329,7 +331,7 @@ class Server(uvicorn.Server):
         self._told_to_stop = told_to_stop
         self._in_flight = in_flight
         self._drain_seconds = drain_seconds
-        self._hurries = False
+        self._is_announced = self._hurries = False
         self.failure: Exception | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -341,6 +343,7 @@ class Server(uvicorn.Server):
             return
         try:
             self._ready()
+            self._is_announced = True
         except Exception as error:  # noqa: BLE001 — it is raised again once the server has ended
             self.failure, self.should_exit = error, True
 
@@ -356,18 +359,14 @@ class Server(uvicorn.Server):
                 connection.loop.call_soon_threadsafe(connection.transport.abort)
         self._hurries = self._hurries or again or sig != signal.SIGTERM
 
-    async def main_loop(self) -> None:
-        """Serve until it is told to stop, and then for a while as one that is not ready for more."""
-        await super().main_loop()
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve for a while as one that is not ready, accept who has connected, close, let requests in flight end."""
         self._in_flight.is_draining = True
-        until = time.monotonic() + (0 if self.failure else self._drain_seconds)
+        until = time.monotonic() + (self._drain_seconds if self._is_announced else 0)
         while not self._hurries and time.monotonic() < until:
             await self.on_tick(0)  # or the header Date stands still
             await asyncio.sleep(0.05)
         self._in_flight.is_ending = True
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept who has connected already, then close and let requests in flight end."""
         for listening in sockets or ():
             await accept_the_last(listening)
         await super().shutdown(sockets)
