@@ -29,7 +29,7 @@ FAST := $(addprefix tests/,capabilities engine kernel laws testing wire)
 NPM_CI = npm --prefix $(1) ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo test test-fast torture lint format bench docs api lock clean
+.PHONY: help setup tools demo test test-fast torture lint format bench docs api lock release clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -84,6 +84,9 @@ lock: $(VENV)/.test ## Resolve the requirements again, keeping what still fits (
 	@$(COMPILE) --extra mail --constraints requirements/test.txt --output-file requirements/run.txt
 	@$(COMPILE) --extra bench --constraints requirements/test.txt --output-file requirements/bench.txt
 	@$(COMPILE) --extra docs --constraints requirements/test.txt --output-file requirements/docs.txt
+
+release: $(VENV)/.test ## Build wheel and sdist, the same bytes each time, with their SBOM and checksums, into dist/
+	@$(BIN)/python -m release --into dist
 
 clean: ## Remove everything that the other targets made
 	rm -rf .venv .venv-* .bench-cache build dist site .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

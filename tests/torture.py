@@ -31,6 +31,7 @@ SCRIPTS = 5
 """Generated scripts that each store is played in a round."""
 KILLS = 50
 """Of processes that send a broadcast."""
+SIMULATED_SECONDS = 600
 
 
 class Step(NamedTuple):
@@ -43,6 +44,8 @@ class Step(NamedTuple):
 
 def steps() -> Iterator[Step]:
     """What one seed is tried on."""
+    simulated = {"THREADLINE_TEST_SIMULATOR_SECONDS": str(SIMULATED_SECONDS)}
+    yield Step("simulator", ("tests/simulator",), simulated)
     yield Step("memory", ("-m", "drawn", "tests/kernel", "tests/wire", *SUITES), {"THREADLINE_TEST_PROFILE": "fast"})
     yield Step(
         "mail while workers are killed", ("tests/senders/test_mail_killed.py",), {"THREADLINE_TEST_MAIL_KILLS": "90"}
@@ -51,11 +54,16 @@ def steps() -> Iterator[Step]:
     yield Step("scripts on all stores", ("tests/conformance/test_scripts.py",), scripts)
     yield Step("bit flips", ("tests/stores/test_bit_flips.py",), {"THREADLINE_TEST_FLIPS": "400"})
     yield Step("claims", ("tests/stores/test_claiming_kills.py",), {"THREADLINE_TEST_CLAIM_KILLS": "60"})
+    yield Step("floods", ("tests/surfaces/test_floods.py",), {"THREADLINE_TEST_FLOODS": "4"})
     storms = tuple(f"tests/stores/test_{name}_chaos.py" for name in ("postgres", "dynamodb", "cached"))
     yield Step("storms", storms, {"THREADLINE_TEST_CHAOS_SECONDS": "60"})
+    yield Step(
+        "kills", ("tests/laws/test_kill.py", "tests/stores/test_sqlite_wal.py"), {"THREADLINE_TEST_KILLS": "250"}
+    )
     surgery = {"THREADLINE_TEST_WAL_KILLS": "40", "THREADLINE_TEST_WAL_SURGERIES": "10"}
     yield Step("surgery on write-ahead logs", ("tests/stores/test_wal_surgery.py",), surgery)
     yield Step("kills", ("tests/laws/test_kill.py",), {"THREADLINE_TEST_KILLS": "250"})
+    yield Step("steps of the clock", ("tests/surfaces/test_clock_processes.py",), {"THREADLINE_TEST_CLOCK_KILLS": "20"})
     yield Step("killed broadcasts", ("tests/surfaces/test_jobs.py",), {"THREADLINE_TEST_BROADCAST_KILLS": str(KILLS)})
     if published := os.environ.get("THREADLINE_TEST_HILLSTROM"):
         name = "tests/capabilities/test_broadcasts_hillstrom.py"

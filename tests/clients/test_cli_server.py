@@ -123,7 +123,7 @@ def test_an_export_streams_from_a_server_into_a_file_and_its_errors_are_those_of
 ) -> None:
     who = f"cli-{secrets.token_hex(4)}"
     on_server("record", "--events", order(who))
-    code, out, err = on_server("people", "export", who, "out.zip")
+    code, _, err = on_server("people", "export", who, "out.zip")
     assert (code, err) == (0, "")
     with ZipFile(tmp_path / "out.zip") as zipped:
         assert json.loads(zipped.read("manifest.json"))["person"]["identifiers"] == [f"user_id:{who}"]

@@ -15,10 +15,11 @@ import msgspec
 import pytest
 
 import threadline
-from tests.laws.person_stage import CATALOGUE, MARK, Stage, lines
+from tests.laws.person_stage import CATALOGUE, MARK, STARTS_AT, Stage, lines
+from threadline.capabilities.export.archive import archive_of
 from threadline.engine.context import Context
 from threadline.engine.maintenance.person_keys import keys_of_people
-from threadline.kernel.errors import NotFound
+from threadline.kernel.errors import BeingErased, NotFound
 from threadline.kernel.personal import Subject
 from threadline.kernel.store import Key, feed_pages
 
@@ -121,6 +122,19 @@ def test_the_archive_has_every_mark_of_the_person_and_none_of_another() -> None:
         assert [id for id in subject_of(on, other).ids if id.encode() in archive] == []
 
 
+def test_what_an_item_says_is_in_the_file_that_its_table_names() -> None:
+    on = Stage()
+    archive = on.archive("ada")
+    shown_in = {table.name: table.shown_in for table in CATALOGUE.tables if table.shown_in}
+    met = set()
+    for item, text in on.items():
+        for mark in {mark[0].lower() for mark in MARK.finditer(text) if mark[0].lower().startswith(b"ada")}:
+            if item.key.table in shown_in:
+                met.add(shown_in[item.key.table])
+                assert mark in archive[f"{shown_in[item.key.table]}.jsonl"].lower(), item.key
+    assert met >= {"consent", "effects", "inbox", "leaderboards", "rejected", "what_ifs"}
+
+
 def test_the_events_are_those_of_the_log_whole_and_once() -> None:
     on = Stage()
     subject = subject_of(on, "ada")
@@ -137,25 +151,26 @@ def test_the_events_are_those_of_the_log_whole_and_once() -> None:
 # --- the archive itself -----------------------------------------------------------------------
 
 
-def export(on: Stage, who: str) -> Iterator[bytes]:
+def export(on: Stage, who: str, at: int) -> Iterator[bytes]:
     operation = on.engine.catalogue.operation("people_export")
-    pieces: Iterator[bytes] = operation.run(Context(on.engine, "default", on.now), operation.params(id=who))
+    pieces: Iterator[bytes] = operation.run(Context(on.engine, "default", at), operation.params(id=who))
     return pieces
 
 
 def test_the_same_position_and_instant_make_the_same_bytes() -> None:
     on = Stage()
-    assert b"".join(export(on, "adamark-id")) == b"".join(export(on, "adamark-id"))
+    at = on.now
+    assert b"".join(export(on, "adamark-id", at)) == b"".join(export(on, "adamark-id", at))
 
 
 def test_whoever_is_unknown_has_no_archive() -> None:
     with pytest.raises(NotFound):
-        export(Stage(), "eve")
+        export(Stage(), "eve", STARTS_AT)
 
 
 def test_what_is_recorded_while_it_is_written_is_not_in_it() -> None:
     on = Stage()
-    pieces = export(on, "adamark-id")
+    pieces = export(on, "adamark-id", on.now)
     before = on.engine.reader.person("default", "adamark-id").position
     on.record("ada", "identify", "late", name="adamark-late")
     on.record("ada", "tool_used", "late too")
@@ -165,6 +180,15 @@ def test_what_is_recorded_while_it_is_written_is_not_in_it() -> None:
     count = len(lines(archive["events.jsonl"]))
     assert (count, msgspec.json.decode(archive["manifest.json"])["position"]["events"]) == (before, before)
     assert b"adamark-late" not in b"".join(archive.values())
+
+
+def test_an_archive_of_somebody_who_is_erased_meanwhile_breaks_off() -> None:
+    on = Stage()
+    # Other files ask for the person themselves.
+    pieces = archive_of(subject_of(on, "ada"), [each for each in CATALOGUE.person_files if each.name == "events"], "")
+    on.shop.people.erase("adamark-id", request="gone")
+    with pytest.raises((NotFound, BeingErased)):
+        b"".join(pieces)
 
 
 def test_the_manifest_says_of_each_file_what_is_in_it() -> None:
@@ -188,3 +212,13 @@ def test_a_damaged_event_is_named_in_the_manifest_and_everything_else_is_there()
     archive = on.archive("ada")
     assert lines(archive["events.jsonl"]) == [each for each in whole if each["id"] != found.entry.id]
     assert msgspec.json.decode(archive["manifest.json"])["damaged_events"] == [found.entry.id]
+
+
+def test_ranks_are_shown_without_the_others() -> None:
+    on = Stage()
+    on.shop.points.adjust("bobmark-id", points=-3, request="less", reason="less")
+    on.record("ada", "tool_used", "more")
+    shown = [each for each in lines(on.archive("ada")["leaderboards.jsonl"]) if "rank" in each]
+    assert {(each["name"], each["among"], each["rank"], each["of"]) for each in shown} == {
+        ("points", "", 1, 2), ("points", "country=adamark-land", 1, 1),
+    }  # fmt: skip

@@ -13,7 +13,7 @@ from threadline.engine.recording import duplicates
 from threadline.engine.recording.change import Change
 from threadline.engine.recording.recorder import Recorder
 from threadline.kernel.errors import Unavailable
-from threadline.kernel.store import Batch, Check, Key, Put
+from threadline.kernel.store import Batch, Check, Put
 from threadline.stores.memory import MemoryStore
 
 
@@ -31,7 +31,7 @@ def _foundations_do_not_matter() -> Any:
 
 
 def _lost_races_go_unnoticed() -> Any:
-    return patch.object(person_packing, "Put", lambda key, value, expected=None: Put(key, value))
+    return patch.object(person_packing, "Put", lambda key, value, expected=None, *more: Put(key, value, None, *more))
 
 
 def _rows_are_left_behind() -> Any:
@@ -70,9 +70,9 @@ def _conflicts_are_duplicates() -> Any:
 def _threads_lead_nowhere() -> Any:
     whole: Callable[..., Any] = MemoryStore._put
 
-    def put(self: MemoryStore, key: Key, value: bytes, *more: Any) -> None:
-        if key.table != "thread" or key not in self._items:
-            whole(self, key, value, *more)
+    def put(self: MemoryStore, write: Put) -> None:
+        if write.key.table != "thread" or write.key not in self._items:
+            whole(self, write)
 
     return patch.object(MemoryStore, "_put", put)
 

@@ -15,7 +15,7 @@ from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refus
 from threadline.stores.dynamodb.commit import chains
 
 KINDS = {
-    "crash": 0.006, "away": 0.01, "busy": 0.01, "answer lost": 0.01, "torn": 0.01, "lagging": 0.3, "pause": 0.004,
+    "crash": 0.004, "away": 0.002, "busy": 0.01, "answer lost": 0.01, "torn": 0.01, "lagging": 0.3, "pause": 0.004,
     "skew": 0.3, "leap": 0.1,
 }  # fmt: skip
 """Kind of fault -> how often it happens where it can, when a seed wants it often."""

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulator.__main__ import simulated
 from tests.simulator.broken import WAYS
-from tests.simulator.simulation import ACTIONS
+from tests.simulator.simulation import run
 
 ROOT = Path(__file__).parents[2]
 SEEDS_MAX = 20
@@ -44,4 +43,4 @@ def test_every_seed_keeps_every_promise(part: int, seed: int) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_an_engine_that_is_broken_is_found_out(way: str) -> None:
     with WAYS[way]():
-        assert any(simulated(number, ACTIONS, []).problems for number in range(SEEDS_MAX))
+        assert any(run(number).problems for number in range(SEEDS_MAX))

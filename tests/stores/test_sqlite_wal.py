@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import threading
@@ -16,6 +17,8 @@ from tests.stores.sqlite_stage import FILE, python
 from threadline.kernel.store import Batch, Key, event_pages, feed_pages
 from threadline.stores.sqlite.store import WAL_GROWTH_MAX, SqliteStore
 from threadline.testing.store_cases import entry, record
+
+KILLS = int(os.environ.get("THREADLINE_TEST_KILLS", "100")) * 2 // 5
 
 
 def writing(store: SqliteStore, first: int, stop: Callable[[], bool]) -> int:
@@ -101,7 +104,7 @@ while True:
 def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
     count, killed_at_work = 0, 0
-    for _ in range(20):
+    for _ in range(KILLS):
         acknowledged = count
         with python(ACKNOWLEDGE, tmp_path / FILE, count) as writer:
             assert writer.stdout is not None

@@ -7,6 +7,7 @@ from typing import Any
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.leaderboards.definition import read_boards
 from threadline.capabilities.leaderboards.operations import definitions, refresh, standing, top
+from threadline.capabilities.leaderboards.personal import leaderboards_file
 from threadline.capabilities.leaderboards.policy import boards_policy
 from threadline.capabilities.leaderboards.projection import boards_projection
 from threadline.capabilities.leaderboards.refresh import boards_refresh
@@ -16,6 +17,7 @@ def declare(declared: Definitions) -> list[Any]:
     """The operations, and where there are boards the projection and the policy of them; none costs nothing."""
     boards = read_boards(declared)
     made: list[Any] = [each for noun in (top, standing, definitions, refresh) for each in noun.operations(boards)]
+    made.append(leaderboards_file(boards))
     if boards.boards:
         policy = boards_policy(boards)
         made += [boards_projection(boards), boards_refresh(boards), *([] if policy is None else [policy])]

@@ -72,7 +72,7 @@ _OPERATORS = "what operators set up"
 _PROGRAM = "the program's own bookkeeping"
 
 _TABLES = (
-    StoreTable(PERSON, "person", shown_in="person"),
+    StoreTable(PERSON, "person", why="identifiers, and the states that the files of views show"),
     StoreTable(SNAPSHOT, "person", why=_REPEATS),
     StoreTable(THREAD, "person", why="it leads from an identifier to the person"),
     StoreTable(TIMER, "person", shown_in="timers"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -28,6 +29,8 @@ class _Change(NamedTuple):
     recorded: Recorded
     known_at: int
     """When it counts as known: when the event does that caused it, which may be imported history."""
+    at: int
+    """When it was recorded; no later than any change after it, whatever the clock said."""
 
     @property
     def joins(self) -> bool:
@@ -47,6 +50,10 @@ class _Change(NamedTuple):
     def threads(self) -> set[str]:
         """The threads that move."""
         return set(self.recorded.event.properties["threads"])
+
+
+_Name = tuple[str, str, str]
+"""Of a change: its type, its cause, and who is moved."""
 
 
 class _Part(NamedTuple):
@@ -77,7 +84,7 @@ class IdentityHistory:
         self._people = {person.id: person}
         """The present people who were ever joined with this person, transitively."""
         self._changes = self._gather()
-        """All joins and splits among them, in the order in which they were recorded."""
+        """All joins and splits among them, in their order."""
         self._known_by, self._unknown_by = 1 << 63, -(1 << 63)
         """Cached bounds: the first instant at which the identifier is seen as known, the last at which as unknown."""
         self._recorded: dict[int, list[_Part]] = {}
@@ -91,7 +98,7 @@ class IdentityHistory:
         if self._named and not self._was_known(known_at):
             return self._made(_Part(self._person.id, set()), known_at)
         late = self._known_late(known_at)
-        if not late and all(change.recorded.recorded_at <= known_at for change in self._changes):
+        if not late and all(change.at <= known_at for change in self._changes):
             return self._person
         part = _with(self._parts(known_at, late), self._thread)
         return self._person if part is None else self._made(part, known_at)
@@ -123,7 +130,7 @@ class IdentityHistory:
 
         An identifier in events of other people was refused there, whomever it was linked with later.
         """
-        moved = {t for each in self._changes if each.recorded.recorded_at <= known_at for t in each.threads}
+        moved = {t for each in self._changes if each.at <= known_at for t in each.threads}
         known = self._threads_known(known_at)
         return [each for thread, each in person.identifiers.items() if thread in moved or thread in known]
 
@@ -160,7 +167,7 @@ class IdentityHistory:
 
     def _recorded_parts(self, recorded_at: int) -> list[_Part]:
         """The same by what was recorded at an instant; not to be changed."""
-        done = sum(change.recorded.recorded_at <= recorded_at for change in self._changes)
+        done = sum(change.at <= recorded_at for change in self._changes)
         if done not in self._recorded:
             parts = [_Part(person.id, set(person.heads)) for person in self._people.values()]
             undone = [(change, _undo(parts, change)) for change in reversed(self._changes)]
@@ -185,13 +192,16 @@ class IdentityHistory:
         return thread_events(self._store, heads, stop=known_at + FUTURE_MAX_SECONDS * SECOND + 1)
 
     def _gather(self) -> list[_Change]:
-        found: dict[tuple[str, str, str], _Change] = {}
+        found: dict[_Name, _Change] = {}
+        threads: dict[str, list[tuple[int, _Name]]] = {}
         todo = [self._person]
         while todo:
             for recorded in self._events_of(todo.pop()):
-                change = _Change(recorded, recorded.recorded_at)
+                change = _Change(recorded, recorded.recorded_at, recorded.recorded_at)
                 # A split is an event of both people.
-                found.setdefault((recorded.event.type, recorded.cause, change.moved), change)
+                name = recorded.event.type, recorded.cause, change.moved
+                found.setdefault(name, change)
+                threads.setdefault(recorded.thread, []).append((recorded.sequence, name))
                 for id in (change.survivor, change.moved):
                     if any(id in person.heads for person in self._people.values()):
                         continue
@@ -200,8 +210,10 @@ class IdentityHistory:
                         todo.append(other)
         causes = self._store.find([change.recorded.cause for change in found.values()])
         known = {id: unpack_event(entry).known_at for id, entry in causes.items()}
-        changes = [each._replace(known_at=known.get(each.recorded.cause, each.known_at)) for each in found.values()]
-        return sorted(changes, key=lambda change: (change.recorded.recorded_at, change.recorded.sequence))
+        changes = {
+            name: each._replace(known_at=known.get(each.recorded.cause, each.known_at)) for name, each in found.items()
+        }
+        return _in_order(changes, {thread: [name for _, name in sorted(names)] for thread, names in threads.items()})
 
     def _events_of(self, person: Person) -> Iterator[Recorded]:
         for thread, head in person.heads.items():
@@ -227,6 +239,42 @@ class IdentityHistory:
         for person in self._people.values():
             for thread, head in person.heads.items():
                 yield thread, person.identifiers[thread], head
+
+
+def _in_order(changes: Mapping[_Name, _Change], threads: Mapping[str, Sequence[_Name]]) -> list[_Change]:
+    """Changes in the order in which they were made: that of each thread, and among threads of when they were recorded.
+
+    By that alone a split would come before its join where the clock was set back in between.
+    """
+    left = {thread: list(reversed(names)) for thread, names in threads.items()}
+    occurrences = Counter(name for names in threads.values() for name in names)
+    ordered: dict[_Name, _Change] = {}
+
+    def first(thread: str) -> _Name | None:
+        names = left.get(thread, [])
+        while names and names[-1] in ordered:
+            names.pop()
+        return names[-1] if names else None
+
+    def is_next(name: _Name) -> bool:
+        type, _, moved = name
+        after = first(moved)
+        # Whoever is joined to somebody has no change of their own until they are split off.
+        freed = after is None or after == name or (after[0] == SPLIT and after[2] == moved)
+        return sum(first(thread) == name for thread in left) == occurrences[name] and (type != MERGED or freed)
+
+    while names := {name for thread in left if (name := first(thread)) is not None}:
+        name = min(
+            list(filter(is_next, names)) or names,
+            key=lambda each: (changes[each].recorded.recorded_at, changes[each].recorded.sequence),
+        )
+        ordered[name] = changes[name]
+    found = list(ordered.values())
+    latest = 1 << 63
+    for place in reversed(range(len(found))):
+        latest = min(latest, found[place].at)
+        found[place] = found[place]._replace(at=latest)
+    return found
 
 
 def _with(parts: list[_Part], thread: str) -> _Part | None:

@@ -6,17 +6,17 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 from threadline.kernel.errors import StoreMissing
-from threadline.kernel.store import Key
 from threadline.stores.sqlite.file import lock_path
-from threadline.stores.sqlite.mark import NO_SALTS, LogState, Mark, MarkFile, can_witness
+from threadline.stores.sqlite.mark import NO_SALTS, LogState, Mark, MarkFile
 
 LOOK_SECONDS = 0.4
 """How often the files are looked for, so that a reader hears of it within a second."""
+FRESH_SECONDS = 0.02
+"""How long a look by a commit counts for those after it. What they write into a file that has gone is rescued."""
 SYNC_LOOKS = 3
 """The mark is synced at one look of so many, when it has changed."""
 _WAL_SALTS = (8, 16)
@@ -40,18 +40,16 @@ class Acknowledged:
             os.close(self._wal)
             raise
 
-    def committed(self, frames: int, position: int, items: Mapping[Key, tuple[int, bytes] | None]) -> None:
-        """Note a commit that is durable, before it is answered."""
+    def committed(self, frames: int, position: int, written: tuple[int, int] | None) -> None:
+        """Note a durable commit before it is answered. ``written``: version and checksum of one of its items."""
         last = self._marks.mark
-        salts = os.pread(self._wal, *_WAL_SALTS)
-        witness, version = last.witness, last.version
-        for key, after in items.items():
-            if can_witness(key):
-                witness, version = key, after[0] if after else 0
-                break
+        # The log starts over only after it was copied. Where another program did that, these salts are the ones before.
+        is_new = last.state != LogState.NEEDED or frames <= last.frames
+        salts = os.pread(self._wal, *_WAL_SALTS) if is_new else last.salts
         state = LogState.COPYING if last.state == LogState.COPYING else LogState.NEEDED
+        version, crc = written or (last.version, last.crc)
         self._marks.write(
-            Mark(last.store, salts, frames, state, position, last.copied, last.copied_at, _now(), witness, version)
+            Mark(last.store, salts, frames, state, position, last.copied, last.copied_at, _now(), version, crc)
         )
 
     def copying(self) -> None:
@@ -94,6 +92,7 @@ class Presence:
         # A descriptor that has the inode only: closing a real one would give up SQLite's locks on the file.
         self._inode = os.open(resolved, os.O_PATH | os.O_CLOEXEC)
         self._opened = {file: _identity(file) for file in (self._path, self._log_path, *self._others)}
+        self._looked_at = float("-inf")
         self.missing: Path | None = None
         """The first file that is not there any more."""
 
@@ -114,10 +113,13 @@ class Presence:
             )
 
     def look(self) -> None:
-        """Look for the store and its log, then `check`."""
-        for file in (self._path, self._log_path):
-            if _identity(file) != self._opened[file]:
-                self.missing = file
+        """Look for the store and its log, unless that was done a moment ago, then `check`."""
+        now = time.monotonic()
+        if now - self._looked_at > FRESH_SECONDS:
+            self._looked_at = now
+            for file in (self._path, self._log_path):
+                if _identity(file) != self._opened[file]:
+                    self.missing = file
         self.check()
 
     def look_at_all(self) -> None:
@@ -137,30 +139,38 @@ def _identity(file: Path) -> tuple[int, int] | None:
 class Watch:
     """The thread that looks for the files of a store, and syncs its mark."""
 
-    def __init__(self, presence: Presence, acknowledged: Acknowledged, rescue: Callable[[Path], None]) -> None:
+    def __init__(self, presence: Presence, acknowledged: Acknowledged, rescue: Callable[[], None]) -> None:
         self._presence = presence
         self._acknowledged = acknowledged
         self._rescue = rescue
+        self._is_missed = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="threadline-store-watch", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        looks, rescued = 0, False
+        looks = 0
         while not self._stopping.wait(LOOK_SECONDS):
             looks += 1
-            before = self._presence.missing
             self._presence.look_at_all()
-            missing = self._presence.missing
-            if missing is None and before is not None:
-                log.warning("%s is there again", before)
-            if missing is not None and not rescued:
-                rescued = True
-                log.critical("%s was removed, renamed or replaced; every request is answered with 503", missing)
-                with suppress(Exception):
-                    self._rescue(missing)
+            if self._presence.missing is not None:
+                self.miss(self._presence.missing)
+            elif self._is_missed:
+                self._is_missed = False
+                log.warning("the files are there again")
             if looks % SYNC_LOOKS == 0:
                 self._acknowledged.sync()
+
+    def miss(self, file: Path) -> None:
+        """Report that a file is not there any more and rescue what it had, once."""
+        if self._is_missed:
+            return
+        self._is_missed = True
+        log.critical("%s was removed, renamed or replaced; nothing is read or written any more", file)
+        try:
+            self._rescue()
+        except Exception:
+            log.exception("what was acknowledged could not be rescued; it may be lost when this process ends")
 
     def stop(self) -> None:
         """End the thread."""

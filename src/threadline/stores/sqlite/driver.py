@@ -54,6 +54,8 @@ def connect(path: Path, access: Access, cache_bytes: int, busy_timeout_ms: int) 
             ("temp_store", "memory"),
         ):
             db.pragma(pragma, value)
+        if access is not Access.READ:
+            db.pragma("secure_delete", 1)
         if access is Access.READ and db.pragma("user_version") == 1:
             # Nobody has brought the file up to date, and who only reads cannot.
             db.execute("CREATE TEMP VIEW item AS SELECT *, NULL AS crc FROM main.item")
@@ -91,6 +93,29 @@ def whole_frames(db: Connection) -> int:
 def checkpoint(db: Connection, how: Literal["passive", "restart", "truncate"]) -> None:
     """Copy the write-ahead log into the file. Raises `DriverError` if others are in the way."""
     db.wal_checkpoint(mode=_CHECKPOINTS[how])
+
+
+class DatabaseFile:
+    """A database's bytes, past SQLite's pages but through its own layer for files.
+
+    To close a file by other means would give up all locks that SQLite has on it in this process.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = apsw.VFSFile("", str(path.absolute()), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0])
+
+    def read(self, count: int, start: int) -> bytes:
+        """So many bytes from a place on; fewer at the end."""
+        return self._file.xRead(count, start)
+
+    def write(self, data: bytes, start: int) -> None:
+        """Put bytes at a place."""
+        self._file.xWrite(data, start)
+
+    def close(self) -> None:
+        """Sync what was written, and close."""
+        self._file.xSync(apsw.SQLITE_SYNC_NORMAL)
+        self._file.xClose()
 
 
 def copy_database(source: Connection, target: Connection, pages: int, progress: Callable[[int, int], None]) -> None:

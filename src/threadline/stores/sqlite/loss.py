@@ -36,8 +36,7 @@ HINT = (
     "Put back the files that belong together (the store, its -wal, its -mark) or restore a backup. "
     "`threadline accept-loss` goes on without what is gone, and keeps the log for whoever can repair it."
 )
-_WITNESS = """SELECT item.version FROM name CROSS JOIN item ON item.tbl = name.id
-    WHERE name.text = ? AND item.partition = ? AND item.sort = ?"""
+_IS_THERE = "SELECT 1 FROM item WHERE crc = ? AND version = ? LIMIT 1"
 
 log = logging.getLogger("threadline.store")
 
@@ -81,7 +80,6 @@ class _Seen(NamedTuple):
     frames: int
     """Whole frames of the write-ahead log, up to the last commit."""
     page_bytes: int
-    has_witness: bool
     is_readable: bool = True
 
 
@@ -117,8 +115,8 @@ def find_loss(path: Path) -> Loss | None:
     if mark is None and not (log_path.exists() and log_path.stat().st_size):
         return None
     with translated(path):
-        alone = _seen(connect_unread(path, ignore_log=True), mark)
-        whole = _seen(connect_unread(path, ignore_log=is_frozen(path)), mark)
+        alone = _seen(connect_unread(path, ignore_log=True))
+        whole = _seen(connect_unread(path, ignore_log=is_frozen(path)))
     if whole is None or alone is None or not (whole.is_readable or whole.frames):
         return None  # it is not a store, or is damaged itself, which whoever reads it sees
     found = read_log(log_path, whole.page_bytes)
@@ -130,7 +128,16 @@ def find_loss(path: Path) -> Loss | None:
         mark = None
     if mark is None:
         return _broken_off(found, whole, mark)
+    if not whole.frames and mark.state == LogState.NEEDED and whole.position >= mark.position and _has_last(path, mark):
+        log.warning("%s: the write-ahead log was copied into the file by another program; nothing is gone", path)
+        return None
     return _short(mark, found, alone, whole) or _broken_off(found, whole, mark)
+
+
+def _has_last(path: Path, mark: Mark) -> bool:
+    """Whether an item is there as the last commit wrote it. Reads all items."""
+    with translated(path), closing(connect_unread(path, ignore_log=True)) as db:
+        return not mark.version or bool(asking(db)(_IS_THERE, (mark.crc, mark.version)))
 
 
 def _mark(path: Path) -> Mark | None:
@@ -159,20 +166,16 @@ def _follows(salts: bytes, earlier: bytes) -> bool:
     return salts == earlier or (len(salts) == len(earlier) and is_successor(salts, earlier))
 
 
-def _seen(db: Connection, mark: Mark | None) -> _Seen | None:
+def _seen(db: Connection) -> _Seen | None:
     try:
         ask = asking(db)
         if db.pragma("application_id") != APPLICATION_ID:
             return None
         store = b"" if db.pragma("user_version") < 2 else bytes(ask("SELECT id FROM store_id", ())[0][0])
         [(position,)] = ask("SELECT max(position) FROM log", ())
-        has_witness = True
-        if mark is not None and mark.witness is not None:
-            found = ask(_WITNESS, mark.witness)
-            has_witness = found[0][0] >= mark.version > 0 if found else mark.version == 0
-        return _Seen(store, position or 0, whole_frames(db), db.pragma("page_size"), has_witness)
+        return _Seen(store, position or 0, whole_frames(db), db.pragma("page_size"))
     except (*DamageError, IndexError):
-        return _Seen(b"", 0, whole_frames(db), db.pragma("page_size"), False, False)
+        return _Seen(b"", 0, whole_frames(db), db.pragma("page_size"), is_readable=False)
     finally:
         db.close()
 
@@ -213,9 +216,6 @@ def _short(mark: Mark, found: LogFile, alone: _Seen, whole: _Seen) -> Loss | Non
     if whole.frames:
         reason = f"the write-ahead log breaks off at frame {whole.frames:,} of {mark.frames:,}"
         return loss(reason, whole, is_exact=not is_copying)
-    if not is_copying and whole.position >= mark.position and whole.has_witness:
-        log.warning("the write-ahead log was copied into the file by another program; nothing is gone")
-        return None
     reason = "the write-ahead log cannot be read from its start" if found.size else "the write-ahead log is missing"
     return loss(reason, whole, is_exact=not is_copying)
 

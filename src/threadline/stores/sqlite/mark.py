@@ -10,16 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from threadline.kernel.store import Key
 from threadline.stores.sqlite.file import open_like
 
 MAGIC = b"ThrlMrk1"
 SLOT_BYTES = 512
 """A sector, which a disk writes whole. There are two, written in turn: at most the newer one can be torn."""
-_HEAD = struct.Struct("<8sQ16s8sIB5q3H")
+_HEAD = struct.Struct("<8sQ16s8sIB5qI")
 _SUM = struct.Struct("<I")
-_NAME_BYTES_MAX = SLOT_BYTES - _HEAD.size - _SUM.size
-UTF8_BYTES_MAX = 4
 NO_SALTS = bytes(8)
 
 
@@ -54,36 +51,26 @@ class Mark(NamedTuple):
     """When that was, in microseconds."""
     at: int = 0
     """When the last commit was acknowledged, in microseconds."""
-    witness: Key | None = None
-    """An item of the last commit that wrote any."""
     version: int = 0
-    """The version of that item; 0: it was removed."""
+    """Of an item of the last commit that wrote any; 0: there was none."""
+    crc: int = 0
+    """Its checksum. Not its key, which may name somebody who is erased later."""
 
 
 def _packed(mark: Mark, serial: int) -> bytes:
-    names = [part.encode() for part in mark.witness] if mark.witness else [b"", b"", b""]
-    head = _HEAD.pack(
-        MAGIC, serial, mark.store, mark.salts, mark.frames, mark.state, mark.position, mark.copied, mark.copied_at,
-        mark.at, mark.version, *map(len, names),
-    )  # fmt: skip
-    content = (head + b"".join(names)).ljust(SLOT_BYTES - _SUM.size, b"\0")
+    head = _HEAD.pack(MAGIC, serial, *mark)
+    content = head.ljust(SLOT_BYTES - _SUM.size, b"\0")
     return content + _SUM.pack(crc32(content))
 
 
 def _unpacked(slot: bytes) -> tuple[int, Mark] | None:
     if len(slot) != SLOT_BYTES or crc32(slot[: -_SUM.size]) != _SUM.unpack(slot[-_SUM.size :])[0]:
         return None
-    magic, serial, store, salts, frames, state, position, copied, copied_at, at, version, *lengths = _HEAD.unpack_from(
-        slot
-    )
+    magic, serial, *fields = _HEAD.unpack_from(slot)
     if magic != MAGIC:
         return None
-    names, start = [], _HEAD.size
-    for length in lengths:
-        names.append(slot[start : start + length].decode())
-        start += length
-    witness = Key(*names) if names[0] else None
-    return serial, Mark(store, salts, frames, LogState(state), position, copied, copied_at, at, witness, version)
+    mark = Mark(*fields)
+    return serial, mark._replace(state=LogState(mark.state))
 
 
 def mark_path(store: Path) -> Path:
@@ -101,11 +88,6 @@ def read_mark(store: Path) -> Mark | None:
     if not slots:
         raise ValueError(f"{mark_path(store)} is damaged")
     return max(slots)[1]
-
-
-def can_witness(key: Key) -> bool:
-    """Whether the names of an item fit into a mark."""
-    return sum(map(len, key)) * UTF8_BYTES_MAX <= _NAME_BYTES_MAX
 
 
 class MarkFile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import closing
 from pathlib import Path
 
 from threadline.stores.sqlite.acknowledged import Acknowledged
@@ -36,11 +37,12 @@ def rescue(db: Connection, path: Path, acknowledged: Acknowledged, *, is_removed
     number = 1
     while (copy := path.with_name(f"{path.name}.rescued-{number}")).exists():
         number += 1
-    os.close(open_private(copy))
-    target = connect(copy, Access.WRITE, CACHE_BYTES, 0)
-    try:
+    # Under another name until it is whole: half a copy can look like a whole store.
+    partial = path.with_name(f"{path.name}.rescuing")
+    partial.unlink(missing_ok=True)
+    os.close(open_private(partial))
+    with closing(connect(partial, Access.WRITE, CACHE_BYTES, 0)) as target:
         copy_database(db, target, PAGES_PER_STEP, lambda done, total: None)
-    finally:
-        target.close()
+    partial.rename(copy)
     sync_folder(copy.absolute().parent)
     log.critical("%s was removed; everything that was acknowledged is in %s", path, copy)

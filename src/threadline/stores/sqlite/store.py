@@ -14,6 +14,7 @@ from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refus
 from threadline.stores.bounds import check_batches, check_erase, check_page, check_shard
 from threadline.stores.plan import decide
 from threadline.stores.sqlite import file as sqlite_file
+from threadline.stores.sqlite import free_space
 from threadline.stores.sqlite import rows as sqlite_rows
 from threadline.stores.sqlite.acknowledged import Acknowledged, Presence, Watch
 from threadline.stores.sqlite.driver import (
@@ -80,12 +81,13 @@ class SqliteStore:
         self._presence: Presence | None = None
         sqlite_file.refuse_network(self.path)
         if readonly:
-            try:
-                self._check_ours()
-            except BaseException:
-                self._close_readers()
-                raise
-            return
+            self._check_ours()
+        else:
+            self._begin_writing(page_cache_bytes)
+
+    # --- opening ------------------------------------------------------------------------------
+
+    def _begin_writing(self, page_cache_bytes: int) -> None:
         self._lock = sqlite_file.WriterLock(self.path)
         try:
             refuse_loss(self.path)
@@ -104,8 +106,6 @@ class SqliteStore:
         self._checkpointer.start()
         self._watch = Watch(self._presence, self._acknowledged, self._rescue)
 
-    # --- opening ------------------------------------------------------------------------------
-
     def _check_ours(self) -> None:
         if not self.path.exists():
             raise InvalidSetting(
@@ -113,9 +113,13 @@ class SqliteStore:
                 hint="Name another file; whatever records first makes it.",
             )
         sqlite_file.refuse_unfit(self.path)
-        with self._reading() as db:
-            sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
-        refuse_loss_beside_writer(self.path)
+        try:
+            with self._reading() as db:
+                sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
+            refuse_loss_beside_writer(self.path)
+        except BaseException:
+            self._close_readers()
+            raise
 
     def _open_writer(self, page_cache_bytes: int) -> Connection:
         existed = self.path.exists()
@@ -123,17 +127,24 @@ class SqliteStore:
             if not existed:
                 os.close(sqlite_file.open_private(self.path))
             db = self._connect(Access.CREATE, page_cache_bytes)
-            leave_log(db, leave=True)
-            if not db.execute("SELECT count(*) FROM sqlite_schema").get and not db.pragma("application_id"):
-                db.pragma("journal_mode", "wal")
-                db.execute(sqlite_rows.SCHEMA).fetchall()
-            sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
-            sqlite_rows.upgrade(asking(db), db.pragma("user_version"))
-            watch_wal(db, self._note_wal)
-            self._log.start(asking(db))
+            try:
+                self._prepare(db)
+            except BaseException:
+                db.close()
+                raise
         if not existed:
             sqlite_file.sync_folder(self.path.absolute().parent)
         return db
+
+    def _prepare(self, db: Connection) -> None:
+        leave_log(db, leave=True)
+        if not db.execute("SELECT count(*) FROM sqlite_schema").get and not db.pragma("application_id"):
+            db.pragma("journal_mode", "wal")
+            db.execute(sqlite_rows.SCHEMA).fetchall()
+        sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
+        sqlite_rows.upgrade(asking(db), db.pragma("user_version"))
+        watch_wal(db, self._note_wal)
+        self._log.start(asking(db))
 
     def _open_mark(self, db: Connection) -> Acknowledged:
         [(store,)] = asking(db)("SELECT id FROM store_id", ())
@@ -294,7 +305,8 @@ class SqliteStore:
             if self._closing.is_set() or self._writer is None:
                 raise Unavailable("the store is closed or open for reading only")
             if self._presence is not None:
-                self._presence.check()
+                # Before anything is written: what is refused must not be there later.
+                self._presence.look()
             yield self._writer
 
     def erase(self, ids: Sequence[str]) -> int:
@@ -305,12 +317,34 @@ class SqliteStore:
                 self._log.catch_up(asking(db))
                 rows = self._log.erase(asking(db), ids)
             self._log.forget(rows)
+            self._mark(None)
         return len(rows)
 
     def purge(self) -> None:
-        """See `Store.purge`."""
-        with self._writing() as db:
-            self._restart_wal(db)
+        """See `Store.purge`. Commits wait while a part of the file is gone through, and while an old file is rebuilt.
+
+        Raises `StoreBusy` if another process keeps reading an earlier instant.
+        """
+        part = 1
+        while part:
+            with self._writing() as db:
+                self._empty_wal(db)
+                if free_space.rebuild(db):
+                    self._mark(None)
+                    self._empty_wal(db)
+                part = free_space.overwrite(db, self.path, part)
+
+    def _empty_wal(self, db: Connection) -> None:
+        """Copy the write-ahead log into the file and leave nothing in it."""
+        with self._checkpoint_lock:
+            self._acknowledged.copying()
+            checkpoint(db, "restart")
+            # Synced before the log goes that an earlier mark asks for.
+            self._acknowledged.copied()
+            self._acknowledged.sync()
+            checkpoint(db, "truncate")
+        self._wal_pages = 0
+        self._wal_restart_pages = self._wal_pages_max * WAL_GROWTH_MAX
 
     def mend(self, found: FeedEntry, good: LogEntry) -> bool:
         """See `Store.mend`."""
@@ -320,7 +354,7 @@ class SqliteStore:
             with transaction(db):
                 done = self._log.mend(ask, found, good, number or 0)
             self._log.start(ask)
-            self._mark({})
+            self._mark(None)
             return done
 
     def _transact(
@@ -334,28 +368,26 @@ class SqliteStore:
             taken = self._log.taken(ask, [entry.id for batch in batches for entry in batch.events])
             plan = decide(batches, versions, taken)
             added = self._log.append(ask, plan.entries, names)
-            sqlite_rows.write_items(ask, plan, rows, names)
+            written = sqlite_rows.write_items(ask, plan, rows, names)
             buckets = self._log.index(ask, len(added))
         self._log.published(added, buckets)
         self._rows.written(plan, rows)
-        self._mark(plan.items)
+        self._mark(written)
         return plan.outcomes
 
-    def _mark(self, items: Mapping[Key, tuple[int, bytes] | None]) -> None:
-        """Note what is durable before it is acknowledged, unless it went into a file that is not there any more."""
-        if self._presence is not None:
-            self._presence.look()
-        self._acknowledged.committed(self._wal_pages, self._log.last, items)
+    def _mark(self, written: tuple[int, int] | None) -> None:
+        """Note what is durable before it is acknowledged."""
+        self._acknowledged.committed(self._wal_pages, self._log.last, written)
 
     def _move_index(self, db: Connection) -> None:
         with transaction(db):
             buckets = self._log.index(asking(db), 0)
         self._log.published([], buckets)
-        self._mark({})
+        self._mark(None)
 
-    def _rescue(self, missing: Path) -> None:
+    def _rescue(self) -> None:
         with self._writing_lock:
-            if self._writer is not None and self._presence is not None and not self._closing.is_set():
+            if self._writer is not None and self._presence is not None:
                 rescue(self._writer, self.path, self._acknowledged, is_removed=self._presence.is_removed)
 
     # --- the write-ahead log --------------------------------------------------------------------
@@ -450,6 +482,8 @@ class SqliteStore:
                 self._presence.look_at_all()
                 if self._presence.missing is None:
                     self._fold(self._writer)
+                else:
+                    self._watch.miss(self._presence.missing)
             except (DriverError, StoreMissing):
                 # A full disk or another process that reads: it stays in the write-ahead log, which is as durable.
                 pass
@@ -463,12 +497,7 @@ class SqliteStore:
         """Make the file all there is; the next one to open it then has nothing to catch up with."""
         while self._log.seal():
             self._move_index(db)
-        self._acknowledged.copying()
-        checkpoint(db, "restart")
-        # Synced before the log goes that an earlier mark asks for.
-        self._acknowledged.copied()
-        self._acknowledged.sync()
-        checkpoint(db, "truncate")
+        self._empty_wal(db)
         self._acknowledged.closed()
         leave_log(db, leave=False)
 

@@ -39,7 +39,8 @@ class StandingParams(BoardChoice, kw_only=True, forbid_unknown_fields=True):
     around: Annotated[int, Meta(description="How many places before and after it.", ge=0, le=100)] = 0
 
 
-def _standing(boards: Boards, context: Context[Needs], params: StandingParams) -> Standing:
+def standing(boards: Boards, context: Context[Needs], params: StandingParams) -> Standing:
+    """A person's own place on one board."""
     asked = BoardQuery(boards, context, params)
     person = context.engine.reader.person(context.workspace, params.id)
     told = {"name": params.name, "period": asked.period.text, "scope": params.scope, "person": person.id}
@@ -86,7 +87,7 @@ def operations(boards: Boards) -> list[Operation]:
             summary="Show a person's rank on a leaderboard, and the people around them.",
             params=StandingParams,
             result=Standing,
-            run=partial(_standing, boards),
+            run=partial(standing, boards),
             method="GET",
             path="/v1/people/{id}/leaderboards/{name}",
             example=StandingParams(id="user_id:42", name="points", period="week", around=2),
