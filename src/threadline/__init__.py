@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from threadline.app import open as open  # noqa: A004 — `threadline.open(path)` reads as what it does
     from threadline.app import open_engine as open_engine
     from threadline.engine.engine import Engine as Engine
+    from threadline.kernel.errors import BeingErased as BeingErased
     from threadline.kernel.errors import Conflict as Conflict
     from threadline.kernel.errors import EventRejected as EventRejected
     from threadline.kernel.errors import Forbidden as Forbidden
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AsyncClient": "threadline.surfaces.python.client",
     "Client": "threadline.surfaces.python.client",
+    "BeingErased": "threadline.kernel.errors",
     "Conflict": "threadline.kernel.errors",
     "Engine": "threadline.engine.engine",
     "Event": "threadline.kernel.event",
@@ -80,6 +82,7 @@ _HOMES = {
 
 __all__ = [
     "AsyncClient",
+    "BeingErased",
     "Client",
     "Conflict",
     "Engine",
