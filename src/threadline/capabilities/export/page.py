@@ -172,8 +172,8 @@ def _text(value: Any) -> str:
         return "<i>nothing</i>"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, str) and (found := _TIME.fullmatch(value)):
-        return f'<time datetime="{escape(value)}">{found[1]} {found[2]} UTC</time>'
+    if isinstance(value, str) and (parts := _TIME.fullmatch(value)):
+        return f'<time datetime="{escape(value)}">{parts[1]} {parts[2]} UTC</time>'
     text = str(value)
     more = f" <i>… {len(text) - TEXT_SHOWN:,} more characters are in the file</i>" if len(text) > TEXT_SHOWN else ""
     shown = escape(text[:TEXT_SHOWN])
