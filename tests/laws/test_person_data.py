@@ -18,6 +18,7 @@ import threadline
 from tests.laws.person_stage import CATALOGUE, MARK, STARTS_AT, Stage, lines
 from threadline.capabilities.export.archive import archive_of
 from threadline.engine.context import Context
+from threadline.engine.engine import Engine
 from threadline.engine.maintenance.person_keys import keys_of_people
 from threadline.kernel.errors import BeingErased, NotFound
 from threadline.kernel.personal import Subject
@@ -160,7 +161,11 @@ def export(on: Stage, who: str, at: int) -> Iterator[bytes]:
 def test_the_same_position_and_instant_make_the_same_bytes() -> None:
     on = Stage()
     at = on.now
-    assert b"".join(export(on, "adamark-id", at)) == b"".join(export(on, "adamark-id", at))
+    once = b"".join(export(on, "adamark-id", at))
+    assert b"".join(export(on, "adamark-id", at)) == once
+    # Another process unpacks the states that this one has folded.
+    on.engine = Engine(on.engine.store, CATALOGUE, lambda: at)
+    assert b"".join(export(on, "adamark-id", at)) == once
 
 
 def test_whoever_is_unknown_has_no_archive() -> None:
