@@ -18,7 +18,6 @@ from threadline.kernel.sender import Outcome, Queue
 from threadline.kernel.time import HOUR, MINUTE, SECOND
 from threadline.stores.memory import MemoryStore
 
-
 LATER, NEVER = Outcome(type="x", retry_after_seconds=0.0), Outcome(type="x", parked="no such street")
 
 
