@@ -13,6 +13,7 @@ from threadline.engine.erasure.steps import EngineParts, Overtaken, Steps, job_i
 from threadline.engine.folding.index_rows import index_rows
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_packing import erasing_writes
+from threadline.engine.jobs.jobs import new_job
 from threadline.engine.recording.attempt import Attempt
 from threadline.kernel.erasure import ERASURE, ERASURE_OPEN, JOB_KIND, Certificate, Erasure, Preview
 from threadline.kernel.errors import NotFound, Unavailable
@@ -24,7 +25,7 @@ from threadline.kernel.ranking import TABLE as BOARD
 from threadline.kernel.store import Key, Put, beyond, scan_pages
 from threadline.kernel.time import parse_time
 
-SEAL_ROWS_MAX = BATCH_WRITES_MAX - 15
+SEAL_ROWS_MAX = BATCH_WRITES_MAX - 12
 """Index rows that the seal itself removes, those of leaderboards first: processes count these as they are committed."""
 _ATTEMPTS_MAX = 32
 
@@ -50,10 +51,10 @@ class Erasures:
         found[removal.EVENTS] = person.position
         for recorded in subject.events():
             found.update(key.table for key in removal.rows_of(catalogue, recorded))
-        kept = Counter(
-            table for table, rows in removal.kept_rows(catalogue, subject, b"of a preview").items() for _ in rows
+        remaining = Counter(
+            table for table, rows in removal.remaining_rows(catalogue, subject, b"of a preview").items() for _ in rows
         )
-        return Preview(person=person.id, removed=without_zeros(found), kept=dict(kept))
+        return Preview(person=person.id, removed=without_zeros(found), remaining=dict(remaining))
 
     def find(self, workspace: str, id: str) -> Erasure:
         """An erasure of a workspace; raises `NotFound`."""
@@ -103,7 +104,10 @@ class Erasures:
             if (running := self._under_way(workspace, ref)) is not None:
                 return running
             raise
-        id = id or short_hash("erasure", workspace, person.id, str(person.created_at), str(person.position))
+        if not id:
+            # With the number of erasures before it: somebody who came back may be where they were before.
+            number = ledger.head_of(self._engine.store, workspace).sequence
+            id = short_hash("erasure", workspace, person.id, str(person.position), str(number))
         record = self._sealed(person.id, id, by, reason)
         return _running(record, 0, sum(record.heads.values()))
 
@@ -118,13 +122,6 @@ class Erasures:
             return self._seal(attempt, attempt.people.person(person), id, by, reason, again)
 
         return self._engine.recorder.change(work)
-
-    def _job(self, workspace: str, id: str, by: str) -> list[Put]:
-        """The writes of a job that goes on with it, should this process be killed. They go with the seal: a job that
-        comes before it finds nothing to do and ends, one that comes after it may never come."""
-        if JOB_KIND not in self._engine.catalogue.job_kinds:
-            return []
-        return self._engine.jobs.made(workspace, JOB_KIND, job_id(id), {"erasure": id}, by=by)[1]
 
     def _under_way(self, workspace: str, ref: str) -> Erasure | None:
         """The erasure that a person is in."""
@@ -152,8 +149,9 @@ class Erasures:
         )  # fmt: skip
         change.take(erasing_writes(person, id))
         change.take([Put(record_key(person.workspace, id), packed(record), 0)])
-        if not again:
-            change.take(self._job(person.workspace, id, by))
+        if JOB_KIND in catalogue.job_kinds:
+            # In this commit: whenever this process is killed, a job goes on with it.
+            change.take(new_job(person.workspace, JOB_KIND, job_id(id), {"erasure": id}, by, attempt.now)[1])
         return record
 
     # --- after the seal -----------------------------------------------------------------------
