@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from threadline.app import open as open  # noqa: A004 — `threadline.open(path)` reads as what it does
     from threadline.app import open_engine as open_engine
     from threadline.engine.engine import Engine as Engine
+    from threadline.kernel.errors import BeingErased as BeingErased
     from threadline.kernel.errors import Conflict as Conflict
     from threadline.kernel.errors import EventRejected as EventRejected
     from threadline.kernel.errors import Forbidden as Forbidden
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from threadline.kernel.errors import StoreBusy as StoreBusy
     from threadline.kernel.errors import StoreDamaged as StoreDamaged
     from threadline.kernel.errors import StoreFull as StoreFull
+    from threadline.kernel.errors import StoreMissing as StoreMissing
     from threadline.kernel.errors import ThreadlineError as ThreadlineError
     from threadline.kernel.errors import TooManyRequests as TooManyRequests
     from threadline.kernel.errors import Unauthorized as Unauthorized
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AsyncClient": "threadline.surfaces.python.client",
     "Client": "threadline.surfaces.python.client",
+    "BeingErased": "threadline.kernel.errors",
     "Conflict": "threadline.kernel.errors",
     "Engine": "threadline.engine.engine",
     "Event": "threadline.kernel.event",
@@ -66,6 +69,7 @@ _HOMES = {
     "StoreBusy": "threadline.kernel.errors",
     "StoreDamaged": "threadline.kernel.errors",
     "StoreFull": "threadline.kernel.errors",
+    "StoreMissing": "threadline.kernel.errors",
     "Threadline": "threadline.surfaces.python.embedded",
     "ThreadlineError": "threadline.kernel.errors",
     "TooManyRequests": "threadline.kernel.errors",
@@ -78,6 +82,7 @@ _HOMES = {
 
 __all__ = [
     "AsyncClient",
+    "BeingErased",
     "Client",
     "Conflict",
     "Engine",
@@ -103,6 +108,7 @@ __all__ = [
     "StoreBusy",
     "StoreDamaged",
     "StoreFull",
+    "StoreMissing",
     "Threadline",
     "ThreadlineError",
     "TooManyRequests",

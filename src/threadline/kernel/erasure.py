@@ -43,7 +43,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """What was there, by kind; the items of a table have its name."""
     after: dict[str, int]
     """What was found of it in the end."""
-    kept: dict[str, dict[str, str]]
+    remaining: dict[str, dict[str, str]]
     """Table -> sort key -> content: what outlives the person, as pseudonyms."""
     version: str
     """Of Threadline."""
@@ -74,7 +74,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
 
     person: str
     removed: dict[str, int]
-    kept: dict[str, int]
+    remaining: dict[str, int]
 
 
 class Erasures(Protocol):

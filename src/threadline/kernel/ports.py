@@ -171,6 +171,10 @@ class EventLog(Protocol):
         """The event that the first of these sources sent under one of these keys; None if there is none."""
         ...
 
+    def unerased_key(self, workspace: str, source: str, key: str) -> str:
+        """A key of Threadline's own making, or another one made of it where the event of that key was erased."""
+        ...
+
     def sources(self, workspace: str) -> list[str]:
         """Every source that has recorded in a workspace or has a credential for it."""
         ...

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from threadline.capabilities.consent.events import SUPPRESSION, WORDS
-from threadline.capabilities.consent.kept import KEPT_TABLE
+from threadline.capabilities.consent.remaining import REMAINING_TABLE
 from threadline.capabilities.consent.rows import SUPPRESSION_TABLE, WORD_TABLE, newest_suppression
 from threadline.kernel.personal import PersonFile, StoreTable, Subject, joined, shown_events, shown_views
 
@@ -24,7 +24,9 @@ def _suppressed(subject: Subject) -> Iterator[dict[str, Any]]:
 
 WORDS_TABLE = StoreTable(WORD_TABLE, "event_rows", shown_in="consent")
 SUPPRESSIONS_TABLE = StoreTable(SUPPRESSION_TABLE, "event_rows", shown_in="consent")
-KEPT = StoreTable(KEPT_TABLE, "nobody", why="addresses of people who were erased, as salted hashes: they get no mail")
+REMAINING = StoreTable(
+    REMAINING_TABLE, "nobody", why="addresses of people who were erased, as salted hashes: they get no mail"
+)
 CONSENT_FILE = PersonFile(
     "consent", "What you have agreed to", "Which mail you want and which you do not, when you said so, and addresses "
     "to which nothing is sent.",

@@ -16,14 +16,14 @@ from threadline.capabilities.consent.standing import Status, statements_of_perso
 from threadline.capabilities.events.requests import derived_key
 from threadline.kernel.errors import NotFound, Unavailable
 from threadline.kernel.event import Event, Identifier
-from threadline.kernel.ports import Person, WithCatalogue, WithReader, WithRecorder, WithStore
+from threadline.kernel.ports import Person, WithCatalogue, WithLog, WithReader, WithRecorder, WithStore
 from threadline.kernel.time import parse_time
 
 SOURCE = "threadline.consent"
 """The source of what pages record."""
 
 
-class Needs(WithReader, WithRecorder, WithStore, WithCatalogue, Protocol):
+class Needs(WithReader, WithRecorder, WithStore, WithCatalogue, WithLog, Protocol):
     """What is needed here of the engine."""
 
 
@@ -115,7 +115,7 @@ def _record(engine: Needs, recipient: Recipient, type: str, more: dict[str, Any]
         identifiers=(identifier,),
         occurred_at=received_at,
         # Clicked twice, or by two processes at once, it is the same word: the last word names it.
-        key=derived_key(type, *recipient, last),
+        key=engine.log.unerased_key(recipient.workspace, SOURCE, derived_key(type, *recipient, last)),
         source=SOURCE,
         source_type="internal",
         workspace=recipient.workspace,

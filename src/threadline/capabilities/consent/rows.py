@@ -9,7 +9,7 @@ import msgspec
 
 from threadline.capabilities.consent.addresses import address_hash
 from threadline.capabilities.consent.events import WORDS, Kind, suppressed_of, word_of
-from threadline.capabilities.consent.kept import SUPPRESSED, Kept, kept_about, unsubscribed_kept
+from threadline.capabilities.consent.remaining import SUPPRESSED, Remaining, remaining_about, unsubscribed_since
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.projection import Row
@@ -79,9 +79,9 @@ def newest_suppression(store: Store, workspace: str, address: str) -> Suppressio
     hash = address_hash(workspace, address)
     found = store.query(SUPPRESSION_TABLE, _partition(workspace, hash), f"{hash} ", f"{hash}!", 1)
     newest = _suppression.decode(found[0].value) if found else None
-    kept = kept_about(store, workspace, address).get(SUPPRESSED)
-    if kept is not None and (newest is None or newest.at < _shown(kept.at)):
-        return Suppression(address=address, reason=kept.reason, at=_shown(kept.at))
+    remaining = remaining_about(store, workspace, address).get(SUPPRESSED)
+    if remaining is not None and (newest is None or newest.at < _shown(remaining.at)):
+        return Suppression(address=address, reason=remaining.reason, at=_shown(remaining.at))
     return newest
 
 
@@ -150,12 +150,12 @@ def statements_about(store: Store, workspace: str, address: str, topics: Iterabl
         _, topic, kind, _ = item.key.sort.split(" ")
         newest.setdefault((topic, kind), _shown(int(item.value)))
     every = newest.get((_ALL, "u"), "")
-    kept = kept_about(store, workspace, address)
-    return {topic: _statements(newest, topic, max(every, _since(kept, topic))) for topic in topics}
+    remaining = remaining_about(store, workspace, address)
+    return {topic: _statements(newest, topic, max(every, _since(remaining, topic))) for topic in topics}
 
 
-def _since(kept: Mapping[str, Kept], topic: str) -> str:
-    at = unsubscribed_kept(kept, topic)
+def _since(remaining: Mapping[str, Remaining], topic: str) -> str:
+    at = unsubscribed_since(remaining, topic)
     return "" if at is None else _shown(at)
 
 

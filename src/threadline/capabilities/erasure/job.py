@@ -19,7 +19,7 @@ def _step(ports: Ports, job: Job, limit: int) -> Step:
             if found.state == "done":
                 break
     except NotFound:
-        return Step(finished=True)  # killed before the person was sealed: nothing has begun
+        return Step(finished=True)  # of a copy of this store, done again here, which has no certificate of its own
     counts = {"done": found.events, "total": found.events_total}
     return Step(cursor="erasing", totals=counts, finished=found.state == "done")
 

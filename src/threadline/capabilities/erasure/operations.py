@@ -42,22 +42,22 @@ class EraseResult(msgspec.Struct, kw_only=True):
     done: Annotated[bool, Meta(description="False: it was only counted, or a job goes on with it.")]
     erasure: Annotated[str, Meta(description="Its id, for `erasures_show`; empty if it was only counted.")] = ""
     removed: Counts
-    kept: Annotated[Counts, Meta(description="What stays as salted hashes.")]
+    remaining: Annotated[Counts, Meta(description="What stays as salted hashes.")]
 
 
 def _erase(context: Context[WithErasures], params: EraseParams) -> EraseResult:
     erasures = context.engine.erasures
     if params.dry_run:
         preview = erasures.preview(context.workspace, params.id)
-        return EraseResult(done=False, removed=preview.removed, kept=preview.kept)
+        return EraseResult(done=False, removed=preview.removed, remaining=preview.remaining)
     found = erasures.begin(
         context.workspace, params.id, request=params.request, by=context.source, reason=params.reason
     )
     while found.state == "running" and found.events_total <= EVENTS_AT_ONCE:
         found = erasures.advance(context.workspace, found.id)
-    certificate = certificate_of(found.certificate) if found.certificate else {"before": {}, "kept": {}}
-    kept = {table: len(rows) for table, rows in certificate["kept"].items()}
-    return EraseResult(done=found.state == "done", erasure=found.id, removed=certificate["before"], kept=kept)
+    certificate = certificate_of(found.certificate) if found.certificate else {"before": {}, "remaining": {}}
+    remaining = {table: len(rows) for table, rows in certificate["remaining"].items()}
+    return EraseResult(done=found.state == "done", erasure=found.id, removed=certificate["before"], remaining=remaining)
 
 
 ERASE = Operation(

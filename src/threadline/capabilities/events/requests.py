@@ -71,4 +71,6 @@ def place_and_key(
     earlier = context.engine.log.of_keys(context.workspace, (source,), keys) if len(keys) > 1 else None
     if earlier is not None and earlier.thread in person.identifiers:
         return person.identifiers[earlier.thread], earlier.event.key
-    return person.identifiers[person.id], keys[0]
+    # Of what its caller has not named, somebody who has come back asks anew.
+    key = keys[0] if named else context.engine.log.unerased_key(context.workspace, source, keys[0])
+    return person.identifiers[person.id], key

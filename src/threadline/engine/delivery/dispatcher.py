@@ -138,7 +138,10 @@ class Dispatcher:
         for item, timer in zip(due, waiting, strict=True):
             person = people.get(timer.thread)
             if person is None:
-                self._cannot_fire(item, "nobody who can be read has its thread")
+                if self.engine.reader.lookup.erasure_of(timer.thread):
+                    self._backoff.rest(item)  # it goes with the rest of its person
+                else:
+                    self._cannot_fire(item, "nobody who can be read has its thread")
                 continue
             named = person.identifiers[timer.thread]
             event = internal(timer.workspace, named, TIMER_FIRED, item.key.sort, due_of(item), timer.fired)

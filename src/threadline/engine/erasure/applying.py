@@ -6,9 +6,12 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
+import msgspec
+
 from threadline.engine.erasure.ledger import add_keys, certificates, read, taken_over, thread_pseudonym
 from threadline.engine.erasure.ledger_file import Entry, LedgerFile
-from threadline.engine.erasure.removal import Page, erased_events, kept_puts, page_put
+from threadline.engine.erasure.record import stored
+from threadline.engine.erasure.removal import Page, erased_events, page_put, remaining_puts
 from threadline.engine.erasure.saga import Erasures
 from threadline.engine.erasure.steps import EngineParts
 from threadline.engine.folding.person import THREAD
@@ -56,8 +59,12 @@ def apply(
     if not missing:
         return 0
     add_keys(store, list(keys))
+    names = {entry.name for entry in missing}
     for workspace, id in erasures.unfinished():
-        erasures.run(workspace, id)  # killed before; what is sealed is found by no thread below
+        # What is sealed is found by no thread below. Of what the ledger has, a second certificate must not be made.
+        if (workspace, id) in names:
+            _without_certificate(store, workspace, id)
+        erasures.run(workspace, id)
     for place, people in _people(store, missing).items():
         certificate = read(missing[place].certificate)
         for person in _parted(engine, certificate, people):
@@ -68,6 +75,13 @@ def apply(
     store.purge()
     log.warning("%d erasures of another copy of this store were done again", len(missing))
     return len(missing)
+
+
+def _without_certificate(store: Store, workspace: str, id: str) -> None:
+    """Let an erasure that this copy has under way end without a certificate of its own."""
+    at = stored(store, workspace, id)
+    if at is not None:
+        store.commit([Batch(writes=[at.changed(msgspec.structs.replace(at.record, again=id))])])
 
 
 def _people(store: Store, missing: Sequence[Entry]) -> dict[int, dict[str, set[str]]]:
@@ -111,7 +125,7 @@ def _take_over(store: Store, entry: Entry) -> None:
         known = store.seen(ids)
         store.commit([Batch([erased(id) for id in ids if id not in known])])
         store.commit([Batch(writes=[page_put(one.workspace, one.erasure, Page(list(ids), [], []))])])
-    store.commit([Batch(writes=[put]) for put in kept_puts(one.kept)])
+    store.commit([Batch(writes=[put]) for put in remaining_puts(one.remaining)])
     store.commit([Batch(writes=taken_over(store, entry.certificate))])
 
 

@@ -36,8 +36,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     timers: dict[str, int] = {}
     counts: dict[str, int] = {}
     """What there was, by kind."""
-    kept: dict[str, dict[str, str]] = {}
-    """What outlives the person; see `Certificate.kept`."""
+    remaining: dict[str, dict[str, str]] = {}
+    """What outlives the person; see `Certificate.remaining`."""
     rows_left: bool = False
     """Whether the seal had no room for all index rows."""
     again: str = ""

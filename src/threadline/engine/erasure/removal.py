@@ -87,7 +87,8 @@ def timer_keys(person: Person) -> Iterator[Key]:
 def aliases(store: Store, catalogue: Catalogue, person: Person) -> list[Item]:
     """The items that lead from people who were merged into this one."""
     found = list(present(store, (person_key(thread) for thread in person.heads if thread != person.id)))
-    return [item for item, said in zip(found, people_of(store, catalogue, found), strict=True) if isinstance(said, str)]
+    people = people_of(store, catalogue, found)
+    return [item for item, person_or_id in zip(found, people, strict=True) if isinstance(person_or_id, str)]
 
 
 def rows_left(store: Store, catalogue: Catalogue, person: Person) -> list[Item]:
@@ -96,7 +97,7 @@ def rows_left(store: Store, catalogue: Catalogue, person: Person) -> list[Item]:
     return list(present(store, index_rows(person, catalogue)))
 
 
-def kept_rows(catalogue: Catalogue, subject: Subject, key: bytes) -> dict[str, dict[str, str]]:
+def remaining_rows(catalogue: Catalogue, subject: Subject, key: bytes) -> dict[str, dict[str, str]]:
     """What outlives the person, under pseudonyms of this key, by table and sort key."""
     found: dict[str, dict[str, str]] = {}
     for remainder in catalogue.remainders:
@@ -105,11 +106,11 @@ def kept_rows(catalogue: Catalogue, subject: Subject, key: bytes) -> dict[str, d
     return found
 
 
-def kept_puts(kept: dict[str, dict[str, str]]) -> list[Put]:
+def remaining_puts(remaining: dict[str, dict[str, str]]) -> list[Put]:
     """The writes of what outlives the person."""
     return [
         Put(Key(table, *where.split("\n")), content.encode())
-        for table, rows in kept.items()
+        for table, rows in remaining.items()
         for where, content in rows.items()
     ]
 

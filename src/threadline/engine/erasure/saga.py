@@ -13,6 +13,7 @@ from threadline.engine.erasure.steps import EngineParts, Overtaken, Steps, job_i
 from threadline.engine.folding.index_rows import index_rows
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_packing import erasing_writes
+from threadline.engine.jobs.jobs import new_job
 from threadline.engine.recording.attempt import Attempt
 from threadline.kernel.erasure import ERASURE, ERASURE_OPEN, JOB_KIND, Certificate, Erasure, Preview
 from threadline.kernel.errors import NotFound, Unavailable
@@ -22,13 +23,11 @@ from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.personal import Subject
 from threadline.kernel.ranking import TABLE as BOARD
 from threadline.kernel.store import Key, Put, beyond, scan_pages
-from threadline.kernel.time import SECOND, parse_time
+from threadline.kernel.time import parse_time
 
 SEAL_ROWS_MAX = BATCH_WRITES_MAX - 12
 """Index rows that the seal itself removes, those of leaderboards first: processes count these as they are committed."""
 _ATTEMPTS_MAX = 32
-_JOB_SECONDS = 10
-"""Whoever begins an erasure has so long to finish it before a job goes on with it."""
 
 
 class Erasures:
@@ -52,10 +51,10 @@ class Erasures:
         found[removal.EVENTS] = person.position
         for recorded in subject.events():
             found.update(key.table for key in removal.rows_of(catalogue, recorded))
-        kept = Counter(
-            table for table, rows in removal.kept_rows(catalogue, subject, b"of a preview").items() for _ in rows
+        remaining = Counter(
+            table for table, rows in removal.remaining_rows(catalogue, subject, b"of a preview").items() for _ in rows
         )
-        return Preview(person=person.id, removed=without_zeros(found), kept=dict(kept))
+        return Preview(person=person.id, removed=without_zeros(found), remaining=dict(remaining))
 
     def find(self, workspace: str, id: str) -> Erasure:
         """An erasure of a workspace; raises `NotFound`."""
@@ -105,8 +104,10 @@ class Erasures:
             if (running := self._under_way(workspace, ref)) is not None:
                 return running
             raise
-        id = id or short_hash("erasure", workspace, person.id, str(person.created_at), str(person.position))
-        self._have_it_finished(workspace, id, by)
+        if not id:
+            # With the number of erasures before it: somebody who came back may be where they were before.
+            number = ledger.head_of(self._engine.store, workspace).sequence
+            id = short_hash("erasure", workspace, person.id, str(person.position), str(number))
         record = self._sealed(person.id, id, by, reason)
         return _running(record, 0, sum(record.heads.values()))
 
@@ -121,12 +122,6 @@ class Erasures:
             return self._seal(attempt, attempt.people.person(person), id, by, reason, again)
 
         return self._engine.recorder.change(work)
-
-    def _have_it_finished(self, workspace: str, id: str, by: str) -> None:
-        """Have a job go on with it, should this process be killed."""
-        if JOB_KIND in self._engine.catalogue.job_kinds:
-            due_at = self._engine.recorder.clock() + _JOB_SECONDS * SECOND
-            self._engine.jobs.create(workspace, JOB_KIND, job_id(id), {"erasure": id}, by=by, due_at=due_at)
 
     def _under_way(self, workspace: str, ref: str) -> Erasure | None:
         """The erasure that a person is in."""
@@ -154,6 +149,9 @@ class Erasures:
         )  # fmt: skip
         change.take(erasing_writes(person, id))
         change.take([Put(record_key(person.workspace, id), packed(record), 0)])
+        if JOB_KIND in catalogue.job_kinds:
+            # In this commit: whenever this process is killed, a job goes on with it.
+            change.take(new_job(person.workspace, JOB_KIND, job_id(id), {"erasure": id}, by, attempt.now)[1])
         return record
 
     # --- after the seal -----------------------------------------------------------------------

@@ -71,16 +71,16 @@ class Steps:
         """Note how much there is, and what outlives the person, before anything of it is gone."""
         record, subject = at.record, self._subject(at.record)
         # Of what is done again, the certificate says what is kept.
-        kept = (
+        remaining = (
             {}
             if record.again
-            else removal.kept_rows(self._engine.catalogue, subject, ledger.own_key(self._engine.store))
+            else removal.remaining_rows(self._engine.catalogue, subject, ledger.own_key(self._engine.store))
         )
         found = removal.counted(self._engine, self._engine.catalogue, subject)
         found.update(record.counts)
         # Here, so that nothing is sent to a person who comes back meanwhile.
-        self._commit(at, removal.kept_puts(kept))
-        self._put(at, replace(record, stage="counted", counts=dict(found), kept=kept))
+        self._commit(at, removal.remaining_puts(remaining))
+        self._put(at, replace(record, stage="counted", counts=dict(found), remaining=remaining))
 
     def clear(self, at: Stored) -> None:
         """Remove all but the events, the threads and the marker."""
@@ -155,7 +155,7 @@ class Steps:
             threads=sorted(ledger.thread_pseudonym(key, thread) for thread in record.heads),
             events=len(erased.ids), events_digest=ledger.hash_of("".join(erased.ids).encode()),
             recorded=[format_time(at) for at in erased.recorded],
-            before=found, after={kind: left[kind] for kind in found}, kept=record.kept, version=_version(),
+            before=found, after={kind: left[kind] for kind in found}, remaining=record.remaining, version=_version(),
             previous=head.hash,
         ), head  # fmt: skip
 

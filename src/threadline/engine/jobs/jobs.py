@@ -68,17 +68,7 @@ class Jobs:
             raise InvalidValue(f"there is no kind of job {kind!r}")
         if not 0 < len(id) <= ID_LENGTH_MAX:
             raise InvalidValue(f"the id of a job has 1 to {ID_LENGTH_MAX} characters")
-        now = self._clock()
-        job = Job(
-            id=id, workspace=workspace, kind=kind, params=params, due_at=due_at or now, created_at=now, created_by=by,
-            changed_at=now,
-        )  # fmt: skip
-        due = _due_key(job)
-        assert due is not None, "a new job is due"
-        made = [
-            Put(Key(JOB, workspace, id), _packed(job), 0), Put(due, _packed_name(job)),
-            Put(Key(JOB_CREATED, workspace, f"{time_key(now)}.{id}"), id.encode()),
-        ]  # fmt: skip
+        job, made = new_job(workspace, kind, id, params, by, self._clock(), due_at)
         if self._store.commit([Batch(writes=[*made, *writes])])[0] is None:
             return job
         existing = self.find(workspace, id)
@@ -135,6 +125,22 @@ class Jobs:
             if self._store.commit([Batch(writes=stored.changed(after))])[0] is None:
                 return after
         raise Conflict(f"job {id!r} changes all the time; try again")
+
+
+def new_job(
+    workspace: str, kind: str, id: str, params: dict[str, Any], by: str, now: int, due_at: int = 0
+) -> tuple[Job, list[Put]]:
+    """A job that begins at an instant (0: now), and the writes that create it unless there is one of this id."""
+    job = Job(
+        id=id, workspace=workspace, kind=kind, params=params, due_at=due_at or now, created_at=now, created_by=by,
+        changed_at=now,
+    )  # fmt: skip
+    due = _due_key(job)
+    assert due is not None, "a new job is due"
+    return job, [
+        Put(Key(JOB, workspace, id), _packed(job), 0), Put(due, _packed_name(job)),
+        Put(Key(JOB_CREATED, workspace, f"{time_key(now)}.{id}"), id.encode()),
+    ]  # fmt: skip
 
 
 def stored_job(store: Store, workspace: str, id: str) -> StoredJob | None:

@@ -12,6 +12,7 @@ from threadline.engine.folding.packing import checked_event
 from threadline.engine.reading.sources import sources_of
 from threadline.kernel.errors import EventDamaged, NotFound
 from threadline.kernel.event import Event, Recorded, event_id
+from threadline.kernel.ids import short_hash
 from threadline.kernel.store import ERASED_DIGEST, FeedEntry, Store, feed_pages, is_erased
 
 LOOKED_AT_MAX = 50_000
@@ -43,6 +44,16 @@ class EventLog:
         known = self._store.seen(ids)
         kept = (id for id in ids if known.get(id, ERASED_DIGEST) != ERASED_DIGEST)
         return next((self.event(workspace, id) for id in kept), None)
+
+    def unerased_key(self, workspace: str, source: str, key: str) -> str:
+        """A key of Threadline's own making, or another one made of it where the event of that key was erased.
+
+        Such keys are functions of what is known. Whoever comes back after an erasure may be where they were before it,
+        and what they ask for would be taken for the same thing again.
+        """
+        while self._store.seen([id := event_id(workspace, source, key)]).get(id) == ERASED_DIGEST:
+            key = short_hash("again", key)
+        return key
 
     def sources(self, workspace: str) -> list[str]:
         """Every source that has recorded in a workspace or has a credential for it."""

@@ -56,6 +56,18 @@ def erase(session: Session, /, id: str, reason: str, request: str, dry_run: bool
         done = session.run(ERASE, EraseParams(id=id, reason=reason, request=request))
         found = _awaited(session, done.erasure, show)
     answer(found, session.console, as_json=as_json)
+    for copy in _copies(session):
+        click.echo(f"{copy} may still have this person: delete it when it is not needed any more.", err=True)
+
+
+def _copies(session: Session) -> list[Path]:
+    """Files beside an embedded store that were set aside, and are nobody's to look into but the operator's."""
+    store = session.settings().store
+    if session.client() is not None or "://" in store:
+        return []
+    path = Path(store)
+    patterns = (f"{path.name}.replaced-*", f"{path.name}.rescued-*", f"{path.name}-wal.lost-*")
+    return sorted(found for pattern in patterns for found in path.parent.glob(pattern))
 
 
 def _awaited(session: Session, id: str, show: Any) -> ErasureView:

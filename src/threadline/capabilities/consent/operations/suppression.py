@@ -16,12 +16,12 @@ from threadline.capabilities.consent.recording import after, identifier_for
 from threadline.capabilities.consent.rows import Suppression, newest_suppression, suppressions
 from threadline.capabilities.events.forms import Instant
 from threadline.capabilities.events.parameters import Next, Page, checked_cursor, page_of
-from threadline.capabilities.events.requests import derived_key, wish
+from threadline.capabilities.events.requests import WISHES, derived_key, wish
 from threadline.kernel.errors import InvalidValue, NotFound, Unavailable
 from threadline.kernel.event import Event
 from threadline.kernel.limits import SUPPRESSIONS_PER_CALL_MAX
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.ports import WithCatalogue, WithRecorder, WithStore
+from threadline.kernel.ports import WithCatalogue, WithLog, WithRecorder, WithStore
 
 _CURSOR = re.compile(r"[0-9a-f]{32}")
 _RECORDED_AT_ONCE = 500
@@ -31,7 +31,7 @@ Reason = Annotated[
 Note = Annotated[str, Meta(description="What else is known of it; kept with the address.", max_length=NOTE_LENGTH_MAX)]
 
 
-class Needs(WithStore, WithRecorder, WithCatalogue, Protocol):
+class Needs(WithStore, WithRecorder, WithCatalogue, WithLog, Protocol):
     """What is needed here of the engine."""
 
 
@@ -70,6 +70,7 @@ def _event(context: Context[Needs], type: str, address: str, before: Suppression
     properties: dict[str, Any] = {"address": address, "by": context.source} | {k: v for k, v in details.items() if v}
     # What was there before names it: asked for twice at once, it is recorded once.
     key = derived_key(type, address, "" if before is None else before.event or before.at)
+    key = context.engine.log.unerased_key(context.workspace, WISHES, key)
     event = wish(context, identifier_for(context.engine, address), type, properties, key, vouched=True)
     return event if before is None else after(before.at, event)
 

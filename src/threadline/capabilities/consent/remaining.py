@@ -1,0 +1,140 @@
+"""What outlives a person: that an address of theirs gets no mail, or none about a topic, under its pseudonym."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from threadline.capabilities.consent.addresses import normal_address
+from threadline.capabilities.consent.events import SUPPRESSION, WORDS, suppressed_of, word_of
+from threadline.kernel.personal import Remainder, Subject
+from threadline.kernel.projection import Row
+from threadline.kernel.pseudonym import pseudonym, pseudonym_keys
+from threadline.kernel.store import Store
+
+REMAINING_TABLE = "consent_remaining"
+SUPPRESSED = "suppressed"
+_UNSUBSCRIBED = "unsubscribed"
+
+
+class Remaining(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What holds for an address of somebody who was erased since."""
+
+    at: int
+    reason: str = ""
+    """Why it is suppressed."""
+    over: bool = False
+    """Whether this was taken back by somebody who was erased as well."""
+
+
+_remaining = msgspec.json.Decoder(Remaining)
+
+
+def remaining_about(store: Store, workspace: str, address: str) -> dict[str, Remaining]:
+    """What is kept of an address: that it is `SUPPRESSED`, or by topic ("": all) when it was unsubscribed."""
+    found: dict[str, Remaining] = {}
+    for key in pseudonym_keys(store):
+        name = pseudonym(key, workspace, address)
+        for item in store.query(REMAINING_TABLE, f"{workspace}/{name[0]}", f"{name} ", f"{name}!"):
+            about = item.key.sort.partition(" ")[2]
+            remaining = _remaining.decode(item.value)
+            if about not in found or found[about].at < remaining.at:
+                found[about] = remaining
+    return {about: remaining for about, remaining in found.items() if not remaining.over}
+
+
+def unsubscribed_since(remaining: Mapping[str, Remaining], topic: str) -> int | None:
+    """When an address was unsubscribed from a topic or from all; None if nothing of that kind is kept."""
+    times = [remaining[name].at for each in {topic, ""} if (name := _about(each)) in remaining]
+    return max(times, default=None)
+
+
+def _topic_of(about: str) -> str:
+    return about.removeprefix(f"{_UNSUBSCRIBED}:")
+
+
+def _about(topic: str) -> str:
+    return f"{_UNSUBSCRIBED}:{topic}"
+
+
+# --- what is kept -------------------------------------------------------------------------------
+
+
+class _Words:
+    """The newest words of a person, by address."""
+
+    def __init__(self) -> None:
+        self.addresses: set[str] = set()
+        self.suppressed: dict[str, tuple[int, bool, str]] = {}
+        """Address -> when, whether it holds, why."""
+        self.unsubscribed: dict[tuple[str, str], int] = {}
+        """(Address, topic) -> when; address "": every address of the person."""
+        self.subscribed: dict[tuple[str, str], int] = {}
+
+    def unsubscribe(self, address: str, topic: str, at: int) -> None:
+        """Note that an address was unsubscribed at an instant, unless it was later as well."""
+        self.unsubscribed[address, topic] = max(at, self.unsubscribed.get((address, topic), at))
+
+    def since(self, address: str, topic: str) -> int | None:
+        """Since when an address gets nothing about a topic; None if it does."""
+        times = [self.unsubscribed[each] for each in ((address, topic), ("", topic)) if each in self.unsubscribed]
+        at = max(times, default=None)
+        return at if at is not None and at >= self.subscribed_at(address, topic) else None
+
+    def subscribed_at(self, address: str, topic: str) -> int:
+        """When an address was last subscribed to a topic; long ago if it never was."""
+        return max(
+            (at for (of, about), at in self.subscribed.items() if of in (address, "") and topic in (about, "")),
+            default=-(1 << 62),
+        )
+
+
+def _words_of(subject: Subject) -> _Words:
+    words = _Words()
+    for identifier in subject.person.identifiers.values():
+        if identifier.kind == "email" and (address := normal_address(identifier.value)):
+            words.addresses.add(address)
+    for recorded in subject.events(SUPPRESSION | WORDS):
+        event = recorded.event
+        if (verdict := suppressed_of(event)) is not None and event.type in SUPPRESSION:
+            words.addresses.add(verdict.address)
+            statement = (event.occurred_at, not verdict.lifted, verdict.reason)
+            words.suppressed[verdict.address] = max(statement, words.suppressed.get(verdict.address, statement))
+        elif event.type in WORDS and (word := word_of(event)) is not None:
+            words.addresses.update({word.address} - {""})
+            place, at = (word.address, word.topic), event.occurred_at
+            if word.kind == "unsubscribed":
+                words.unsubscribe(*place, at)
+            else:
+                words.subscribed[place] = max(at, words.subscribed.get(place, at))
+    return words
+
+
+def _rows(subject: Subject, pseudonym_of: Callable[[str], str]) -> Iterable[Row]:
+    words = _words_of(subject)
+    for address in sorted(words.addresses):
+        # What was kept when somebody with this address was erased before.
+        earlier = remaining_about(subject.engine.store, subject.workspace, address)
+        remaining = dict(earlier)
+        if address in words.suppressed:
+            at, holds, reason = words.suppressed[address]
+            if holds or SUPPRESSED in earlier:
+                remaining[SUPPRESSED] = Remaining(at=at, reason=reason if holds else "", over=not holds)
+        for topic in sorted(
+            {*(topic for _, topic in words.unsubscribed), *map(_topic_of, earlier.keys() - {SUPPRESSED})}
+        ):
+            about = _about(topic)
+            if about in earlier:
+                words.unsubscribe(address, topic, earlier[about].at)
+            since = words.since(address, topic)
+            if since is not None:
+                remaining[about] = Remaining(at=since)
+            elif about in earlier:
+                remaining[about] = Remaining(at=words.subscribed_at(address, topic), over=True)
+        name = pseudonym_of(address)
+        for about, what in sorted(remaining.items()):
+            yield Row(REMAINING_TABLE, f"{subject.workspace}/{name[0]}", f"{name} {about}", msgspec.json.encode(what))
+
+
+REMAINDER = Remainder("addresses that get no mail, or none about a topic", _rows)
