@@ -81,12 +81,6 @@ class Jobs(Protocol):
         """
         ...
 
-    def made(
-        self, workspace: str, kind: str, id: str, params: dict[str, Any], *, by: str, due_at: int = 0
-    ) -> tuple[Job, list[Put]]:
-        """A new job, and the writes that create it if there is none of this id, for a commit of the caller's."""
-        ...
-
     def find(self, workspace: str, id: str) -> Job | None:
         """A job of a workspace; None if there is none."""
         ...

@@ -35,7 +35,7 @@ LATEST = 253_402_300_800 * SECOND - 1
 """9999-12-31T23:59:59.999999Z."""
 
 CLOCK_SKEW_MAX = MINUTE
-"""By how much clocks may differ, or be set, without anybody looking: what is no further ahead than this is waited for."""
+"""By how much clocks may differ, or be set, without anybody looking: what is no further ahead is waited for."""
 
 Clock = Callable[[], int]
 """Returns the current instant in microseconds. Only the composition root and the edges hold a real one."""
