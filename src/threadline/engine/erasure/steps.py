@@ -109,6 +109,7 @@ class Steps:
         self._commit(at, [Delete(key) for key in dict.fromkeys(page.rows)])
         store.erase(page.ids)
         self._engine.recorder.forget_events(page.ids)
+        self._put(at, replace(record, erased=record.erased + len(page.ids)))
 
     def close(self, at: Stored) -> None:
         """Certify that nothing is left, and remove what led to the person, in one commit."""
@@ -122,7 +123,7 @@ class Steps:
         added, content = self._certified(record, left)
         closed = Record(
             id=record.id, workspace=record.workspace, stage="closed", at=record.at, by=record.by,
-            reason=record.reason, again=record.again, certified=content,
+            reason=record.reason, again=record.again, certified=content, erased=record.erased,
         )  # fmt: skip
         self._put_all([*gone, *added, at.changed(closed)])
         engine.recorder.forget_person(record.person, record.heads)
