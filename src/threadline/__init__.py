@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from threadline.kernel.errors import StoreBusy as StoreBusy
     from threadline.kernel.errors import StoreDamaged as StoreDamaged
     from threadline.kernel.errors import StoreFull as StoreFull
+    from threadline.kernel.errors import StoreMissing as StoreMissing
     from threadline.kernel.errors import ThreadlineError as ThreadlineError
     from threadline.kernel.errors import TooManyRequests as TooManyRequests
     from threadline.kernel.errors import Unauthorized as Unauthorized
@@ -68,6 +69,7 @@ _HOMES = {
     "StoreBusy": "threadline.kernel.errors",
     "StoreDamaged": "threadline.kernel.errors",
     "StoreFull": "threadline.kernel.errors",
+    "StoreMissing": "threadline.kernel.errors",
     "Threadline": "threadline.surfaces.python.embedded",
     "ThreadlineError": "threadline.kernel.errors",
     "TooManyRequests": "threadline.kernel.errors",
@@ -106,6 +108,7 @@ __all__ = [
     "StoreBusy",
     "StoreDamaged",
     "StoreFull",
+    "StoreMissing",
     "Threadline",
     "ThreadlineError",
     "TooManyRequests",

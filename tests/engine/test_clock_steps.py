@@ -22,7 +22,7 @@ from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.engine.scheduled import OUTBOX, due_of
 from threadline.kernel.outbox import CircuitState
 from threadline.kernel.policy import Effect, Policy
-from threadline.kernel.preparation import Postponed
+from threadline.kernel.preparation import Postponed, Prepared
 from threadline.kernel.sender import (
     EFFECT_PARKED,
     EFFECT_UNKNOWN,
@@ -189,6 +189,22 @@ def test_an_effect_is_postponed_for_a_day_at_most_and_then_prepared_again(clock:
     assert dispatcher.run_once() == 1
     (item,) = scan_pages(engine.store, OUTBOX)
     assert (due_of(item), asked) == (NOW + 40 * HOUR, [NOW, NOW + DAY])
+
+
+def test_an_effect_that_was_tried_and_then_postponed_is_left_alone_until_then(clock: Clock) -> None:
+    asked: list[int] = []
+
+    def prepare(ports: Any, view: Any, pending: Any) -> Postponed | Prepared:
+        asked.append(clock.now - NOW)
+        return Postponed(until=NOW + 9 * HOUR) if pending.attempts else Prepared(data=pending.effect.data)
+
+    engine = engine_with(MemoryStore(), clock, None, prepare=prepare)
+    write_letter(engine)
+    dispatcher = Dispatcher(engine, {"letter": letter_post("retry")}, "one")
+    while clock.now < NOW + 9 * HOUR:
+        dispatcher.run_once()
+        clock.now += 10 * SECOND
+    assert asked == [0, 10 * SECOND]
 
 
 def test_an_effect_that_is_unknown_since_a_day_to_come_is_resolved_after_its_queues_time_from_now(clock: Clock) -> None:

@@ -330,6 +330,19 @@ def test_killed_at_every_writing_call_it_is_resumed(when: str) -> None:
     killed_everywhere(MemoryStore, when)
 
 
+def test_killed_at_any_writing_call_an_erasure_has_a_job_that_goes_on_as_long_as_it_is_open() -> None:
+    for at in range(1, 7):
+        stage = Stage()
+        person(stage, ADA, "vip")
+        store = stage.store
+        stage.reopen(Mortal(store, at, "before"))  # type: ignore[arg-type]
+        with pytest.raises(Killed):
+            stage.erase(f"user_id:{ADA}", request="r")
+        stage.reopen(store)
+        jobs = [each for each in stage.engine.jobs.page("default")[0] if not each.has_ended]
+        assert [each.params["erasure"] for each in jobs] == [id for _, id in stage.engine.erasures.unfinished()]
+
+
 def test_an_open_erasure_names_the_person_and_a_closed_one_nobody() -> None:
     stage, id = sealed()
     assert any(MARKER.encode() in value for key, value in contents(stage.store).items() if key.table == ERASURE_OPEN)

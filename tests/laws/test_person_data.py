@@ -16,9 +16,10 @@ import pytest
 
 import threadline
 from tests.laws.person_stage import CATALOGUE, MARK, STARTS_AT, Stage, lines
+from threadline.capabilities.export.archive import archive_of
 from threadline.engine.context import Context
 from threadline.engine.maintenance.person_keys import keys_of_people
-from threadline.kernel.errors import NotFound
+from threadline.kernel.errors import BeingErased, NotFound
 from threadline.kernel.personal import Subject
 from threadline.kernel.store import Key, feed_pages
 
@@ -179,6 +180,15 @@ def test_what_is_recorded_while_it_is_written_is_not_in_it() -> None:
     count = len(lines(archive["events.jsonl"]))
     assert (count, msgspec.json.decode(archive["manifest.json"])["position"]["events"]) == (before, before)
     assert b"adamark-late" not in b"".join(archive.values())
+
+
+def test_an_archive_of_somebody_who_is_erased_meanwhile_breaks_off() -> None:
+    on = Stage()
+    # Other files ask for the person themselves.
+    pieces = archive_of(subject_of(on, "ada"), [each for each in CATALOGUE.person_files if each.name == "events"], "")
+    on.shop.people.erase("adamark-id", request="gone")
+    with pytest.raises((NotFound, BeingErased)):
+        b"".join(pieces)
 
 
 def test_the_manifest_says_of_each_file_what_is_in_it() -> None:

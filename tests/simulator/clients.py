@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -18,6 +18,8 @@ QUIET, WILD = "default", "wild"
 """Workspaces: in the first nobody but producers does anything, so that the auditor knows who is who; in the second
 operators join and split, identifiers are shared, and payloads are hostile."""
 PEOPLE = 4
+LEAVING, LEAVING_PEOPLE = "leaving-", 6
+"""Who are erased, and named nowhere else."""
 _NAME = re.compile("(user-|anonymous-|[wa])[0-9-]+")
 """Identifiers that are in their normal form."""
 _TYPES = (ORDERED, ORDERED, ORDERED, SIGNED_UP, "page", "page", "identify", "tool_used", "app_opened")
@@ -26,7 +28,11 @@ _TYPES = (ORDERED, ORDERED, ORDERED, SIGNED_UP, "page", "page", "identify", "too
 class Clients:
     """Everybody who sends events."""
 
-    def __init__(self, random: Random, events: int) -> None:
+    def __init__(self, random: Random, events: int, is_erased: Callable[[str], bool]) -> None:
+        self.is_erased = is_erased
+        """Whether of an event of this id nothing but the id is left."""
+        self.leaving: dict[str, bool] = {}
+        """Who was to be erased -> whether nothing was sent about them since."""
         self.sent: dict[str, list[Event]] = {}
         """Event id -> all that was ever sent under it."""
         self.acknowledged: dict[str, Event] = {}
@@ -67,6 +73,9 @@ class Clients:
     def sending(self, call: Sequence[Event]) -> None:
         """A call goes out."""
         for event in call:
+            for name in event.identifiers:
+                if name.value in self.leaving:
+                    self.leaving[name.value] = False
             variants = self.sent.setdefault(_id(event), [])
             if not any(_same(event, other) for other in variants):
                 variants.append(event)
@@ -81,6 +90,11 @@ class Clients:
         for event, receipt in zip(call, receipts, strict=True):
             id = _id(event)
             known = self.acknowledged.get(id)
+            if receipt.code == "being_erased":
+                self.unanswered([event])
+                continue
+            if self.is_erased(id):
+                continue  # whatever is sent under the id is a duplicate of it
             if receipt.status == "rejected":
                 assert event.source == "hostile", f"{event.key} was rejected: {receipt.code}: {receipt.message}"
                 assert known is None or not _same(known, event), f"{event.key} was rejected, and accepted before"
@@ -119,6 +133,10 @@ class Clients:
 
     def _identifiers(self) -> tuple[Identifier, ...]:
         random = self._random
+        if random.random() < 0.15:
+            who = f"{LEAVING}{random.randrange(LEAVING_PEOPLE)}"
+            if who not in self.leaving:
+                return (Identifier("user_id", who), Identifier("anonymous_id", f"{who}-phone"))[: random.choice((1, 2))]
         names = [
             Identifier("user_id", f"w{random.randrange(6)}"),
             Identifier("anonymous_id", f"a{random.randrange(12)}"),

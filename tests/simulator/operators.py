@@ -7,7 +7,7 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
-from tests.simulator.clients import WILD
+from tests.simulator.clients import LEAVING, LEAVING_PEOPLE, WILD, Clients
 from tests.simulator.outside import Outside
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
@@ -23,13 +23,14 @@ _AGAIN = Outcome(type=EFFECT_RETRIED, retry_after_seconds=0.0)
 class Operators:
     """Everybody who may do more than send events. Their requests may fail: they are not tried again."""
 
-    def __init__(self, random: Random, outside: Outside) -> None:
+    def __init__(self, random: Random, outside: Outside, clients: Clients) -> None:
         self._random = random
         self._outside = outside
+        self._clients = clients
         self._number = 0
         self._acts: list[Act] = [
             self._merge, self._merge, self._split, self._unmerge, self._review, self._redrive, self._resolve,
-            self._start_queues, self._broadcast, self._broadcast, self._rejected,
+            self._start_queues, self._broadcast, self._broadcast, self._rejected, self._erase,
         ]  # fmt: skip
 
     def act(self, on: Engine) -> None:
@@ -76,8 +77,11 @@ class Operators:
 
     def _resolve(self, on: Engine) -> None:
         for each in on.delivery.unknown(WILD):
-            outcome = None if self._outside.has_taken(each.one.id) else _AGAIN
-            on.delivery.resolve(WILD, each.one.id, outcome, "operator")
+            if self._outside.has_taken(each.one.id):
+                on.delivery.resolve(WILD, each.one.id, None, "operator")
+            elif self._outside.is_well:
+                # Only once nobody can be about to send it who has claimed it and was paused.
+                on.delivery.resolve(WILD, each.one.id, _AGAIN, "operator")
 
     def _start_queues(self, on: Engine) -> None:
         for each in on.delivery.queues():
@@ -98,6 +102,11 @@ class Operators:
     def _rejected(self, on: Engine) -> None:
         for id, entry in on.rejected.page(WILD, limit=5):
             assert entry.code, f"{id} was rejected without a reason"
+
+    def _erase(self, on: Engine) -> None:
+        who = f"{LEAVING}{self._random.randrange(LEAVING_PEOPLE)}"
+        self._ask(on, "people_erase", id=f"user_id:{who}", request=f"e-{who}")
+        self._clients.leaving.setdefault(who, True)
 
     @staticmethod
     def _ask(on: Engine, name: str, **given: Any) -> Any:

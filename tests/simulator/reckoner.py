@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 from tests.laws import staging
@@ -17,7 +18,7 @@ from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.engine.scheduled import OUTBOX, PARKED, POSTPONED, TIMER
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED, SPLIT
-from threadline.kernel.store import FeedEntry, feed_pages, scan_pages
+from threadline.kernel.store import FeedEntry, feed_pages, is_erased, scan_pages
 from threadline.testing import scenarios
 from threadline.testing.auditor import audit
 
@@ -27,22 +28,26 @@ Faults = Iterator[str]
 def problems(on: Engine, clients: Clients, outside: Outside, followed: Sequence[Sequence[FeedEntry]]) -> Faults:
     """Everything that is not as promised, in words."""
     feed = list(feed_pages(on.store))
-    log = [checked_event(each.entry) for each in feed]
-    yield from _log(log, clients)
+    log = [checked_event(each.entry) for each in feed if not is_erased(each.entry)]
+    erased = {each.entry.id for each in feed if is_erased(each.entry)}
+    yield from _log(log, clients, erased)
     yield from _feed(feed, followed)
-    yield from _orders(log, outside)
+    yield from _orders(log, outside, clients, erased)
     yield from _settled(on, log)
-    yield from _owners(on, log)
+    yield from _owners(on, log, erased)
+    yield from _erased(on, clients, erased)
     yield from _derived(on)
     yield from _pictures(on, log)
 
 
-def _log(log: Sequence[Recorded], clients: Clients) -> Faults:
+def _log(log: Sequence[Recorded], clients: Clients, erased: Set[str]) -> Faults:
     """Each acknowledged event is there once, as it was sent; what nobody sent is Threadline's own."""
     found = {each.id: each for each in log}
     if len(found) != len(log):
         yield "an event is in the log twice"
     for id, event in clients.acknowledged.items():
+        if id in erased and event.workspace == WILD:
+            continue
         if id not in found:
             yield f"{event.key} was acknowledged and is lost"
         elif repr(payload(found[id].event)) != repr(payload(event)):
@@ -59,17 +64,21 @@ def _log(log: Sequence[Recorded], clients: Clients) -> Faults:
 def _feed(feed: Sequence[FeedEntry], followed: Sequence[Sequence[FeedEntry]]) -> Faults:
     """Each thread is told in order, without a gap, and who followed has seen a beginning of the whole."""
     last: dict[str, int] = defaultdict(int)
+    erased = {each.entry.id: each for each in feed if is_erased(each.entry)}
     for each in feed:
+        if is_erased(each.entry) or (erased and each.entry.thread not in last):
+            continue  # what came before it is erased
         if each.entry.sequence != last[each.entry.thread] + 1:
             yield f"thread {each.entry.thread} goes from {last[each.entry.thread]} to {each.entry.sequence}"
         last[each.entry.thread] = each.entry.sequence
     for seen in followed:
-        if list(seen) != list(feed[: len(seen)]):
+        if any(one != other and other != erased.get(one.entry.id) for one, other in zip(seen, feed, strict=True)):
             yield "a follower saw the feed otherwise than it is"
 
 
-def _orders(log: Sequence[Recorded], outside: Outside) -> Faults:
-    """Of each order: one note, one reminder, one call or more under one id, one letter."""
+def _orders(log: Sequence[Recorded], outside: Outside, clients: Clients, erased: Set[str]) -> Faults:
+    """Of each order: one note, one reminder, one call or more under one id, one letter; of one that is erased nothing
+    more, and no second letter."""
     orders = {each.event.key: each for each in log if each.event.type == ORDERED}
     notes = Counter(each.event.properties["order"] for each in log if each.event.type == NOTED)
     reminders = Counter(each.event.properties["order"] for each in log if each.event.type == REMINDED)
@@ -79,7 +88,13 @@ def _orders(log: Sequence[Recorded], outside: Outside) -> Faults:
         hooks[call.order].append(call.effect)
     for call in outside.taken["letter"]:
         letters[call.order].append(call.effect)
-    for order in (notes.keys() | reminders.keys() | hooks.keys() | letters.keys()) - orders.keys():
+    gone = {event.key for id in erased for event in clients.sent.get(id, ())}
+    for order in gone & letters.keys():
+        if len(letters[order]) > 1:
+            yield f"order {order}, which is erased, has {len(letters[order])} letters"
+    for order in ((notes.keys() | reminders.keys()) & gone) - orders.keys():
+        yield f"order {order} is erased, and its note or reminder is not"
+    for order in (notes.keys() | reminders.keys() | hooks.keys() | letters.keys()) - orders.keys() - gone:
         yield f"something was done for order {order}, which is not in the log"
     for order in orders:
         if (notes[order], reminders[order]) != (1, 1):
@@ -114,7 +129,24 @@ def _settled(on: Engine, log: Sequence[Recorded]) -> Faults:
             yield f"effect {effect} has {ends[effect]} ends"
 
 
-def _owners(on: Engine, log: Sequence[Recorded]) -> Faults:
+def _erased(on: Engine, clients: Clients, erased: Set[str]) -> Faults:
+    """What erasures say that they have erased is erased, and nothing else; and nobody is named who was erased."""
+    listed = {id for each in on.erasures.page(WILD, limit=100) for id in on.erasures.ids(WILD, each.id)}
+    if listed != erased:
+        yield f"{len(erased - listed)} events are erased by no erasure, {len(listed - erased)} are not erased"
+    whole = [item for table in on.store.tables() for item in scan_pages(on.store, table)]
+    for who, is_silent in clients.leaving.items():
+        if is_silent:
+            name = re.compile(rb"%b\b" % who.encode())
+            held = {
+                item.key.table for item in whole if name.search(item.value) or name.search("".join(item.key).encode())
+            }
+            held |= {"log" for each in feed_pages(on.store) if name.search(each.entry.body)}
+            if held:
+                yield f"{who} was erased and is named in {held}"
+
+
+def _owners(on: Engine, log: Sequence[Recorded], erased: Set[str]) -> Faults:
     """Each thread is whose the last join or split that names it has made it; every identifier is somebody's."""
     owners: dict[str, str] = {}
     for each in log:
@@ -126,7 +158,7 @@ def _owners(on: Engine, log: Sequence[Recorded]) -> Faults:
         person = on.reader.by_thread(thread)
         if person is None:
             yield f"thread {thread} is nobody's"
-        elif thread in owners and person.id != owners[thread]:
+        elif thread in owners and person.id != owners[thread] and not erased:
             yield f"thread {thread} is {person.id}'s, and should be {owners[thread]}'s"
 
 

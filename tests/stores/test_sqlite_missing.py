@@ -23,6 +23,11 @@ def beside(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
 
 
+@pytest.fixture(autouse=True)
+def _each_commit_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("threadline.stores.sqlite.acknowledged.FRESH_SECONDS", 0)
+
+
 def remove(path: Path) -> None:
     path.unlink()
 

@@ -109,6 +109,7 @@ def test_what_reads_answers_the_same_on_the_command_line_as_in_python(
         operations = tl.engine.catalogue.operations
         both = shown(operations, "cli").keys() & shown(operations, "python").keys()
         reading = [each for each in operations if each.name in both and each.method == "GET" and by_path_alone(each)]
+        reading = [each for each in reading if not each.media_type]  # a stream goes into a file
         assert len(reading) >= 30
         for operation in reading:
             values = arguments(operation.path, path_names(operation))

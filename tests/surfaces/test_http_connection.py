@@ -224,6 +224,8 @@ def test_who_offers_another_protocol_loses_no_body(length: bytes, pieces: int) -
         b"GET /x HTTP/1.1\r\nHost: here\r\nHost: here\r\n\r\n",
         b"GET /x HTTP/1.1\r\nHost: here there\r\n\r\n",
         b"GET /x HTTP/1.0\r\nHost: here\r\nHost: there\r\n\r\n",
+        HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n",
+        HEAD + b"Content-Length: 4\r\nContent-Length: 4\r\n\r\nabcd",
     ],
     ids=[
         "proxy",
@@ -238,6 +240,8 @@ def test_who_offers_another_protocol_loses_no_body(length: bytes, pieces: int) -
         "two hosts",
         "no name of a host",
         "two hosts of 1.0",
+        "packed chunks",
+        "one length twice",
     ],
 )
 def test_what_is_no_http_is_told_so_as_a_problem(sent: bytes) -> None:
@@ -246,6 +250,24 @@ def test_what_is_no_http_is_told_so_as_a_problem(sent: bytes) -> None:
         return await reader.read()
 
     assert problem_of(saying(say)) == (b"HTTP/1.1 400 Bad Request", "malformed_request")
+
+
+@pytest.mark.parametrize(("headers", "status"), [(255, b"200 OK"), (256, b"431 Request Header Fields Too Large")])
+def test_a_head_has_a_bounded_number_of_headers(headers: int, status: bytes) -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(b"GET /x HTTP/1.1\r\nHost: here\r\n" + b"a:b\r\n" * headers + b"\r\n")
+        return await reader.readline()
+
+    assert saying(say) == b"HTTP/1.1 " + status + b"\r\n"
+
+
+def test_headers_that_follow_the_body_are_dropped() -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        trailers = b"Authorization: Bearer x\r\n" * 1_000
+        writer.write(HEAD + b"Transfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n" + trailers + b"\r\n")
+        return await reader.readuntil(b"]")
+
+    assert saying(say).endswith(b"[%d, 4]" % len("herechunked"))
 
 
 @pytest.mark.parametrize(

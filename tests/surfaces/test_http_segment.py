@@ -128,6 +128,24 @@ def test_without_a_usable_key_nothing_is_recorded(body: bytes, client: TestClien
     assert rejected(client, keys) == []
 
 
+def test_a_batch_without_a_valid_key_is_refused_before_its_messages_are_read(client: TestClient, keys: Keys) -> None:
+    too_many = [track(str(number)) for number in range(BATCH_EVENTS_MAX + 1)]
+    for key, status in ((keys.write, 413), ("wk_of_nobody", 401), (keys.admin, 401)):
+        assert client.post("/v1/batch", json={"writeKey": key, "batch": too_many}).status_code == status
+
+
+def test_a_key_in_the_body_is_found_beside_a_message_that_is_no_json(client: TestClient, keys: Keys) -> None:
+    body = b'{"batch":[{"a":NaN},%b],"writeKey":"%b"}' % (json.dumps(track("good")).encode(), keys.write.encode())
+    answer = client.post("/v1/batch", content=body)
+    assert (answer.status_code, answer.json()["accepted"], len(answer.json()["rejected"])) == (200, 1, 1)
+
+
+def test_a_body_with_a_valid_key_and_no_batch_is_kept_without_the_key(client: TestClient, keys: Keys) -> None:
+    assert client.post("/v1/batch", json={"writeKey": keys.write, "batch": 5}).status_code == 400
+    (entry,) = rejected(client, keys)
+    assert keys.write not in json.dumps(entry)
+
+
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain", "text/plain;charset=UTF-8", "nonsense", ""])
 def test_any_content_type_is_read(content_type: str, client: TestClient, keys: Keys) -> None:
     headers = {**basic(keys.write), "Content-Type": content_type}

@@ -206,3 +206,5 @@ GRAPHQL_DOCUMENTS_MAX = 200
 # --- reading --------------------------------------------------------------------------------
 EVENTS_PAGE_MAX = 1_000
 TRAINING_ROWS_MAX = 1_000_000
+EXPORT_FILE_BYTES_MAX = 2_000_000_000
+"""One file in the archive of a person: beyond 2 GiB it would take a form of ZIP that not every program reads."""

@@ -34,8 +34,8 @@ EARLIEST = -62_135_596_800 * SECOND
 LATEST = 253_402_300_800 * SECOND - 1
 """9999-12-31T23:59:59.999999Z."""
 
-CLOCK_SETS_BACK_MAX = MINUTE
-"""An instant that is no further ahead may be from a clock that is a little ahead, or was: it is waited for."""
+CLOCK_SKEW_MAX = MINUTE
+"""By how much clocks may differ, or be set, without anybody looking: what is no further ahead is waited for."""
 
 Clock = Callable[[], int]
 """Returns the current instant in microseconds. Only the composition root and the edges hold a real one."""

@@ -144,6 +144,7 @@ class ErasureLaws(StoreOpening):
         entries = [entry(number, at=-number) for number in range(1, 21)]
         record(store, *entries)
         store.erase([one.id for one in entries[4:9]])
+        record(store, *(erased(entry(number).id) for number in range(100, 110)))
         seen = list(feed_pages(store))
         store.close()
         if not self.durable:

@@ -11,6 +11,8 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import msgspec
 
 from threadline.capabilities.export.page import Chapter, page_of
+from threadline.kernel.errors import LimitExceeded
+from threadline.kernel.limits import EXPORT_FILE_BYTES_MAX
 from threadline.kernel.personal import PersonFile, Subject, shown_time
 
 FORMAT = "threadline.person/1"
@@ -72,11 +74,15 @@ def archive_of(subject: Subject, files: Iterable[PersonFile], made_by: str) -> I
                     member.write(data)
                     digest.update(data)
                     count, size = count + 1, size + len(data)
-                    chapter.add(line)
+                    chapter.add(data)
+                    if size > EXPORT_FILE_BYTES_MAX:
+                        raise LimitExceeded(f"{file.name}.jsonl is larger than {EXPORT_FILE_BYTES_MAX:,} bytes")
                     if sink.size >= CHUNK_BYTES:
                         yield sink.take()
             chapters.append(chapter)
             written.append(_entry(f"{file.name}.jsonl", file.title, file.summary, size, digest.hexdigest(), count))
+        # Raises if an erasure has taken some of it away meanwhile: then this is no archive of anybody.
+        subject.engine.reader.person(subject.workspace, subject.person.id)
         page = page_of(subject, chapters)
         zipped.writestr(_info("index.html"), page)
         summary = "The same in a form to read and to print."

@@ -8,10 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
+import msgspec
+
 from threadline.kernel.personal import PersonFile, Subject, shown_time
 
 LINES_SHOWN = 100
 """Of a file: the newest. All of them are in the file."""
+BYTES_SHOWN = 256 * 1_024
+"""Of the lines of a file that are shown, but one line at least."""
 TEXT_SHOWN = 2_000
 """Characters of one value."""
 _DEPTH_MAX = 8
@@ -57,26 +61,30 @@ section{border:0;padding:0}article{break-inside:avoid}h2{break-after:avoid}}
 
 
 class Chapter:
-    """What the page shows of a file: the newest of its lines, however many pass by."""
+    """What the page shows of a file: the newest of its lines, however many pass by and however long they are."""
 
     def __init__(self, file: PersonFile) -> None:
         self.file = file
-        self._lines: deque[Mapping[str, Any]] = deque(maxlen=LINES_SHOWN)
+        self._lines: deque[bytes] = deque()
+        self._bytes = 0
         self._count = 0
 
-    def add(self, line: Mapping[str, Any]) -> None:
-        """Take the next line."""
+    def add(self, line: bytes) -> None:
+        """Take the next line, as JSON."""
         self._lines.append(line)
+        self._bytes += len(line)
         self._count += 1
+        while len(self._lines) > LINES_SHOWN or (self._bytes > BYTES_SHOWN and len(self._lines) > 1):
+            self._bytes -= len(self._lines.popleft())
 
     def html(self) -> Iterator[str]:
         """The chapter."""
         name = escape(self.file.name)
         yield f'<section id="{name}"><h2>{escape(self.file.title)}</h2><p>{escape(self.file.summary)}</p>'
-        if self._count > LINES_SHOWN:
-            yield f"<p>The last {LINES_SHOWN} of {self._count:,}. All of them are in the file {name}.jsonl.</p>"
+        if self._count > len(self._lines):
+            yield f"<p>The last {len(self._lines)} of {self._count:,}. All of them are in the file {name}.jsonl.</p>"
         for line in self._lines:
-            yield from _line(line)
+            yield from _line(msgspec.json.decode(line))
         yield "</section>"
 
 

@@ -15,7 +15,7 @@ from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.outbox import Backlog, CircuitState, QueueState
 from threadline.kernel.sender import Queue
 from threadline.kernel.store import Item, Key, Store
-from threadline.kernel.time import CLOCK_SETS_BACK_MAX, SECOND, time_key
+from threadline.kernel.time import CLOCK_SKEW_MAX, SECOND, time_key
 
 _SHARDS = [f"{shard:02d}" for shard in range(SHARDS)]
 
@@ -48,7 +48,7 @@ def unbelieved_leases(store: Store, queues: Mapping[str, Queue], now: int) -> di
     names += [f"{OUTBOX}/{queue_partition(name)}" for name in sorted(queues)]
     items = store.get([Key(LEASE, name) for name in names])
     ends = {item.key.partition: unpack(item.value)[1] for item in items if item is not None}
-    longest = int(LEASE_SECONDS * SECOND) + CLOCK_SETS_BACK_MAX
+    longest = int(LEASE_SECONDS * SECOND) + CLOCK_SKEW_MAX
     return {name: until for name, until in ends.items() if until > now + longest}
 
 

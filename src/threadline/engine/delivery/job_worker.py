@@ -21,7 +21,7 @@ from threadline.kernel.job_kind import JOB_FAILURES_MAX, JOB_PAGE, Step
 from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.sender import REST_SECONDS_MAX, rest_seconds
 from threadline.kernel.store import Batch, Item
-from threadline.kernel.time import CLOCK_SETS_BACK_MAX, SECOND
+from threadline.kernel.time import CLOCK_SKEW_MAX, SECOND
 
 JOBS_AT_ONCE = 20
 """Due jobs that are looked at in one round; each gets a page, so that none waits for another's end."""
@@ -91,7 +91,7 @@ class JobWorker:
         if not job.failures and job.due_at > job.changed_at:
             return True
         longest = REST_SECONDS_MAX * SECOND if job.failures else 0
-        return job.due_at <= now + longest + CLOCK_SETS_BACK_MAX
+        return job.due_at <= now + longest + CLOCK_SKEW_MAX
 
     def _page(self, stored: StoredJob) -> bool:
         job = stored.job

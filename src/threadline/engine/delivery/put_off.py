@@ -9,7 +9,7 @@ from threadline.engine.delivery.retry_schedule import RETRY_SECONDS_MAX
 from threadline.engine.scheduled import due_of, pending_effect
 from threadline.kernel.sender import POSTPONED_SECONDS_MAX
 from threadline.kernel.store import Item, Store, beyond
-from threadline.kernel.time import CLOCK_SETS_BACK_MAX, MINUTE, SECOND, Clock, time_key
+from threadline.kernel.time import CLOCK_SKEW_MAX, MINUTE, SECOND, Clock, time_key
 
 LOOK_EVERY = MINUTE
 _PAGE = 100
@@ -46,7 +46,7 @@ class PutOff:
             return []
         look = self._looks.get((table, partition))
         if look is None or not (look.start or look.began <= now < look.began + LOOK_EVERY) or now < look.began:
-            look = _Look(time_key(now + CLOCK_SETS_BACK_MAX), now)
+            look = _Look(time_key(now + CLOCK_SKEW_MAX), now)
         elif not look.start:
             return []
         items = self._store.query(table, partition, start=look.start, limit=_PAGE)
@@ -59,13 +59,12 @@ class PutOff:
 
 def effect_is_believed(item: Item, now: int) -> bool:
     """Whether an effect can be meant to wait so long: for an instant that its policy chose, or for its next attempt."""
-    one = pending_effect(item)
-    if one.attempts:
-        longest = RETRY_SECONDS_MAX * SECOND
-    elif one.postponed:
+    one, due = pending_effect(item), due_of(item)
+    longest = 0.0  # it was due when it was emitted
+    if one.postponed and one.since == due:
         longest = POSTPONED_SECONDS_MAX * SECOND
+    elif one.attempts:
+        longest = RETRY_SECONDS_MAX * SECOND
     elif one.effect.due_at:
         return True
-    else:
-        longest = 0  # it was due when it was emitted
-    return due_of(item) <= now + longest + CLOCK_SETS_BACK_MAX
+    return due <= now + longest + CLOCK_SKEW_MAX

@@ -12,7 +12,7 @@ from threadline.engine.scheduled import OUTBOX, pack_effect, pending_effect
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.outbox import PendingEffect, UnknownEffect
 from threadline.kernel.store import Batch, Delete, Item, Key, Put, Store, beyond
-from threadline.kernel.time import CLOCK_SETS_BACK_MAX, time_key
+from threadline.kernel.time import CLOCK_SKEW_MAX, time_key
 
 UNKNOWN = "unknown"
 
@@ -46,7 +46,7 @@ def over(store: Store, queue: str, until: int, limit: int) -> list[UnknownEffect
 
 def put_off(store: Store, queue: str, now: int, limit: int) -> list[UnknownEffect]:
     """Those of a queue that became unknown at an instant to come: by a clock that was ahead."""
-    start = time_key(now + CLOCK_SETS_BACK_MAX)
+    start = time_key(now + CLOCK_SKEW_MAX)
     return _of_rows(store, store.query(UNKNOWN, _of_queue(queue), start=start, limit=limit))
 
 

@@ -13,7 +13,7 @@ from threadline.engine.reading.ordered_counts import OrderedCounts
 from threadline.kernel.limits import BOARDS_COUNTED_MAX, PAGE_ITEMS_MAX
 from threadline.kernel.ranking import TABLE, Board, Counted, Place, alike, board_of, partitions, place_like, place_of
 from threadline.kernel.store import Batch, Delete, Put, Store, beyond
-from threadline.kernel.time import CLOCK_SETS_BACK_MAX, SECOND, Clock
+from threadline.kernel.time import CLOCK_SKEW_MAX, SECOND, Clock
 
 _BEHIND_ALL = "\U0010ffff"
 RENEWED_FROM = 0.75
@@ -131,7 +131,7 @@ class Ranks:
 
     def _age(self, counts: _Counts, now: int) -> float:
         """The age of counts as a fraction of their lifetime; those of a clock that was ahead are too old."""
-        if max(counts.as_of, counts.now) - now > CLOCK_SETS_BACK_MAX:
+        if max(counts.as_of, counts.now) - now > CLOCK_SKEW_MAX:
             return 2  # scores are out of them that have not ended yet
         return 0 if self.refresh_seconds is None else (now - counts.as_of) / (self.refresh_seconds * SECOND)
 

@@ -47,7 +47,7 @@ from threadline.kernel.errors import BeingErased, EventRejected, InvalidValue, L
 from threadline.kernel.event import Event, Receipt, Recorded
 from threadline.kernel.policy import PolicyView
 from threadline.kernel.store import Batch, Refusal, Store
-from threadline.kernel.time import CLOCK_SETS_BACK_MAX, Clock, believed_until
+from threadline.kernel.time import CLOCK_SKEW_MAX, Clock, believed_until
 
 T = TypeVar("T")
 
@@ -156,7 +156,7 @@ class Recorder:
         streaks broken and its week's board empty.
         """
         now = self.clock()
-        return max(now, believed_until(self.recorded_until, now, CLOCK_SETS_BACK_MAX))
+        return max(now, believed_until(self.recorded_until, now, CLOCK_SKEW_MAX))
 
     def record(
         self, events: Sequence[Event], *, expected: int | None = None, cause: str = "", known: bool = False

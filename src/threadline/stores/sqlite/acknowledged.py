@@ -15,6 +15,8 @@ from threadline.stores.sqlite.mark import NO_SALTS, LogState, Mark, MarkFile
 
 LOOK_SECONDS = 0.4
 """How often the files are looked for, so that a reader hears of it within a second."""
+FRESH_SECONDS = 0.02
+"""How long a look by a commit counts for those after it. What they write into a file that has gone is rescued."""
 SYNC_LOOKS = 3
 """The mark is synced at one look of so many, when it has changed."""
 _WAL_SALTS = (8, 16)
@@ -41,7 +43,9 @@ class Acknowledged:
     def committed(self, frames: int, position: int, written: tuple[int, int] | None) -> None:
         """Note a durable commit before it is answered. ``written``: version and checksum of one of its items."""
         last = self._marks.mark
-        salts = os.pread(self._wal, *_WAL_SALTS)
+        # The log starts over only after it was copied. Where another program did that, these salts are the ones before.
+        is_new = last.state != LogState.NEEDED or frames <= last.frames
+        salts = os.pread(self._wal, *_WAL_SALTS) if is_new else last.salts
         state = LogState.COPYING if last.state == LogState.COPYING else LogState.NEEDED
         version, crc = written or (last.version, last.crc)
         self._marks.write(
@@ -88,6 +92,7 @@ class Presence:
         # A descriptor that has the inode only: closing a real one would give up SQLite's locks on the file.
         self._inode = os.open(resolved, os.O_PATH | os.O_CLOEXEC)
         self._opened = {file: _identity(file) for file in (self._path, self._log_path, *self._others)}
+        self._looked_at = float("-inf")
         self.missing: Path | None = None
         """The first file that is not there any more."""
 
@@ -108,10 +113,13 @@ class Presence:
             )
 
     def look(self) -> None:
-        """Look for the store and its log, then `check`."""
-        for file in (self._path, self._log_path):
-            if _identity(file) != self._opened[file]:
-                self.missing = file
+        """Look for the store and its log, unless that was done a moment ago, then `check`."""
+        now = time.monotonic()
+        if now - self._looked_at > FRESH_SECONDS:
+            self._looked_at = now
+            for file in (self._path, self._log_path):
+                if _identity(file) != self._opened[file]:
+                    self.missing = file
         self.check()
 
     def look_at_all(self) -> None:

@@ -26,7 +26,9 @@ _FIND = """SELECT NULL, indexed.position, (SELECT max(position) FROM log), NULL,
     UNION ALL SELECT log.thread, log.sequence, log.occurred_at, log.type, log.id, log.digest, log.body, log.position
     FROM (VALUES {rows}) AS v
     CROSS JOIN event_id ON event_id.id = v.column1 CROSS JOIN log ON log.position = event_id.position"""
-_HISTORIES = f"""{_FIND.partition(" CROSS JOIN")[0]}
+# The thread is the one that was asked for, which led here: that of a damaged row would be anybody's.
+_OF_THREAD = _FIND.partition(" CROSS JOIN")[0].replace("log.thread", "v.column1")
+_HISTORIES = f"""{_OF_THREAD}
     CROSS JOIN place ON place.thread = v.column1 CROSS JOIN log ON log.position = place.position"""
 _NAMES = "SELECT id, text FROM name"
 _TAKEN = "SELECT event_id.id FROM (VALUES {rows}) AS v CROSS JOIN event_id ON event_id.id = v.column1"
@@ -379,7 +381,7 @@ def _span_queries(
     order = "DESC" if span.reverse else "ASC"
     # Only the fixed texts above are put together here; values are bound. One statement for all threads: at each one the
     # interpreter is given up, and a busy writer is slow to give it back.
-    sql = f"""{_FIND.partition(" CROSS JOIN")[0]} CROSS JOIN log ON log.position IN (
+    sql = f"""{_OF_THREAD} CROSS JOIN log ON log.position IN (
         SELECT place.position FROM place WHERE {" AND ".join(wheres)}
         ORDER BY place.occurred_at {order}, place.sequence {order} LIMIT ?)"""  # noqa: S608
     for statement, rows in fat(sql, threads):

@@ -81,12 +81,13 @@ class SqliteStore:
         self._presence: Presence | None = None
         sqlite_file.refuse_network(self.path)
         if readonly:
-            try:
-                self._check_ours()
-            except BaseException:
-                self._close_readers()
-                raise
-            return
+            self._check_ours()
+        else:
+            self._begin_writing(page_cache_bytes)
+
+    # --- opening ------------------------------------------------------------------------------
+
+    def _begin_writing(self, page_cache_bytes: int) -> None:
         self._lock = sqlite_file.WriterLock(self.path)
         try:
             refuse_loss(self.path)
@@ -105,8 +106,6 @@ class SqliteStore:
         self._checkpointer.start()
         self._watch = Watch(self._presence, self._acknowledged, self._rescue)
 
-    # --- opening ------------------------------------------------------------------------------
-
     def _check_ours(self) -> None:
         if not self.path.exists():
             raise InvalidSetting(
@@ -114,9 +113,13 @@ class SqliteStore:
                 hint="Name another file; whatever records first makes it.",
             )
         sqlite_file.refuse_unfit(self.path)
-        with self._reading() as db:
-            sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
-        refuse_loss_beside_writer(self.path)
+        try:
+            with self._reading() as db:
+                sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
+            refuse_loss_beside_writer(self.path)
+        except BaseException:
+            self._close_readers()
+            raise
 
     def _open_writer(self, page_cache_bytes: int) -> Connection:
         existed = self.path.exists()

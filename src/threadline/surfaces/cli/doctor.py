@@ -21,7 +21,7 @@ from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.outbox import Backlog
 from threadline.kernel.store import is_erased
-from threadline.kernel.time import CLOCK_SETS_BACK_MAX, MINUTE, format_time, parse_time, system_clock
+from threadline.kernel.time import CLOCK_SKEW_MAX, MINUTE, format_time, parse_time, system_clock
 from threadline.settings import Settings, definition_files, definitions_file, load, without_secret
 from threadline.surfaces.cli.printing import counted, visible, visible_lines
 from threadline.surfaces.cli.session import Session, own_store_option
@@ -167,7 +167,7 @@ def _clock(engine: Engine, stats: Mapping[str, int]) -> Iterator[Finding]:
     """Whether the clock was set back while the newest events were recorded, or is behind them."""
     recorded = _recorded_lately(engine, stats)
     for before, after in pairwise(recorded):
-        if before - after > CLOCK_SETS_BACK_MAX:
+        if before - after > CLOCK_SKEW_MAX:
             told = f"set back from {format_time(before)} to {format_time(after)}; docs/time.md says what follows"
             yield Finding("clock", "note", told)
     if recorded:

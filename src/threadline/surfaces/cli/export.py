@@ -57,7 +57,7 @@ def _pieces(session: Session, person: str) -> Iterator[bytes]:
 def _new_file(path: Path) -> Iterator[BinaryIO]:
     """A file that gets its name once it is whole. Raises `Conflict` where there is one of that name."""
     if path.exists():
-        raise Conflict(f"{path} is there already", hint="Name another file, or move that one away.")
+        raise _there(path)
     partial = path.with_name(f"{path.name}.partial")
     try:
         # Of nobody else, from the first byte on.
@@ -74,13 +74,27 @@ def _new_file(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        try:
-            os.link(partial, path)  # unlike a rename, it never replaces what somebody has put there meanwhile
-        except FileExistsError:
-            raise Conflict(f"{path} is there already", hint="Name another file, or move that one away.") from None
+        _name(partial, path)
     finally:
         with suppress(FileNotFoundError):
             partial.unlink()
+
+
+def _name(partial: Path, path: Path) -> None:
+    """Give a whole file its name. Raises `Conflict` if somebody has put another one there meanwhile."""
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        raise _there(path) from None
+    except OSError:
+        # Some file systems have no links. A rename replaces what is there, so that is looked for first.
+        if path.exists():
+            raise _there(path) from None
+        partial.rename(path)
+
+
+def _there(path: Path) -> Conflict:
+    return Conflict(f"{path} is there already", hint="Name another file, or move that one away.")
 
 
 @contextmanager

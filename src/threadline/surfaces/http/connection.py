@@ -79,13 +79,12 @@ class Connection(HttpToolsProtocol):
         self._head_bytes = self._last_bytes = 0
         self._discarding: int | None = None
         """Bytes that were dropped since the answer to a request that has not ended; None before."""
-        self._fault = "this is not an HTTP/1.1 request"
+        self._fault: ThreadlineError = MalformedRequest("this is not an HTTP/1.1 request")
         self._deadline = math.inf
         """When what is waited for must have come, by the loop's clock; infinite while the application is at work."""
         self._timer: TimerHandle | None = None
         self._looks_at = math.inf
-        self._taking: TimerHandle | None = None
-        """Runs out when the client has not taken what was written."""
+        self._taking: TimerHandle | None = None  # runs out when the client has not taken what was written
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Wait for the first request, but not for ever; for those that follow there is a time-out already."""
@@ -154,11 +153,20 @@ class Connection(HttpToolsProtocol):
         lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
         return b"\r\n".join((*lines, b"", b""))
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header of the head. Those that follow a body of chunks are dropped: they come too late to be believed."""
+        if not self._in_head:
+            return
+        if len(self.headers) >= limits.HEADERS_MAX:
+            self._fault = HeadTooLarge(f"a request's head may have {limits.HEADERS_MAX} headers")
+            raise httptools.HttpParserError(str(self._fault))
+        super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """It has ended, and a body begins, which may be empty."""
         if self.parser.should_upgrade():
             return
-        self._check_host()
+        self._check_head()
         self._in_head = False
         super().on_headers_complete()
         self.cycle.transport = self._answers  # type: ignore[assignment]
@@ -180,16 +188,20 @@ class Connection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Tell what is no HTTP so, as a problem like any other."""
-        self._refuse(MalformedRequest(self._fault))
+        self._refuse(self._fault)
 
-    def _check_host(self) -> None:
-        """Refuse what RFC 9112, 3.2, has refused: else a proxy in front may go by another host than we do."""
+    def _check_head(self) -> None:
+        """Refuse what RFC 9112, 3.2 and 6.1, has refused: a proxy in front may go by another host, or another end."""
         hosts = [value for name, value in self.headers if name == b"host"]
-        if not hosts and self.parser.get_http_version() == "1.0":
+        encodings = [value.lower() for name, value in self.headers if name == b"transfer-encoding"]
+        is_named = len(hosts) == 1 and limits.HOST.fullmatch(hosts[0])
+        if not is_named and (hosts or self.parser.get_http_version() != "1.0"):
+            self._fault = MalformedRequest("a request of HTTP/1.1 has one header Host, which names a host")
+        elif encodings in ([], [b"chunked"]):
             return
-        if len(hosts) != 1 or not limits.HOST.fullmatch(hosts[0]):
-            self._fault = "a request of HTTP/1.1 has one header Host, which names a host"
-            raise httptools.HttpParserError(self._fault)
+        else:
+            self._fault = MalformedRequest("the one encoding of a transfer that is read here is chunked")
+        raise httptools.HttpParserError(str(self._fault))
 
     def _wait(self, seconds: float) -> None:
         # A timer that looks early enough is left alone: one for each request would cost more than reading its head.
@@ -295,19 +307,16 @@ class Connection(HttpToolsProtocol):
             return
         if not self.flow.write_paused:
             self._share.taken()
-            self._share.rest()
+            if not self.pipeline:
+                self._share.rest()
         self._share.answered(self._last_bytes if self.pipeline or self._in_head or self._in_body else 0)
         super().on_response_complete()
 
-    def timeout_keep_alive_handler(self) -> None:
-        """Close an idle connection."""
-        self._close()
+    timeout_keep_alive_handler = _close
 
     def shutdown(self) -> None:
         """The server stops: what is under way is answered, a client that has just connected is waited for a moment."""
-        if self._discarding is not None:
-            return
-        if self._in_head or self.cycle is None:
+        if self._discarding is not None or self._in_head or self.cycle is None:
             self._wait(limits.FRESH_SECONDS_MAX)
         elif self.cycle.response_complete:
             self._close()

@@ -8,6 +8,8 @@ from threadline.kernel.limits import REQUEST_BYTES_MAX
 
 HEAD_BYTES_MAX = 64 * 1_024
 """Of a head that comes in several pieces; what comes at once is bounded by what is read at once."""
+HEADERS_MAX = 256
+"""Headers of one head; a short one takes thirty times its bytes in memory."""
 HEAD_SECONDS_MAX = 20.0
 BODY_SECONDS_MAX = 120.0
 """Whoever sends a byte now and then would otherwise hold a connection for ever."""

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from threadline.engine.credentials import Credential, fresh_key
+from threadline.engine.credentials import fresh_key
 from threadline.kernel.errors import MalformedBody
-from threadline.kernel.event import GLOBAL_PRIVACY_CONTROL, Event
+from threadline.kernel.event import GLOBAL_PRIVACY_CONTROL
 from threadline.surfaces.http.access import Access, secrets_of
 from threadline.surfaces.http.body import read_body, without_mark
 from threadline.surfaces.http.client_address import client_host
 from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.routing import Route
 from threadline.wire import segment
-from threadline.wire.rejection import Rejection
 
 LETTERS = {"identify": "i", "track": "t", "page": "p", "screen": "s", "group": "g", "alias": "a"}
 """Browser clients send to one letter."""
@@ -46,12 +45,19 @@ class Segment:
         credential = await self._access.sender(secrets)
         body = without_mark(await read_body(request, known=credential is not None))
         address = client_host(request)
+        if credential is None:
+            # Before the messages are read: whoever has no key must not be worth more work than that.
+            key = await self._ingest.decode(body, lambda pause=None: segment.write_key(body))
+            credential = await self._access.sender_in_body(key)
+            if credential is None:
+                raise await self._access.no_sender(secrets)
+            secrets = (*secrets, key)
         work = partial(
             segment.decode,
             body,
             kind=kind,
-            source=credential.name if credential else "",
-            workspace=credential.workspace if credential else "",
+            source=credential.name,
+            workspace=credential.workspace,
             received_at=self._ingest.engine.clock(),
             fresh_key=fresh_key,
             marks=(GLOBAL_PRIVACY_CONTROL,) if request.headers.get("sec-gpc") == "1" else (),
@@ -59,21 +65,8 @@ class Segment:
         try:
             decoded = await self._ingest.decode(body, work)
         except MalformedBody as error:
-            if credential is None:
-                raise await self._access.no_sender(secrets) from error
             await self._ingest.refuse_body(body, credential, address, error, secrets)
             raise
-        results: Sequence[Event | Rejection] = decoded.results
-        if credential is None:
-            credential = await self._access.sender_in_body(decoded.write_key)
-            if credential is None:
-                raise await self._access.no_sender(secrets)
-            results = [_of(result, credential) for result in results]
-        outcome = await self._ingest.take(results, credential, address, "segment", (*secrets, decoded.write_key))
+        secrets = (*secrets, decoded.write_key)
+        outcome = await self._ingest.take(decoded.results, credential, address, "segment", secrets)
         return Response(msgspec.json.encode(outcome), media_type="application/json")
-
-
-def _of(result: Event | Rejection, credential: Credential) -> Event | Rejection:
-    if type(result) is Rejection:
-        return result
-    return msgspec.structs.replace(result, source=credential.name, workspace=credential.workspace)
