@@ -93,6 +93,8 @@ class Steps:
         items += removal.present(engine.store, removal.timer_keys(person))
         if record.rows_left:
             items += removal.rows_left(engine.store, catalogue, record.stand_in(catalogue))
+        items += removal.outdated_rows(engine.store, catalogue, person.id)
+        items = list({item.key: item for item in items}.values())
         writes: list[Put | Delete] = [Delete(item.key, item.version) for item in items]
         self._commit(at, [*writes, *removal.item_writes(subject, removal.items_about(catalogue, subject))])
         self._put(at, replace(record, stage="cleared"))
