@@ -120,7 +120,10 @@ def items(ask: Ask, keys: Sequence[Key], names: Mapping[str, int | None]) -> dic
     found: dict[Key, Item] = {}
     for key, (_, _, _, version, value, crc) in _items(ask, _GET, keys, names):
         # As `checked` does, without calls: a microsecond an item is what it may cost.
-        seen = crc32(value, crc32(f"{key[0]}\0{key[1]}\0{key[2]}\0{version}".encode()))
+        try:
+            seen = crc32(value, crc32(f"{key[0]}\0{key[1]}\0{key[2]}\0{version}".encode()))
+        except TypeError:
+            seen = None  # a flipped bit can make a text of it
         found[key] = Item(key, version, value) if crc == seen else checked(key, version, value, crc)
     return found
 
