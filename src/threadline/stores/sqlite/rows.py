@@ -236,6 +236,8 @@ def damaged_items(ask: Ask) -> list[str]:
         rows = ask(_AFTER_ROW, (last, _PAGE_ROWS))
         if not rows:
             break
+        if rows[-1][0] <= last:
+            return [*wrong, f"the rows of items are not in their order after {last}"][:_FAULTS_MAX]
         last = rows[-1][0]
         for _, table, partition, sort, version, value, crc in rows:
             try:
