@@ -224,7 +224,10 @@ class SqliteStore:
         check_shard(shard, shards)
         where = sqlite_rows.OF_SHARD + ("" if after is None else " AND (partition, sort) > (?, ?)")
         values = (shards, shard) if after is None else (shards, shard, after.partition, after.sort)
-        return self._items(table, where, "partition, sort", values, limit)
+        found = self._items(table, where, "partition, sort", values, limit)
+        if after is not None and found and found[-1].key <= after._replace(table=table):
+            raise StoreDamaged(f"the items of {table!r} are not in their order after {after.partition!r}")
+        return found
 
     def _items(self, table: str, where: str, order: str, values: Sequence[int | str], limit: int) -> list[Item]:
         # Only the fixed texts of the two callers are put together here; values are bound.
