@@ -53,6 +53,10 @@ def steps() -> Iterator[Step]:
     scripts = {"THREADLINE_TEST_PROFILE": "few", "THREADLINE_TEST_CONFORMANCE_SCRIPTS": str(SCRIPTS)}
     yield Step("scripts on all stores", ("tests/conformance/test_scripts.py",), scripts)
     yield Step("bit flips", ("tests/stores/test_bit_flips.py",), {"THREADLINE_TEST_FLIPS": "400"})
+    yield Step(
+        "erasing", ("tests/stores/test_erasure_killed.py", "tests/stores/test_sqlite_remains.py"),
+        {"THREADLINE_TEST_ERASURE_KILLS": "40", "THREADLINE_TEST_REMAINS": "60"},
+    )  # fmt: skip
     yield Step("claims", ("tests/stores/test_claiming_kills.py",), {"THREADLINE_TEST_CLAIM_KILLS": "60"})
     yield Step("floods", ("tests/surfaces/test_floods.py",), {"THREADLINE_TEST_FLOODS": "4"})
     storms = tuple(f"tests/stores/test_{name}_chaos.py" for name in ("postgres", "dynamodb", "cached"))

@@ -53,9 +53,9 @@ leaderboards:
 
 
 @cache
-def catalogue() -> Catalogue:
+def catalogue(definitions: str = DEFINITIONS) -> Catalogue:
     """What is declared."""
-    declared = Definitions([("threadline.yaml", DEFINITIONS)])
+    declared = Definitions([("threadline.yaml", definitions)])
     return Catalogue(discover(definitions=declared), rules(), declared)
 
 
@@ -88,10 +88,10 @@ class Stage:
         self.store.commit([Batch(writes=[Put(Key(SIGNING_KEY, "all"), pack([b"k" * 32]))])])
         self.reopen()
 
-    def reopen(self, store: Store | None = None) -> None:
+    def reopen(self, store: Store | None = None, definitions: str = DEFINITIONS) -> None:
         """As after a restart."""
         self.store = self.store if store is None else store
-        self.engine = Engine(self.store, catalogue(), lambda: self.now)
+        self.engine = Engine(self.store, catalogue(definitions), lambda: self.now)
         self.engine.public_address.use_local("http://shop.example")
         self.post = Post(InboxSender(self.store, lambda: self.now))
         self.dispatcher = Dispatcher(self.engine, {"mail": self.post}, "test")

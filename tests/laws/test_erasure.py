@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 
 from tests.laws import staging
-from tests.laws.erasure_stage import MARKER, Stage, contents, crowded, found, ids_of, person
+from tests.laws.erasure_stage import DEFINITIONS, MARKER, Stage, contents, crowded, found, ids_of, person
 from threadline.engine.engine import Engine
 from threadline.engine.erasure.removal import erased_events
 from threadline.engine.folding.person import PERSON
@@ -247,6 +247,48 @@ def is_known(stage: Stage, number: int) -> bool:
 
 
 # --- kills --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("touched", [False, True], ids=["as they were", "after another event"])
+def test_rows_of_former_definitions_go_as_well(touched: bool) -> None:
+    stage = Stage()
+    person(stage, ADA, "vip")
+    person(stage, "bob", "vip")
+    stage.reopen(definitions=DEFINITIONS.replace("pros:", "rich:").replace("points: {score", "purse: {score"))
+    if touched:
+        stage.tell("page", {"user_id": ADA})
+    id = stage.engine.reader.person("default", f"user_id:{ADA}").id
+    assert any(key.table == "segment" and "pros" in key.partition and id in key.sort for key in contents(stage.store))
+    stage.erase(f"user_id:{ADA}")
+    assert list(found(stage.store, [id.encode(), MARKER.encode()])) == []
+    stage.engine.maintenance.refold_all()
+    assert_right(stage.engine)
+
+
+def test_two_processes_at_the_same_erasure_make_one_certificate() -> None:
+    stage = Stage()
+    person(stage, ADA, "vip")
+    person(stage, "bob", "vip")
+    engines = [Engine(stage.store, stage.engine.catalogue, lambda: stage.now) for _ in range(3)]
+    begun = stage.engine.erasures.begin("default", f"user_id:{ADA}")
+    failures: list[BaseException] = []
+
+    def run(engine: Engine) -> None:
+        try:
+            engine.erasures.run("default", begun.id)
+        except Exception as error:  # noqa: BLE001 - told below
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(engine,)) for engine in engines]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert certificate(stage, begun.id).sequence == 1
+    assert list(found(stage.store, [MARKER.encode()])) == []
+    assert stage.engine.erasures.unfinished() == []
+    assert_right(stage.engine)
 
 
 class Killed(BaseException):

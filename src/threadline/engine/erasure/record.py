@@ -38,6 +38,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """What there was, by kind."""
     remaining: dict[str, dict[str, str]] = {}
     """What outlives the person; see `Certificate.remaining`."""
+    erased: int = 0
+    """Events that are erased so far, for whoever waits: one that is erased again after a kill counts twice."""
     rows_left: bool = False
     """Whether the seal had no room for all index rows."""
     again: str = ""

@@ -16,6 +16,7 @@ from threadline.engine.folding.packing import pack, unpack, unpack_event
 from threadline.engine.folding.person import PERSON, THREAD, Person, own, person_key, thread_key
 from threadline.engine.folding.person_packing import people_of
 from threadline.engine.folding.refold import refold_person
+from threadline.engine.maintenance.indexes import is_complete
 from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.scheduled import TIMER, timer_key
@@ -27,7 +28,7 @@ from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.personal import StoreTable, Subject
 from threadline.kernel.ports import Ports
 from threadline.kernel.pseudonym import pseudonym
-from threadline.kernel.store import Delete, Item, Key, LogEntry, Put, Span, Store, query_pages, thread_page
+from threadline.kernel.store import Delete, Item, Key, LogEntry, Put, Span, Store, query_pages, scan_pages, thread_page
 
 PAGE_EVENTS = 500
 """Events that are erased at a time: always the same number, so that a page is the same page when it is done again."""
@@ -95,6 +96,18 @@ def rows_left(store: Store, catalogue: Catalogue, person: Person) -> list[Item]:
     """The index rows of the person that are still there, found by folding the person again."""
     refold_person(store, catalogue, person)
     return list(present(store, index_rows(person, catalogue)))
+
+
+def outdated_rows(store: Store, catalogue: Catalogue, person: str) -> Iterator[Item]:
+    """Index rows that former definitions have asked for, and that nobody has removed yet: whole tables are read.
+
+    A state says nothing of them any more. Where everybody is up to date there are none.
+    """
+    for projection in catalogue.projections:
+        if projection.index.tables and not is_complete(store, projection):
+            for table in projection.index.tables:
+                rows = scan_pages(store, table)
+                yield from (row for row in rows if person in row.key.sort or person in row.key.partition)
 
 
 def remaining_rows(catalogue: Catalogue, subject: Subject, key: bytes) -> dict[str, dict[str, str]]:

@@ -68,8 +68,7 @@ class Erasures:
         store = self._engine.store
         open_one = stored(store, workspace, id)
         if open_one is not None:
-            done = len(removal.erased_events(store, workspace, id).ids)
-            return _running(open_one.record, done, sum(open_one.record.heads.values()) or done)
+            return _running(open_one.record)
         item = store.get([Key(ERASURE, workspace, id)])[0] if id else None
         return None if item is None else _done(item.value)
 
@@ -110,7 +109,7 @@ class Erasures:
             number = ledger.head_of(self._engine.store, workspace).sequence
             id = short_hash("erasure", workspace, person.id, str(person.position), str(number))
         record = self._sealed(person.id, id, by, reason)
-        return _running(record, 0, sum(record.heads.values()))
+        return _running(record)
 
     def erase_again(self, person: str, certificate: Certificate) -> None:
         """Do to its end what another copy of this store has done to a person."""
@@ -178,14 +177,15 @@ class Erasures:
             except Overtaken:
                 continue
             # What is done again has no certificate of its own.
-            return self._find(workspace, id) or msgspec.structs.replace(_running(at.record, 0, 0), state="done")
+            return self._find(workspace, id) or msgspec.structs.replace(_running(at.record), state="done")
         raise Unavailable("another process is at the same erasure; look again")
 
 
-def _running(record: Record, done: int, total: int) -> Erasure:
+def _running(record: Record) -> Erasure:
+    total = sum(record.heads.values()) or record.erased
     return Erasure(
         id=record.id, workspace=record.workspace, state="running", begun_at=record.at, by=record.by,
-        reason=record.reason, events=done, events_total=total,
+        reason=record.reason, events=min(record.erased, total), events_total=total,
     )  # fmt: skip
 
 

@@ -93,6 +93,8 @@ class Steps:
         items += removal.present(engine.store, removal.timer_keys(person))
         if record.rows_left:
             items += removal.rows_left(engine.store, catalogue, record.stand_in(catalogue))
+        items += removal.outdated_rows(engine.store, catalogue, person.id)
+        items = list({item.key: item for item in items}.values())
         writes: list[Put | Delete] = [Delete(item.key, item.version) for item in items]
         self._commit(at, [*writes, *removal.item_writes(subject, removal.items_about(catalogue, subject))])
         self._put(at, replace(record, stage="cleared"))
@@ -109,6 +111,7 @@ class Steps:
         self._commit(at, [Delete(key) for key in dict.fromkeys(page.rows)])
         store.erase(page.ids)
         self._engine.recorder.forget_events(page.ids)
+        self._put(at, replace(record, erased=record.erased + len(page.ids)))
 
     def close(self, at: Stored) -> None:
         """Certify that nothing is left, and remove what led to the person, in one commit."""
@@ -122,7 +125,7 @@ class Steps:
         added, content = self._certified(record, left)
         closed = Record(
             id=record.id, workspace=record.workspace, stage="closed", at=record.at, by=record.by,
-            reason=record.reason, again=record.again, certified=content,
+            reason=record.reason, again=record.again, certified=content, erased=record.erased,
         )  # fmt: skip
         self._put_all([*gone, *added, at.changed(closed)])
         engine.recorder.forget_person(record.person, record.heads)

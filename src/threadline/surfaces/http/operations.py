@@ -75,9 +75,9 @@ class Operations:
             values = read_object(await read_body(request, REQUEST_BYTES_MAX, known=True), member)
         else:
             values = in_query
-            key = request.headers.get("idempotency-key")
-            if key and "request" in field_names(operation):
-                values.setdefault("request", key)
+        key = request.headers.get("idempotency-key")
+        if key and "request" in field_names(operation):
+            values.setdefault("request", key)
         params = _params(operation, values, names, credential)
         context = Context(self._engine, credential.workspace, self._engine.now(), credential.name, over_wire=True)
         if operation.media_type:
