@@ -112,8 +112,8 @@ class Operators:
             self._ask(on, "people_erase", id=self._someone(), request=f"e{self._number}")
             return
         who = f"{LEAVING}{self._random.randrange(LEAVING_PEOPLE)}"
-        self._ask(on, "people_erase", id=f"user_id:{who}", request=f"e-{who}")
-        self._clients.leaving.setdefault(who, True)
+        self._clients.leave(who)
+        self._ask(on, "people_erase", id=f"user_id:{who}", request=f"e-{who}", reason=who.removeprefix(LEAVING))
 
     def _export(self, on: Engine) -> None:
         archive = b"".join(self._ask(on, "people_export", id=self._someone()))
