@@ -247,3 +247,15 @@ def test_who_is_merged_into_somebody_older_after_any_reading_is_followed(
     else:
         assert len(found) == 2
         staging.assert_log_is_whole(other)
+
+
+@pytest.mark.parametrize("readings", range(1, 7))
+def test_two_who_erase_somebody_at_once_by_one_request_begin_one_erasure(readings: int) -> None:
+    store, clock = MemoryStore(), staging.ticking()
+    other = staging.engine(store, clock)
+    other.recorder.record([event("page", {"anonymous_id": "a"}, "a")])
+    between: Any = AfterSomeReadings(store, lambda: _erased(other))
+    one = staging.engine(between, clock)
+    between.left = readings
+    begun = one.erasures.begin("default", "anonymous_id:a", request="e")
+    assert [id for _, id in one.erasures.unfinished()] == [begun.id]
