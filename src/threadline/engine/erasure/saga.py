@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from threadline.engine.erasure import ledger, removal
+from threadline.engine.erasure.expiry import Expiry
 from threadline.engine.erasure.record import Record, packed, record_key, stored
 from threadline.engine.erasure.steps import EngineParts, Overtaken, Steps, job_id, without_zeros
 from threadline.engine.folding.index_rows import index_rows
@@ -36,6 +37,7 @@ class Erasures:
     def __init__(self, engine: EngineParts) -> None:
         self._engine = engine
         self.steps = Steps(engine)
+        self.expiry = Expiry(engine)
         self.done_again = 0
         """Erasures of the ledger beside the store that its file did not have when it was opened."""
 
