@@ -72,3 +72,33 @@ def test_a_short_page_is_not_the_end_where_events_were_erased_in_between(tmp_pat
     assert follower.spans(THREADS, Span(limit=1)) == {THREADS[0]: entries[8:9]}
     follower.close()
     store.close()
+
+
+@pytest.mark.parametrize("where", ["before the commit", "after it"])
+def test_memory_is_as_the_disk_where_an_erasure_breaks_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    entries = [entry(number, THREADS[0]) for number in range(1, 11)]
+    store.commit([Batch(entries)])
+    erase = store._log.erase
+
+    def break_off(*arguments: object) -> None:
+        if where == "before the commit":
+            erase(*arguments)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store._log, "erase" if where == "before the commit" else "forget", break_off)
+    with pytest.raises(KeyboardInterrupt):
+        store.erase([one.id for one in entries[:8]])
+    monkeypatch.undo()
+    left = entries if where == "before the commit" else entries[8:]
+    assert store.spans(THREADS, Span(limit=2)) == {THREADS[0]: left[:2]}
+    more = entry(11, THREADS[0])
+    assert store.commit([Batch([more])]) == [None]
+    assert store.histories(THREADS) == {THREADS[0]: [*left, more]}
+    assert store.seen([entries[0].id]) == {entries[0].id: entries[0].digest if left is entries else 0}
+    assert store.erase([one.id for one in entries]) == len(left)
+    assert store.histories(THREADS) == {THREADS[0]: [more]}
+    assert store.integrity() == []
+    store.close()

@@ -215,11 +215,11 @@ class Move:
             entries = [each.entry for each in page]
             # An earlier attempt may have got further than its checkpoint.
             known = self.target.seen([entry.id for entry in entries])
-            kept = [entry for entry in entries if not is_erased(entry)]
-            if any(known.get(entry.id, entry.digest) != entry.digest for entry in kept):
+            remaining = [entry for entry in entries if not is_erased(entry)]
+            if any(known.get(entry.id, entry.digest) != entry.digest for entry in remaining):
                 raise Conflict("the target has an event of the source's with another payload; it is no copy of it")
             self._commit([], [entry for entry in entries if entry.id not in known], cursor=page[-1].cursor)
-            self._uncarried.update(entry.thread for entry in kept)
+            self._uncarried.update(entry.thread for entry in remaining)
             self.progress("events", len(page))
             yield entries
 

@@ -42,8 +42,8 @@ class EventLog:
         """The event that the first of these sources sent under one of these keys; None if there is none."""
         ids = [event_id(workspace, source, key) for source in sources for key in keys]
         known = self._store.seen(ids)
-        kept = (id for id in ids if known.get(id, ERASED_DIGEST) != ERASED_DIGEST)
-        return next((self.event(workspace, id) for id in kept), None)
+        remaining = (id for id in ids if known.get(id, ERASED_DIGEST) != ERASED_DIGEST)
+        return next((self.event(workspace, id) for id in remaining), None)
 
     def unerased_key(self, workspace: str, source: str, key: str) -> str:
         """A key of Threadline's own making, or another one made of it where the event of that key was erased.

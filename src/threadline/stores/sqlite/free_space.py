@@ -8,6 +8,7 @@ log is empty. A file that was written without ``secure_delete`` is rebuilt first
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -15,9 +16,9 @@ from pathlib import Path
 from threadline.stores.sqlite.driver import Connection, DatabaseFile, asking
 
 PART_PAGES = 65_536
-"""Pages that are gone through while commits wait: 256 MB in about a second."""
+"""Pages that are gone through while commits wait: 256 MB in a third of a second."""
 REBUILT_IN_MEMORY_BYTES_MAX = 256 * 1_024 * 1_024
-_READ_PAGES = 256
+_READ_PAGES_MAX = 64
 _INTERIOR, _LEAVES = (2, 5), (10, 13)
 """The kinds of pages of trees, by their first byte: https://www.sqlite.org/fileformat2.html#b_tree_pages."""
 _FILE_HEAD_BYTES = 100
@@ -72,13 +73,15 @@ def _tree(file: DatabaseFile, size: int, root: int) -> Iterator[int]:
 
 
 def _pages(file: DatabaseFile, size: int, numbers: Sequence[int]) -> Iterator[tuple[int, bytes]]:
-    """These pages, in ascending order, many at a read."""
-    block, begin = b"", 0
-    for number in numbers:
-        if not begin <= number < begin + len(block) // size:
-            begin, block = number, file.read(size * _READ_PAGES, (number - 1) * size)
-        at = (number - begin) * size
-        yield number, block[at : at + size]
+    """These pages, in ascending order; those that are near each other in one read."""
+    first = 0
+    while first < len(numbers):
+        begin = numbers[first]
+        beyond = bisect_left(numbers, begin + _READ_PAGES_MAX)
+        block = file.read(size * (numbers[beyond - 1] - begin + 1), (begin - 1) * size)
+        for number in numbers[first:beyond]:
+            yield number, block[(number - begin) * size : (number - begin + 1) * size]
+        first = beyond
 
 
 def _head(number: int) -> int:
