@@ -75,15 +75,15 @@ def locked() -> Mapping[str, Pin]:
 
 def project() -> dict[str, Any]:
     """What `pyproject.toml` says of the project."""
-    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return found
+    declared: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return declared
 
 
 def shipped_parts() -> list[Part]:
     """Every part, by name: those of every installation, and those of extras."""
-    told = project()
-    extras = {name: texts for name, texts in told["optional-dependencies"].items() if name not in NOT_SHIPPED}
-    always = _closure(told["dependencies"])
+    declared = project()
+    extras = {name: texts for name, texts in declared["optional-dependencies"].items() if name not in NOT_SHIPPED}
+    always = _closure(declared["dependencies"])
     brought: dict[str, set[str]] = {}
     for extra, texts in extras.items():
         for name in _closure(texts) - always:
@@ -104,17 +104,17 @@ def _part(name: str, extras: tuple[str, ...], known: frozenset[str]) -> Part:
 
 def _closure(texts: Iterable[str]) -> set[str]:
     """The names that these requirements lead to."""
-    found: set[str] = set()
+    names: set[str] = set()
     waiting = [each for each in map(Requirement, texts) if _applies(each, ())]
     seen: set[tuple[str, tuple[str, ...]]] = set()
     while waiting:
         one = waiting.pop()
         name, extras = canonicalize_name(one.name), tuple(sorted(one.extras))
-        found.add(name)
+        names.add(name)
         if (name, extras) not in seen:
             seen.add((name, extras))
             waiting += _requirements(name, extras)
-    return found
+    return names
 
 
 def _needed(name: str, extras: tuple[str, ...]) -> set[str]:
@@ -139,6 +139,6 @@ def _licences(name: str) -> tuple[str, ...]:
     if "License-Expression" in metadata:
         return (metadata["License-Expression"],)
     classified = [each.rpartition(" :: ")[2] for each in metadata.get_all("Classifier") or () if "License ::" in each]
-    told = sorted({_SPDX.get(each, each) for each in classified if each != "OSI Approved"})
+    known = sorted({_SPDX.get(each, each) for each in classified if each != "OSI Approved"})
     words = metadata["License"].strip().partition("\n")[0] if "License" in metadata else ""
-    return tuple(told) or (_SPDX.get(words, words) or "not named",)
+    return tuple(known) or (_SPDX.get(words, words) or "not named",)

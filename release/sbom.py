@@ -22,8 +22,8 @@ _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://cyclonedx.org/schema/bom-1.
 def sbom(parts: Iterable[Part], files: Iterable[Path], made_at: int) -> bytes:
     """The document for these files of a release; ``made_at`` is in seconds. The same input makes the same bytes."""
     parts = list(parts)
-    told = project()
-    version = str(told["version"])
+    declared = project()
+    version = str(declared["version"])
     own = _ref("threadline", version)
     document: dict[str, Any] = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
@@ -35,7 +35,7 @@ def sbom(parts: Iterable[Part], files: Iterable[Path], made_at: int) -> bytes:
             "lifecycles": [{"phase": "build"}],
             "component": {
                 "type": "application", "bom-ref": own, "name": "threadline", "version": version, "purl": own,
-                "description": told["description"], "licenses": _licences((str(told["license"]),)),
+                "description": declared["description"], "licenses": _licences((str(declared["license"]),)),
                 "properties": [
                     {"name": f"threadline:sha256:{file.name}", "value": _digest(file)} for file in sorted(files)
                 ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tests.engine.test_claiming import engine_with, letter_post, write
 from tests.engine.test_dispatch import NOW, Box, Clock
 from threadline.capabilities.people.definition import rules
 from threadline.engine.delivery.dispatcher import Dispatcher
@@ -12,11 +13,27 @@ from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.policy import Effect, Policy, Timer, Wish
+from threadline.kernel.preparation import Postponed
 from threadline.kernel.sender import Outcome, Queue
 from threadline.kernel.time import HOUR, MINUTE, SECOND
 from threadline.stores.memory import MemoryStore
 
 LATER, NEVER = Outcome(type="x", retry_after_seconds=0.0), Outcome(type="x", parked="no such street")
+
+
+def test_an_effect_that_is_postponed_waits_from_the_instant_on_to_which_it_is() -> None:
+    clock = Clock()
+    engine = engine_with(
+        MemoryStore(), clock, prepare=lambda ports, view, pending: Postponed(until=NOW + HOUR)
+    )  # fmt: skip
+    write(engine)
+    clock.now += MINUTE
+    [letters, _] = engine.delivery.backlog().queues
+    assert (letters.waiting, letters.waits_since(clock.now)) == (1, MINUTE)
+    Dispatcher(engine, {"letter": letter_post()}, "one").run_once()
+    [letters, _] = engine.delivery.backlog().queues
+    assert (letters.waiting, letters.waits_since(clock.now)) == (1, 0)
+    assert letters.waits_since(NOW + 2 * HOUR) == HOUR
 
 
 def react(recorded: Recorded, known: Any) -> Sequence[Wish]:

@@ -13,15 +13,21 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
 
 import threadline
+from tests.laws import staging
 from tests.laws.person_stage import CATALOGUE, MARK, STARTS_AT, Stage, lines
 from threadline.capabilities.export.archive import archive_of
 from threadline.engine.context import Context
+from threadline.engine.engine import Engine
 from threadline.engine.maintenance.person_keys import keys_of_people
 from threadline.kernel.errors import BeingErased, NotFound
+from threadline.kernel.event import Event
 from threadline.kernel.personal import Subject
+from threadline.kernel.ports import Person
 from threadline.kernel.store import Key, feed_pages
+from threadline.testing import scenarios
 
 _NOT_OURS = ("threadline.testing", "threadline.stores")
 """What names tables of its own invention, or none."""
@@ -160,7 +166,11 @@ def export(on: Stage, who: str, at: int) -> Iterator[bytes]:
 def test_the_same_position_and_instant_make_the_same_bytes() -> None:
     on = Stage()
     at = on.now
-    assert b"".join(export(on, "adamark-id", at)) == b"".join(export(on, "adamark-id", at))
+    once = b"".join(export(on, "adamark-id", at))
+    assert b"".join(export(on, "adamark-id", at)) == once
+    # Another process unpacks the states that this one has folded.
+    on.engine = Engine(on.engine.store, CATALOGUE, lambda: at)
+    assert b"".join(export(on, "adamark-id", at)) == once
 
 
 def test_whoever_is_unknown_has_no_archive() -> None:
@@ -222,3 +232,24 @@ def test_ranks_are_shown_without_the_others() -> None:
     assert {(each["name"], each["among"], each["rank"], each["of"]) for each in shown} == {
         ("points", "", 1, 2), ("points", "country=adamark-land", 1, 1),
     }  # fmt: skip
+
+
+@given(scenarios.histories())
+def test_the_archives_of_a_history_share_its_events_out(history: list[Event]) -> None:
+    on = staging.engine(clock=staging.ticking(), shipped=True)
+    on.recorder.record(history)
+    exported = dict[str, list[str]]()
+    for person in on.reader.all_people("default"):
+        files = [each for each in CATALOGUE.person_files if each.name != "leaderboards"]
+        archive = Stage.unzipped(b"".join(archive_of(Subject(on, person, on.now()), files, "test")))
+        exported[person.id] = [each["id"] for each in lines(archive.get("events.jsonl", b""))]
+        # Nobody shares an identifier in these histories: "user-1" is in the archive of one person alone.
+        others = [each for other in on.reader.all_people("default") if other.id != person.id for each in named(other)]
+        assert [name for name in others if name.encode() in b"".join(archive.values())] == []
+    logged = [each.entry.id for each in feed_pages(on.store)]
+    assert sorted(id for ids in exported.values() for id in ids) == sorted(logged)
+
+
+def named(person: Person) -> list[str]:
+    """What names a person and nobody else: the numbers in phones are in other texts as well."""
+    return [each.value for each in person.identifiers.values() if each.kind != "phone"]

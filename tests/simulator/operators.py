@@ -104,6 +104,9 @@ class Operators:
             assert entry.code, f"{id} was rejected without a reason"
 
     def _erase(self, on: Engine) -> None:
+        if self._random.random() < 0.4:  # somebody of whom more is sent: a new person, who may be in the same groups
+            self._ask(on, "people_erase", id=self._someone(), request=f"e{self._number}")
+            return
         who = f"{LEAVING}{self._random.randrange(LEAVING_PEOPLE)}"
         self._ask(on, "people_erase", id=f"user_id:{who}", request=f"e-{who}")
         self._clients.leaving.setdefault(who, True)

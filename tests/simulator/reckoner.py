@@ -177,6 +177,7 @@ def _derived(on: Engine) -> Faults:
 def _pictures(on: Engine, log: Sequence[Recorded]) -> Faults:
     """Where only producers were at work: what is known of everybody is what the auditor makes of the events."""
     now = on.now()
+    staging.assert_points_are_true(on, now)
     quiet = [each for each in log if each.event.workspace == QUIET]
     told = [_plain(each) for each in quiet if staging.was_told(each)]
     # Only a timer knows that a campaign was ignored; what is told of that is told of events like those that are sent.

@@ -21,11 +21,13 @@ from tests.simulator.schedule import Lock, Schedule
 from threadline.engine import credentials, damage, shared, signer
 from threadline.engine.delivery import job_worker, outbox
 from threadline.engine.delivery.dispatcher import Dispatcher
+from threadline.engine.delivery.leases import Leases
 from threadline.engine.delivery.unknown import UNKNOWN
 from threadline.engine.engine import Engine
 from threadline.engine.erasure import ledger
 from threadline.engine.jobs.jobs import JOB_DUE
 from threadline.engine.maintenance.dump import dump
+from threadline.engine.maintenance.scrub import SCRUB, Scrub
 from threadline.engine.reading import ranks
 from threadline.engine.recording import recorder, retry
 from threadline.engine.scheduled import OUTBOX, PARKED, POSTPONED, TIMER, due_of
@@ -43,6 +45,7 @@ ACTIONS = 220
 QUIET_ROUNDS = 1_500
 ROUNDS_MAX = 300
 QUIET_TIME = 8 * DAY
+SCRUB_DAYS = 0.001
 LATE_MAX = 15 * MINUTE
 """Longer than any lease, rest of a destination, and rest of an item."""
 SENDS = ("hook", "letter", "mail", "webhook", "box")
@@ -115,6 +118,8 @@ class Life:
         self.engine.public_address.use_local("https://shop.example")
         senders = {kind: Line(kind, world.outside, self.port) for kind in SENDS}
         self.dispatcher = Dispatcher(self.engine, senders, name)
+        self._scrub = Scrub(self.port, self.engine.catalogue, self.engine.damage, self.clock, SCRUB_DAYS)
+        self._leases = Leases(self.port, self.clock, name, 60.0)
 
     def clock(self) -> int:
         """Its clock, which never stands still."""
@@ -135,8 +140,12 @@ class Life:
 
     def work(self) -> None:
         """What it does in another one."""
-        if self._world.random.random() < 0.7:
+        choice = self._world.random.random()
+        if choice < 0.6:
             self.dispatcher.run_once()
+        elif choice < 0.7:
+            if self._scrub.is_due() and (fence := self._leases.acquire(SCRUB)) is not None:
+                self._scrub.step(fence)
         else:
             self._world.operators.act(self.engine)
 

@@ -129,5 +129,5 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, seed: int) -> Non
         assert len(list(event_pages(store, "aa" * 16))) == count * 5
         assert store.integrity() == []
         store.close()
-    assert killed_at_work == 20
-    assert count > 20 * 3
+    assert killed_at_work == KILLS
+    assert count > KILLS * 3

@@ -153,12 +153,12 @@ class QueueState(NamedTuple):
     """Of those that wait, how many were tried."""
     parked: int = 0
     """Effects of it that were given up on, of all workspaces, counted to a page."""
-    first_due: int | None = None
-    """When the one that has waited longest was first due."""
+    since: int | None = None
+    """When the one that has waited longest was first due, or due again after a redrive or a postponement."""
 
     def waits_since(self, now: int) -> int:
         """How long something has waited in it, microseconds; 0 while nothing is due."""
-        return 0 if self.first_due is None else max(0, now - self.first_due)
+        return 0 if self.since is None else max(0, now - self.since)
 
 
 class Backlog(NamedTuple):

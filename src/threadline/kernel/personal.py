@@ -137,11 +137,11 @@ T = TypeVar("T")
 
 def _pages(page: Callable[[str], list[T]], cursor: Callable[[T], str]) -> Iterator[T]:
     after = ""
-    while found := page(after):
-        yield from found
-        if len(found) < PAGE_ITEMS_MAX:
+    while items := page(after):
+        yield from items
+        if len(items) < PAGE_ITEMS_MAX:
             return
-        after = cursor(found[-1])
+        after = cursor(items[-1])
 
 
 Contents = Literal["person", "state_rows", "event_rows", "items", "nobody"]

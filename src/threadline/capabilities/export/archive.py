@@ -74,7 +74,7 @@ def archive_of(subject: Subject, files: Iterable[PersonFile], made_by: str) -> I
                     member.write(data)
                     digest.update(data)
                     count, size = count + 1, size + len(data)
-                    chapter.add(data)
+                    chapter.add(data, tuple(line))
                     if size > EXPORT_FILE_BYTES_MAX:
                         raise LimitExceeded(f"{file.name}.jsonl is larger than {EXPORT_FILE_BYTES_MAX:,} bytes")
                     if sink.size >= CHUNK_BYTES:

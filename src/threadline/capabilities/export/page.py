@@ -65,17 +65,17 @@ class Chapter:
 
     def __init__(self, file: PersonFile) -> None:
         self.file = file
-        self._lines: deque[bytes] = deque()
+        self._lines: deque[tuple[bytes, Sequence[str]]] = deque()
         self._bytes = 0
         self._count = 0
 
-    def add(self, line: bytes) -> None:
-        """Take the next line, as JSON."""
-        self._lines.append(line)
+    def add(self, line: bytes, names: Sequence[str]) -> None:
+        """Take the next line, as JSON, and its members in the order in which they are read."""
+        self._lines.append((line, names))
         self._bytes += len(line)
         self._count += 1
         while len(self._lines) > LINES_SHOWN or (self._bytes > BYTES_SHOWN and len(self._lines) > 1):
-            self._bytes -= len(self._lines.popleft())
+            self._bytes -= len(self._lines.popleft()[0])
 
     def html(self) -> Iterator[str]:
         """The chapter."""
@@ -83,8 +83,9 @@ class Chapter:
         yield f'<section id="{name}"><h2>{escape(self.file.title)}</h2><p>{escape(self.file.summary)}</p>'
         if self._count > len(self._lines):
             yield f"<p>The last {len(self._lines)} of {self._count:,}. All of them are in the file {name}.jsonl.</p>"
-        for line in self._lines:
-            yield from _line(msgspec.json.decode(line))
+        for line, names in self._lines:
+            members = msgspec.json.decode(line)
+            yield from _line({name: members[name] for name in names})
         yield "</section>"
 
 
@@ -172,8 +173,8 @@ def _text(value: Any) -> str:
         return "<i>nothing</i>"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, str) and (found := _TIME.fullmatch(value)):
-        return f'<time datetime="{escape(value)}">{found[1]} {found[2]} UTC</time>'
+    if isinstance(value, str) and (parts := _TIME.fullmatch(value)):
+        return f'<time datetime="{escape(value)}">{parts[1]} {parts[2]} UTC</time>'
     text = str(value)
     more = f" <i>… {len(text) - TEXT_SHOWN:,} more characters are in the file</i>" if len(text) > TEXT_SHOWN else ""
     shown = escape(text[:TEXT_SHOWN])

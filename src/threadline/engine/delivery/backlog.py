@@ -57,5 +57,5 @@ def _state(store: Store, queue: Queue, circuit: CircuitState, items: list[Item],
     return QueueState(
         queue, circuit, len(items), due_of(items[0]) if items else None, unknown,
         retried=sum(one.attempts > 0 for one in waiting), parked=dead_letters.count(store, queue.name),
-        first_due=min((one.first_due for one in waiting), default=None),
+        since=min((one.since for one in waiting), default=None),
     )  # fmt: skip

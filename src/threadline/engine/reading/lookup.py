@@ -10,6 +10,7 @@ from threadline.engine.folding.person import Person, person_key, snapshot_key, t
 from threadline.engine.folding.person_packing import Erasing, Found, assembled, people_of
 from threadline.engine.folding.refold import catch_up
 from threadline.engine.two_generation_cache import TwoGenerationCache
+from threadline.kernel.errors import EventDamaged
 from threadline.kernel.event import Recorded
 from threadline.kernel.store import Item, Store
 
@@ -54,7 +55,10 @@ class Lookup:
     def erasure_of(self, thread: str) -> str:
         """The id of the erasure that the person of a thread is in; empty if there is none."""
         item = self._store.get([thread_key(thread)])[0]
-        found = None if item is None else self._person(item.value.decode())
+        try:
+            found = None if item is None else self._person(item.value.decode())
+        except EventDamaged:
+            return ""  # it has events: it is a person, who cannot be read
         return found.erasure if isinstance(found, Erasing) else ""
 
     def by_threads(self, threads: Sequence[str]) -> dict[str, Person]:

@@ -87,7 +87,6 @@ def refuse_loss(path: Path) -> None:
     """Raise `StoreDamaged` if something acknowledged is gone. Nobody may have the store open for writing."""
     loss = find_loss(path)
     if loss is not None:
-        log.error("%s: %s", path, loss.text())
         raise StoreDamaged(f"{path}: {loss.text()}", hint=HINT)
 
 
@@ -270,7 +269,6 @@ def accept_loss(path: Path) -> Accepted | None:
         mark_path(path).unlink(missing_ok=True)
         sync_folder(path.parent)
         wrong = _faults(path) if path.exists() else []
-        log.warning("%s: accepted: %s", path, loss.text())
         return Accepted(loss, files, wrong)
     finally:
         lock.release()

@@ -40,7 +40,7 @@ def gauges(engine: Engine) -> Gauges:
     found["effects_parked"] = ("Effects that were given up on, to 1,000.", by_queue(lambda each: each.parked))
     found["effects_unknown"] = ("Effects that may have happened, to 1,000.", by_queue(lambda each: each.unknown))
     found["effects_oldest_seconds"] = (
-        "How long ago the effect that has waited longest was first due.", by_queue(lambda each: seconds(each.first_due))
+        "How long ago the effect that has waited longest was first due.", by_queue(lambda each: seconds(each.since))
     )  # fmt: skip
     found["effects_resting"] = (
         "1 while a queue is left alone or stopped.",
