@@ -14,6 +14,7 @@ from threadline.engine.folding.index_rows import index_rows
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_packing import erasing_writes
 from threadline.engine.jobs.jobs import new_job
+from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.attempt import Attempt
 from threadline.kernel.erasure import ERASURE, ERASURE_OPEN, JOB_KIND, Certificate, Erasure, Preview
 from threadline.kernel.errors import NotFound, Unavailable
@@ -118,7 +119,11 @@ class Erasures:
 
     def _sealed(self, person: str, id: str, by: str, reason: str, again: str = "") -> Record:
         def work(attempt: Attempt) -> Record:
-            return self._seal(attempt, attempt.people.person(person), id, by, reason, again)
+            # Read again: since the last attempt they may have been merged into somebody else.
+            found = PersonReader(attempt.store, attempt.catalogue).by_id(person)
+            if found is None:
+                raise NotFound(f"person {person} is not there any more")
+            return self._seal(attempt, attempt.people.person(found.id), id, by, reason, again)
 
         return self._engine.recorder.change(work)
 
