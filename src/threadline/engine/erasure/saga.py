@@ -100,16 +100,15 @@ class Erasures:
             return found
         try:
             person = self._engine.reader.person(workspace, ref)
+            # With the number of erasures before it: somebody who came back may be where they were before.
+            number = ledger.head_of(self._engine.store, workspace).sequence
+            id = id or short_hash("erasure", workspace, person.id, str(person.position), str(number))
+            return _running(self._sealed(person.id, id, by, reason))
         except NotFound:
+            # Somebody else was faster, or it was asked for before.
             if (running := self._under_way(workspace, ref)) is not None:
                 return running
             raise
-        if not id:
-            # With the number of erasures before it: somebody who came back may be where they were before.
-            number = ledger.head_of(self._engine.store, workspace).sequence
-            id = short_hash("erasure", workspace, person.id, str(person.position), str(number))
-        record = self._sealed(person.id, id, by, reason)
-        return _running(record)
 
     def erase_again(self, person: str, certificate: Certificate) -> None:
         """Do to its end what another copy of this store has done to a person."""
