@@ -282,6 +282,19 @@ def test_rows_of_former_definitions_go_as_well(touched: bool) -> None:
     assert_right(stage.engine)
 
 
+@pytest.mark.parametrize("steps", [0, 1, 2, 3])
+def test_a_job_goes_on_where_a_process_was_killed(steps: int) -> None:
+    stage, id = sealed()
+    for _ in range(steps):
+        assert stage.engine.erasures.advance("default", id).state == "running"
+    stage.reopen()
+    stage.work()
+    assert stage.engine.erasures.find("default", id).state == "done"
+    assert stage.engine.erasures.unfinished() == []
+    assert stage.engine.jobs.get("default", f"erasure.{id}").state == "done"
+    assert list(found(stage.store, [MARKER.encode()])) == []
+
+
 def test_a_process_that_remembers_the_person_finds_out() -> None:
     stage = Stage()
     person(stage, ADA, "vip")
