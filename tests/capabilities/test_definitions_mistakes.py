@@ -26,6 +26,7 @@ MISTAKES = {
     "mail": "mail: {caps: [{mails: 0, per: 7d}]}",
     "memory": "memory: {shoe: {sauce: x}}",
     "points": "points: {events_per_hour: 0}",
+    "retention": "retention: {names: {types: [identify], days: 30}}",
     "rule_sets": """rule_sets: {shop: {events: [paid], rules: [refnd]}}
 rules: {refund: {conditions: {field: tags, exists: true}}}""",
     "rules": "rules: {score: {conditions: {field: features.monetary_totl, exists: true}}}",

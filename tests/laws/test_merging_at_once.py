@@ -195,3 +195,67 @@ def test_what_is_committed_before_a_merge_that_is_lost_is_answered_with_its_own_
     [person] = one.reader.all_people("default")
     found = [one.reader.by_id(each.person) for each in receipts]
     assert [each is not None and each.id for each in found] == [person.id] * len(call)
+
+
+class AfterSomeReadings:
+    """A store in which something is done once after so many readings of items."""
+
+    def __init__(self, store: MemoryStore, work: Callable[[], object]) -> None:
+        self._store, self._work = store, work
+        self.left = 0
+
+    def get(self, keys: Sequence[Key]) -> list[Item | None]:
+        found = self._store.get(keys)
+        self.left -= 1
+        if self.left == 0:
+            self._work()
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def _merged_and_split(on: Engine) -> None:
+    on.identity.merge("default", "user_id:u", "anonymous_id:a", request="m")
+    on.identity.split("default", "user_id:u", ["user_id:u"], request="s")
+
+
+def _erased(on: Engine) -> None:
+    on.erasures.begin("default", "anonymous_id:a", request="e")
+
+
+@pytest.mark.parametrize("do", [_merged_and_split, _erased])
+@pytest.mark.parametrize("readings", range(1, 7))
+def test_who_is_merged_into_somebody_older_after_any_reading_is_followed(
+    do: Callable[[Engine], None], readings: int
+) -> None:
+    store, clock = MemoryStore(), staging.ticking()
+    other = staging.engine(store, clock)
+    for name in ("b", "a"):
+        other.recorder.record([event("page", {"anonymous_id": name}, name)])
+    other.recorder.record([event("page", {"user_id": "u"}, "u")])
+    between: Any = AfterSomeReadings(
+        store, lambda: other.identity.merge("default", "anonymous_id:b", "anonymous_id:a", request="o")
+    )
+    one = staging.engine(between, clock)
+    between.left = readings
+    do(one)
+    assert between.left < 0, "all was read before"
+    found = {each.id for each in other.reader.all_people("default")}
+    if do is _erased:
+        assert found == {other.reader.person("default", "user_id:u").id}
+    else:
+        assert len(found) == 2
+        staging.assert_log_is_whole(other)
+
+
+@pytest.mark.parametrize("readings", range(1, 7))
+def test_two_who_erase_somebody_at_once_by_one_request_begin_one_erasure(readings: int) -> None:
+    store, clock = MemoryStore(), staging.ticking()
+    other = staging.engine(store, clock)
+    other.recorder.record([event("page", {"anonymous_id": "a"}, "a")])
+    between: Any = AfterSomeReadings(store, lambda: _erased(other))
+    one = staging.engine(between, clock)
+    between.left = readings
+    begun = one.erasures.begin("default", "anonymous_id:a", request="e")
+    assert [id for _, id in one.erasures.unfinished()] == [begun.id]

@@ -89,6 +89,8 @@ def main() -> int:
         seed += 1
     seconds = time.monotonic() - begun
     told = ", ".join(f"{count} {name}" for name, count in sums.most_common())
+    if alone:
+        say(f"trace {result.trace}")
     say(f"{done} seeds in {seconds:.0f} s, {failed} failed: {told}")
     return int(failed > 0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
@@ -32,7 +33,8 @@ class Clients:
         self.is_erased = is_erased
         """Whether of an event of this id nothing but the id is left."""
         self.leaving: dict[str, bool] = {}
-        """Who was to be erased -> whether nothing was sent about them since."""
+        """Who was to be erased -> whether nothing was sent about them since, nor on its way then."""
+        self._on_the_way: Counter[str] = Counter()
         self.sent: dict[str, list[Event]] = {}
         """Event id -> all that was ever sent under it."""
         self.acknowledged: dict[str, Event] = {}
@@ -70,10 +72,19 @@ class Clients:
         calls, self._calls, self._again = [*self._calls, *self._again], [], []
         return calls
 
+    def leave(self, who: str) -> None:
+        """Somebody is to be erased."""
+        self.leaving.setdefault(who, not self._on_the_way[who])
+
+    def returned(self, call: Sequence[Event]) -> None:
+        """A call that went out is no longer on its way."""
+        self._on_the_way.subtract(name.value for event in call for name in event.identifiers)
+
     def sending(self, call: Sequence[Event]) -> None:
         """A call goes out."""
         for event in call:
             for name in event.identifiers:
+                self._on_the_way[name.value] += 1
                 if name.value in self.leaving:
                     self.leaving[name.value] = False
             variants = self.sent.setdefault(_id(event), [])

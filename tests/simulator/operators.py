@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from io import BytesIO
 from random import Random
 from typing import Any
+from zipfile import ZipFile
 
 from tests.simulator.clients import LEAVING, LEAVING_PEOPLE, WILD, Clients
 from tests.simulator.outside import Outside
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
+from threadline.engine.maintenance.rebuild import refold_shard
 from threadline.kernel.errors import Conflict, NotFound
 from threadline.kernel.sender import EFFECT_RETRIED, Outcome
 from threadline.surfaces.operation_calls import call
@@ -31,6 +34,7 @@ class Operators:
         self._acts: list[Act] = [
             self._merge, self._merge, self._split, self._unmerge, self._review, self._redrive, self._resolve,
             self._start_queues, self._broadcast, self._broadcast, self._rejected, self._erase,
+            self._export, self._verify,
         ]  # fmt: skip
 
     def act(self, on: Engine) -> None:
@@ -108,8 +112,18 @@ class Operators:
             self._ask(on, "people_erase", id=self._someone(), request=f"e{self._number}")
             return
         who = f"{LEAVING}{self._random.randrange(LEAVING_PEOPLE)}"
-        self._ask(on, "people_erase", id=f"user_id:{who}", request=f"e-{who}")
-        self._clients.leaving.setdefault(who, True)
+        self._clients.leave(who)
+        self._ask(on, "people_erase", id=f"user_id:{who}", request=f"e-{who}", reason=who.removeprefix(LEAVING))
+
+    def _export(self, on: Engine) -> None:
+        archive = b"".join(self._ask(on, "people_export", id=self._someone()))
+        assert ZipFile(BytesIO(archive)).testzip() is None, "an archive is broken"
+
+    def _verify(self, on: Engine) -> None:
+        """Beside live traffic: what has just changed must not be told as a fault."""
+        wrong = [each for each in refold_shard(on.store, on.catalogue) if each.differs or each.unreadable]
+        wrong = [each for each in wrong if not each.is_stale]
+        assert not wrong, f"{[each.item.key.partition for each in wrong]} {wrong[0].unreadable} are damaged"
 
     @staticmethod
     def _ask(on: Engine, name: str, **given: Any) -> Any:

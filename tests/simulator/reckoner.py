@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 from tests.laws import staging
-from tests.simulator.clients import QUIET, WILD, Clients, payload
+from tests.simulator.clients import LEAVING, QUIET, WILD, Clients, payload
 from tests.simulator.definitions import NOTED, ORDERED, REMINDED
 from tests.simulator.outside import Outside
 from threadline.engine.engine import Engine
@@ -131,12 +131,13 @@ def _settled(on: Engine, log: Sequence[Recorded]) -> Faults:
 
 def _erased(on: Engine, clients: Clients, erased: Set[str]) -> Faults:
     """What erasures say that they have erased is erased, and nothing else; and nobody is named who was erased."""
-    listed = {id for each in on.erasures.page(WILD, limit=100) for id in on.erasures.ids(WILD, each.id)}
+    erasures = on.erasures.page(WILD, limit=1_000)
+    listed = {id for each in erasures for id in on.erasures.ids(WILD, each.id)}
     if listed != erased:
         yield f"{len(erased - listed)} events are erased by no erasure, {len(listed - erased)} are not erased"
     whole = [item for table in on.store.tables() for item in scan_pages(on.store, table)]
     for who, is_silent in clients.leaving.items():
-        if is_silent:
+        if is_silent and any(each.reason == who.removeprefix(LEAVING) for each in erasures):
             name = re.compile(rb"%b\b" % who.encode())
             held = {
                 item.key.table for item in whole if name.search(item.value) or name.search("".join(item.key).encode())

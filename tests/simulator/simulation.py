@@ -158,6 +158,8 @@ class Life:
         except BaseException:
             clients.unanswered(call)
             raise
+        finally:
+            clients.returned(call)
         self._world.trace.note(*(receipt.status for receipt in receipts))
         clients.answered(call, receipts)
 

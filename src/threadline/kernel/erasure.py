@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -17,6 +17,8 @@ ERASURE_IDS = "erasure_ids"
 """Table: the ids of the events that an erasure has taken out of the log, in pages; ids are hashes."""
 LEDGER_HEAD = "erasure_head"
 """Table: under each workspace the number and the hash of the last certificate."""
+EXPIRING = "expiring"
+"""Table: the people whose events are being taken out of the log, and who have not been folded again."""
 JOB_KIND = "erasure"
 
 
@@ -77,8 +79,31 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     remaining: dict[str, int]
 
 
+class Expiry(Protocol):
+    """Takes events out of the log by their type and age; see docs/retention.md."""
+
+    def expired(self, people: Iterable[Any], types: Collection[str], before: int, limit: int) -> dict[str, int]:
+        """Person -> events of these types that occurred before an instant, counted to ``limit`` in each thread; people
+        without one are left out. One read for all."""
+        ...
+
+    def expire(self, person: str, types: Collection[str], before: int) -> int:
+        """Erase a person's events of these types that occurred before an instant, and fold the person from what is
+        left; how many there were. It may be killed at any point and repeated. Raises `LimitExceeded`."""
+        ...
+
+    def finish(self) -> None:
+        """Finish what a process was killed at."""
+        ...
+
+
 class Erasures(Protocol):
     """Erases people for good; see docs/erasure.md."""
+
+    @property
+    def expiry(self) -> Expiry:
+        """Erases events that are past their time."""
+        ...
 
     def preview(self, workspace: str, ref: str) -> Preview:
         """What the erasure of a person would remove. Raises `NotFound`."""

@@ -46,3 +46,6 @@ class JobKind:
     step: Callable[[Ports, Job, int], Step]
     """(engine, job, limit) -> the page of at most ``limit`` people from the job's cursor on. It leaves writing to its
     caller, unless what it writes may be written twice, by two processes at once."""
+    standing: bool = False
+    """Whether there is one from when a process begins to work on jobs, in the workspace ``default`` and under the name
+    of the kind: for what is done again and again."""

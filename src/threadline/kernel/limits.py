@@ -203,6 +203,11 @@ GRAPHQL_COST_MAX = 1_000
 GRAPHQL_DOCUMENTS_MAX = 200
 """Documents that are remembered as valid, the last ones."""
 
+# --- retention --------------------------------------------------------------------------------
+RETENTION_RULES_MAX = 100
+RETENTION_TYPES_MAX = 1_000
+RETENTION_DAYS_MAX = 36_500
+
 # --- reading --------------------------------------------------------------------------------
 EVENTS_PAGE_MAX = 1_000
 TRAINING_ROWS_MAX = 1_000_000

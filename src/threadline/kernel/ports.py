@@ -369,6 +369,11 @@ class Maintenance(Protocol):
         """Bring some people up to date, from a cursor on ("": from the beginning)."""
         ...
 
+    def refresh(self, cursor: str, limit: int) -> Advanced:
+        """Look at everybody's segments and leaderboards again, from a cursor on, where states have changed without an
+        event."""
+        ...
+
     def has_all_rows(self, name: str) -> bool:
         """Whether everybody's index rows of a projection are written, as it is declared now."""
         ...

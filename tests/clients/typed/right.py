@@ -214,6 +214,10 @@ def rule_sets(shop: Threadline | Client) -> None:
     shop.rule_sets.write("vip", events=["purchase_completed"], rules=["big"])
 
 
+def retention(shop: Threadline | Client) -> None:
+    shop.retention.preview()
+
+
 def rules(shop: Threadline | Client) -> None:
     shop.rules.activate("ada", version=1)
     shop.rules.list()

@@ -211,6 +211,10 @@ async def rule_sets(shop: AsyncClient) -> None:
     await shop.rule_sets.write("vip", events=["purchase_completed"], rules=["big"])
 
 
+async def retention(shop: AsyncClient) -> None:
+    await shop.retention.preview()
+
+
 async def rules(shop: AsyncClient) -> None:
     await shop.rules.activate("ada", version=1)
     await shop.rules.list()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threadline.kernel.erasure import ERASURE, ERASURE_IDS, ERASURE_OPEN, LEDGER_HEAD
+from threadline.kernel.erasure import ERASURE, ERASURE_IDS, ERASURE_OPEN, EXPIRING, LEDGER_HEAD
 from threadline.kernel.personal import StoreTable
 from threadline.kernel.pseudonym import PSEUDONYM_KEY
 
@@ -12,3 +12,4 @@ HEAD_TABLE = StoreTable(LEDGER_HEAD, "nobody", why="the end of the ledger of era
 IDS_TABLE = StoreTable(ERASURE_IDS, "nobody", why="ids of erased events, which are hashes and stay in the log")
 OPEN_TABLE = StoreTable(ERASURE_OPEN, "nobody", why="erasures under way: whom they are about is nobody to be shown")
 KEY_TABLE = StoreTable(PSEUDONYM_KEY, "nobody", why="the keys of the hashes")
+EXPIRING_TABLE = StoreTable(EXPIRING, "nobody", why="for a moment the ids of people who are folded without old events")

@@ -29,6 +29,9 @@ FAILED_SECONDS = 10.0
 WRITES_MAX = BATCH_WRITES_MAX - 4
 """Writes of one commit beside the job's own."""
 
+WORKSPACE = "default"
+"""The workspace of jobs that nobody has asked for."""
+
 log = logging.getLogger("threadline.work")
 
 
@@ -41,6 +44,8 @@ class JobWorker:
         self._leases = leases
         self._backoff = Backoff(engine.store, engine.clock, {JOB_DUE: self._is_believed})
         self._thread: threading.Thread | None = None
+        self._standing = [kind for kind in self._kinds.values() if kind.standing]
+        """Kinds of which this process has not seen to it yet that there is a job."""
 
     def start(self, stopping: threading.Event) -> None:
         """Start the thread if a job is due and it is not running; it ends when none is."""
@@ -80,6 +85,11 @@ class JobWorker:
         return done
 
     def _due(self, limit: int) -> Sequence[Item]:
+        while self._standing:
+            kind = self._standing[-1].name
+            if self._engine.jobs.find(WORKSPACE, kind) is None:
+                self._engine.jobs.create(WORKSPACE, kind, kind, {}, by="threadline")
+            self._standing.pop()
         return self._backoff.due(JOB_DUE, DUE, limit)
 
     def _is_believed(self, due: Item, now: int) -> bool:

@@ -8,15 +8,17 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from threadline.engine.erasure import ledger, removal
+from threadline.engine.erasure.expiry import Expiry
 from threadline.engine.erasure.record import Record, packed, record_key, stored
 from threadline.engine.erasure.steps import EngineParts, Overtaken, Steps, job_id, without_zeros
 from threadline.engine.folding.index_rows import index_rows
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_packing import erasing_writes
 from threadline.engine.jobs.jobs import new_job
+from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.attempt import Attempt
 from threadline.kernel.erasure import ERASURE, ERASURE_OPEN, JOB_KIND, Certificate, Erasure, Preview
-from threadline.kernel.errors import NotFound, Unavailable
+from threadline.kernel.errors import BeingErased, NotFound, Unavailable
 from threadline.kernel.event import identifier_named, is_thread_id, thread_id
 from threadline.kernel.ids import short_hash
 from threadline.kernel.limits import BATCH_WRITES_MAX
@@ -36,6 +38,7 @@ class Erasures:
     def __init__(self, engine: EngineParts) -> None:
         self._engine = engine
         self.steps = Steps(engine)
+        self.expiry = Expiry(engine)
         self.done_again = 0
         """Erasures of the ledger beside the store that its file did not have when it was opened."""
 
@@ -107,8 +110,12 @@ class Erasures:
             # With the number of erasures before it: somebody who came back may be where they were before.
             number = ledger.head_of(self._engine.store, workspace).sequence
             id = short_hash("erasure", workspace, person.id, str(person.position), str(number))
-        record = self._sealed(person.id, id, by, reason)
-        return _running(record)
+        try:
+            return _running(self._sealed(person.id, id, by, reason))
+        except (NotFound, BeingErased):  # another process was faster
+            if (running := self._find(workspace, id) or self._under_way(workspace, ref)) is not None:
+                return running
+            raise
 
     def erase_again(self, person: str, certificate: Certificate) -> None:
         """Do to its end what another copy of this store has done to a person."""
@@ -118,7 +125,11 @@ class Erasures:
 
     def _sealed(self, person: str, id: str, by: str, reason: str, again: str = "") -> Record:
         def work(attempt: Attempt) -> Record:
-            return self._seal(attempt, attempt.people.person(person), id, by, reason, again)
+            # Read again: since the last attempt they may have been merged into somebody else.
+            found = PersonReader(attempt.store, attempt.catalogue).by_id(person)
+            if found is None:
+                raise NotFound(f"person {person} is not there any more")
+            return self._seal(attempt, attempt.people.person(found.id), id, by, reason, again)
 
         return self._engine.recorder.change(work)
 

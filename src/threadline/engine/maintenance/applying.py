@@ -73,6 +73,18 @@ def advance(store: Store, catalogue: Catalogue, engine: Ports, cursor: str, limi
     return Advanced(step, people, _cursor(catalogue, left[0], "") if left else "")
 
 
+def refresh(catalogue: Catalogue, engine: Ports, cursor: str, limit: int) -> Advanced:
+    """Do every `Refresh` again for some people, whether or not definitions have changed, from a cursor on."""
+    refreshes = catalogue.refreshes
+    number, _, after = cursor.partition(":")
+    step = int(number or 0)
+    if step >= len(refreshes):
+        return Advanced("", 0, "")
+    people, after = refreshes[step].page(engine, after, limit)
+    following = f"{step}:{after}" if after else f"{step + 1}:" if step + 1 < len(refreshes) else ""
+    return Advanced(refreshes[step].name, people, following)
+
+
 def _cursor(catalogue: Catalogue, step: str, after: str) -> str:
     return f"{step}:{short_hash(indexes.step_version(catalogue, step))[:8]}:{after}"
 

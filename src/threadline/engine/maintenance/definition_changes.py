@@ -82,6 +82,11 @@ class Maintenance:
             self._clear()
         return advanced
 
+    def refresh(self, cursor: str, limit: int) -> ports.Advanced:
+        """Look at everybody's segments and leaderboards again, from a cursor on, where states have changed without an
+        event."""
+        return applying.refresh(self._catalogue, self._engine, cursor, limit)
+
     def _clear(self) -> None:
         self._recorder.clear_caches()
         self._ranks.clear()

@@ -11,7 +11,6 @@ from threadline.engine.folding.refold import catch_up
 from threadline.engine.recording.conflicts import BEING_ERASED, ConcurrencyConflict, UnrecordableEvents
 from threadline.engine.recording.people_cache import PeopleCache
 from threadline.engine.recording.validation import ValidatedEvent
-from threadline.kernel.errors import StoreDamaged
 from threadline.kernel.store import Store
 
 
@@ -124,10 +123,11 @@ class WorkingSet:
         return person
 
     def person(self, id: str) -> Person:
-        """The person of an id, through the merges of this attempt."""
+        """The person of an id that was just read, through the merges of this attempt."""
         person = self._living(id)
         if person is None:
-            raise StoreDamaged(f"person {id} is named as an owner but is not there")
+            self._drop(id)
+            raise ConcurrencyConflict(f"person {id} was merged or erased since they were read")
         return person
 
     def survivor(self, id: str) -> str:

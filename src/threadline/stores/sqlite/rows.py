@@ -120,7 +120,10 @@ def items(ask: Ask, keys: Sequence[Key], names: Mapping[str, int | None]) -> dic
     found: dict[Key, Item] = {}
     for key, (_, _, _, version, value, crc) in _items(ask, _GET, keys, names):
         # As `checked` does, without calls: a microsecond an item is what it may cost.
-        seen = crc32(value, crc32(f"{key[0]}\0{key[1]}\0{key[2]}\0{version}".encode()))
+        try:
+            seen = crc32(value, crc32(f"{key[0]}\0{key[1]}\0{key[2]}\0{version}".encode()))
+        except TypeError:
+            seen = None  # a flipped bit can make a text of it
         found[key] = Item(key, version, value) if crc == seen else checked(key, version, value, crc)
     return found
 
@@ -233,6 +236,8 @@ def damaged_items(ask: Ask) -> list[str]:
         rows = ask(_AFTER_ROW, (last, _PAGE_ROWS))
         if not rows:
             break
+        if rows[-1][0] <= last:
+            return [*wrong, f"the rows of items are not in their order after {last}"][:_FAULTS_MAX]
         last = rows[-1][0]
         for _, table, partition, sort, version, value, crc in rows:
             try:

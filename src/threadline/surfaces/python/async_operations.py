@@ -62,6 +62,7 @@ from threadline.capabilities.points.operations import balance as points_operatio
 from threadline.capabilities.points.operations import ledger as points_operations_ledger
 from threadline.capabilities.points.operations import tables as points_operations_tables
 from threadline.capabilities.points.operations import transactions as points_operations_transactions
+from threadline.capabilities.retention import operations as retention_operations
 from threadline.capabilities.rules.operations import decisions as rules_operations_decisions
 from threadline.capabilities.rules.operations import evaluation as rules_operations_evaluation
 from threadline.capabilities.rules.operations import rules as rules_operations_rules
@@ -2223,6 +2224,28 @@ class Rejected:
         return await self._call(calls.REJECTED_SHOW, {"id": id})
 
 
+class Retention:
+    """How long events are stored."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def preview(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> retention_operations.RetentionPreview:
+        """Show what the declared retention would erase now, a page of people at a time.
+
+        Which people.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: People to look at in this call.
+        """
+        return await self._call(calls.RETENTION_PREVIEW, {"cursor": cursor, "limit": limit})
+
+
 class RuleSets:
     """Which rules run on which events."""
 
@@ -2912,6 +2935,7 @@ class Operations:
         self.points = Points(self.call)
         self.quarantine = Quarantine(self.call)
         self.rejected = Rejected(self.call)
+        self.retention = Retention(self.call)
         self.rule_sets = RuleSets(self.call)
         self.rules = Rules(self.call)
         self.segments = Segments(self.call)

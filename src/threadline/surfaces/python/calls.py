@@ -60,6 +60,7 @@ from threadline.capabilities.points.operations import balance as points_operatio
 from threadline.capabilities.points.operations import ledger as points_operations_ledger
 from threadline.capabilities.points.operations import tables as points_operations_tables
 from threadline.capabilities.points.operations import transactions as points_operations_transactions
+from threadline.capabilities.retention import operations as retention_operations
 from threadline.capabilities.rules.operations import decisions as rules_operations_decisions
 from threadline.capabilities.rules.operations import evaluation as rules_operations_evaluation
 from threadline.capabilities.rules.operations import rules as rules_operations_rules
@@ -1064,6 +1065,16 @@ REJECTED_RESUBMIT: Call[events_operations_resubmission.ResubmitResult] = Call(
 )
 REJECTED_SHOW: Call[events_rejected.RejectedView] = Call(
     "rejected_show", "GET", "/v1/rejected/{id}", events_rejected.RejectedView, {}
+)
+RETENTION_PREVIEW: Call[retention_operations.RetentionPreview] = Call(
+    "retention_preview",
+    "GET",
+    "/v1/retention/preview",
+    retention_operations.RetentionPreview,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
 )
 RULE_SETS_LIST: Call[rules_operations_sets.SetsResult] = Call(
     "rule_sets_list", "GET", "/v1/rule-sets", rules_operations_sets.SetsResult, {}

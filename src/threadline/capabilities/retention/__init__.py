@@ -1,0 +1,5 @@
+"""Retention: events of declared types that are older than declared leave the log, once a day.
+
+Promise: afterwards states, rows and rankings are what the events that are left make of them, the ids of the others stay
+so that nothing comes back by being sent again, and what names people or forbids mail can never be declared.
+"""
