@@ -73,7 +73,7 @@ OF_SHARD = "tbl = ? AND ((id & 0xFFFFFFFF) * 1640531527 >> 20) % ? = ?"
 _ITEM_HINT = "`threadline verify` lists all that is damaged; what is derived from the log is made again by a refold."
 _AFTER_ROW = """SELECT item.id, name.text, item.partition, item.sort, item.version, item.value, item.crc
     FROM item LEFT JOIN name ON name.id = item.tbl WHERE item.id > ? ORDER BY item.id LIMIT ?"""
-_PAGE_ROWS = 1_000
+_PAGE_ROWS = 200
 _FAULTS_MAX = 100
 # CROSS JOIN keeps the few rows asked for as the outer loop; rows of NULL, which only fill up, meet nothing.
 _GET = """SELECT item.tbl, item.partition, item.sort, item.version, item.value, item.crc
