@@ -97,13 +97,13 @@ def test_a_page_that_is_written_after_a_purge_has_no_old_bytes_from_memory(tmp_p
     writing = Writing(store, Random(1))
     writing.write(100)
     assert store._writer is not None
-    store._empty_wal(store._writer, 1_000)
+    store._wal.empty(store._writer, 1_000)
     assert unused_bytes(path), "balancing has left some"
     store.purge()
     assert not unused_bytes(path)
     for item in list(scan_pages(store, "t")):
         put(store, item.key, item.value)  # in its place, as it has the same size
-    store._empty_wal(store._writer, 1_000)
+    store._wal.empty(store._writer, 1_000)
     assert not unused_bytes(path)
     store.close()
 

@@ -15,7 +15,8 @@ import pytest
 
 from tests.stores.sqlite_stage import FILE, python
 from threadline.kernel.store import Batch, Key, event_pages, feed_pages
-from threadline.stores.sqlite.store import WAL_GROWTH_MAX, SqliteStore
+from threadline.stores.sqlite.store import SqliteStore
+from threadline.stores.sqlite.wal import WAL_GROWTH_MAX, WriteAheadLog
 from threadline.testing.store_cases import entry, record
 
 KILLS = int(os.environ.get("THREADLINE_TEST_KILLS", "100")) * 2 // 5
@@ -51,7 +52,7 @@ def test_the_write_ahead_log_stays_bounded_under_continuous_writes(tmp_path: Pat
 def test_the_writer_itself_bounds_the_log_when_nobody_copies_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SqliteStore, "_checkpoint_loop", lambda self, db: db.close())
+    monkeypatch.setattr(WriteAheadLog, "_copy_when_long", lambda self, db: db.close())
     store = SqliteStore(tmp_path / FILE, wal_pages_max=100)
     writing(store, 1, lambda: store.stats()["log_entries"] >= 5_000)
     assert store.stats()["wal_bytes"] < 100 * (WAL_GROWTH_MAX + 1) * 4_120
@@ -67,9 +68,9 @@ def test_a_long_reader_holds_up_neither_commits_nor_the_log_for_ever(tmp_path: P
     last = writing(store, 2, lambda: store.stats()["log_entries"] >= 4_000)
     assert time.monotonic() - start < 120, "each of eighty commits waited for the reader"
     assert reader.execute("SELECT count(*) FROM log").get == 1
-    assert store._wal_pages > 100
+    assert store._wal.pages > 100
     reader.close()
-    while store._wal_pages > 100:
+    while store._wal.pages > 100:
         assert time.monotonic() - start < 240, "the log is not begun anew"
         record(store, entry(last))
         last += 1

@@ -34,14 +34,10 @@ from threadline.stores.sqlite.log import EventLog
 from threadline.stores.sqlite.loss import refuse_loss, refuse_loss_beside_writer
 from threadline.stores.sqlite.names import Names, named
 from threadline.stores.sqlite.rescue import rescue
+from threadline.stores.sqlite.wal import CHECKPOINT_BUSY_MS, WriteAheadLog
 
 READER_CACHE_BYTES = 4 * 1_024 * 1_024
 READERS_IDLE_MAX = 8
-WAL_GROWTH_MAX = 4
-"""A write-ahead log this many times longer than wished for is brought back by the writer itself."""
-CHECKPOINT_BUSY_MS = 100
-"""How long commits may be held up by a reader that keeps the write-ahead log from starting over."""
-CHECKPOINT_RETRY_SECONDS = 1.0
 
 
 class SqliteStore:
@@ -65,18 +61,13 @@ class SqliteStore:
     ) -> None:
         self.path = Path(path)
         self._busy_timeout_ms = int(busy_timeout_seconds * 1_000)
-        self._wal_pages_max = wal_pages_max
-        self._wal_pages = 0
-        self._wal_restart_pages = wal_pages_max * WAL_GROWTH_MAX
         self._closing = threading.Event()
         self._readers: deque[Connection] = deque()
         self._names = Names()
         self._rows = sqlite_rows.RowMemory()
         self._log = EventLog(self._names, tail_entries_max, follow=readonly)
         self._writing_lock = threading.Lock()
-        self._checkpoint_lock = threading.Lock()
-        """Taken after the writing lock where both are held."""
-        self._checkpoint_wanted = threading.Event()
+        self._wal = WriteAheadLog(self._writing_lock, self._closing, wal_pages_max, self._busy_timeout_ms)
         self._writer: Connection | None = None
         self._presence: Presence | None = None
         sqlite_file.refuse_network(self.path)
@@ -100,10 +91,7 @@ class SqliteStore:
         except BaseException:
             self._lock.release()
             raise
-        self._checkpointer = threading.Thread(
-            target=self._checkpoint_loop, args=(copier,), name="threadline-checkpoint", daemon=True
-        )
-        self._checkpointer.start()
+        self._wal.begin(copier, self._acknowledged)
         self._watch = Watch(self._presence, self._acknowledged, self._rescue)
 
     def _check_ours(self) -> None:
@@ -143,7 +131,7 @@ class SqliteStore:
             db.execute(sqlite_rows.SCHEMA).fetchall()
         sqlite_file.refuse_foreign(self.path, db.pragma("application_id"), db.pragma("user_version"))
         sqlite_rows.upgrade(asking(db), db.pragma("user_version"))
-        watch_wal(db, self._note_wal)
+        watch_wal(db, self._wal.note)
         self._log.start(asking(db))
 
     def _open_mark(self, db: Connection) -> Acknowledged:
@@ -289,8 +277,7 @@ class SqliteStore:
         """See `Store.commit`. All batches of a call share one transaction and one sync."""
         check_batches(batches)
         with self._writing() as db:
-            if self._wal_pages > self._wal_restart_pages:
-                self._restart_wal(db)
+            self._wal.before_commit(db)
             # A name's number outlives any refusal, so names are learnt outside the transaction.
             names = self._names.learn(asking(db), named(batches))
             try:
@@ -298,8 +285,7 @@ class SqliteStore:
             except BaseException:
                 self._rows.clear()
                 raise
-        if self._wal_pages > self._wal_pages_max:
-            self._checkpoint_wanted.set()
+        self._wal.after_commit()
         return outcomes
 
     @contextmanager
@@ -343,27 +329,11 @@ class SqliteStore:
                 self._closing.wait(CHECKPOINT_BUSY_MS / 1_000)
 
     def _purge_part(self, db: Connection, part: int) -> int:
-        self._empty_wal(db, CHECKPOINT_BUSY_MS)
+        self._wal.empty(db, CHECKPOINT_BUSY_MS)
         if free_space.rebuild(db):
             self._mark(None)
-            self._empty_wal(db, CHECKPOINT_BUSY_MS)
+            self._wal.empty(db, CHECKPOINT_BUSY_MS)
         return free_space.overwrite(db, self.path, part)
-
-    def _empty_wal(self, db: Connection, busy_ms: int) -> None:
-        """Copy the write-ahead log into the file and leave nothing in it. Raises `DriverError` if a reader stays."""
-        with self._checkpoint_lock:
-            db.set_busy_timeout(busy_ms)
-            self._acknowledged.copying()
-            try:
-                checkpoint(db, "restart")
-                # Synced before the log goes that an earlier mark asks for.
-                self._acknowledged.copied()
-                self._acknowledged.sync()
-                checkpoint(db, "truncate")
-            finally:
-                db.set_busy_timeout(self._busy_timeout_ms)
-        self._wal_pages = 0
-        self._wal_restart_pages = self._wal_pages_max * WAL_GROWTH_MAX
 
     def mend(self, found: FeedEntry, good: LogEntry) -> bool:
         """See `Store.mend`."""
@@ -396,7 +366,7 @@ class SqliteStore:
 
     def _mark(self, written: tuple[int, int] | None) -> None:
         """Note what is durable before it is acknowledged."""
-        self._acknowledged.committed(self._wal_pages, self._log.last, written)
+        self._acknowledged.committed(self._wal.pages, self._log.last, written)
 
     def _move_index(self, db: Connection) -> None:
         with transaction(db):
@@ -408,55 +378,6 @@ class SqliteStore:
         with self._writing_lock:
             if self._writer is not None and self._presence is not None:
                 rescue(self._writer, self.path, self._acknowledged, is_removed=self._presence.is_removed)
-
-    # --- the write-ahead log --------------------------------------------------------------------
-
-    def _note_wal(self, pages: int) -> None:
-        self._wal_pages = pages
-
-    def _checkpoint_loop(self, db: Connection) -> None:
-        """Copy the write-ahead log into the file, out of the way of commits, whenever it is long enough."""
-        while True:
-            self._checkpoint_wanted.wait()
-            self._checkpoint_wanted.clear()
-            if self._closing.is_set():
-                db.close()
-                return
-            if self._wal_pages <= self._wal_pages_max:
-                continue
-            try:
-                # The first pass copies most of it, the second what was written meanwhile; the little that is then
-                # left is copied while commits wait, so that the next one starts the log from its beginning again.
-                with self._writing_lock:
-                    self._acknowledged.copying()
-                with self._checkpoint_lock:
-                    checkpoint(db, "passive")
-                    checkpoint(db, "passive")
-                with self._writing_lock:
-                    done = self._restart_wal(db)
-            except DriverError:
-                done = False
-            if not done:
-                # Nothing is lost, it all stays in the log; a full disk or a long reader needs time to go away.
-                self._closing.wait(CHECKPOINT_RETRY_SECONDS)
-
-    def _restart_wal(self, db: Connection) -> bool:
-        """Copy the rest and let the next commit start the log over. The caller holds the writing lock."""
-        with self._checkpoint_lock:
-            db.set_busy_timeout(CHECKPOINT_BUSY_MS)
-            self._acknowledged.copying()
-            try:
-                # Restarted, not truncated: writing over what is there costs half of what growing the file again does.
-                checkpoint(db, "restart")
-            except DriverError:
-                self._wal_restart_pages = self._wal_pages + self._wal_pages_max
-                return False
-            finally:
-                db.set_busy_timeout(self._busy_timeout_ms)
-        self._acknowledged.copied()
-        self._wal_pages = 0
-        self._wal_restart_pages = self._wal_pages_max * WAL_GROWTH_MAX
-        return True
 
     # --- the rest ---------------------------------------------------------------------------------
 
@@ -493,8 +414,7 @@ class SqliteStore:
         self._close_readers()
         if self._writer is None or self._presence is None:
             return
-        self._checkpoint_wanted.set()
-        self._checkpointer.join()
+        self._wal.end()
         self._watch.stop()
         with translated(self.path):
             try:
@@ -516,7 +436,7 @@ class SqliteStore:
         """Make the file all there is; the next one to open it then has nothing to catch up with."""
         while self._log.seal():
             self._move_index(db)
-        self._empty_wal(db, self._busy_timeout_ms)
+        self._wal.empty(db)
         self._acknowledged.closed()
         leave_log(db, leave=False)
 
