@@ -19,7 +19,8 @@ from threadline.engine.delivery.leases import Leases
 from threadline.engine.delivery.unknown import over
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
-from threadline.engine.scheduled import OUTBOX, due_of
+from threadline.engine.scheduled import OUTBOX, due_of, effect_id, shard_of
+from threadline.kernel.event import event_id
 from threadline.kernel.outbox import CircuitState
 from threadline.kernel.policy import Effect, Policy
 from threadline.kernel.preparation import Postponed, Prepared
@@ -92,6 +93,33 @@ def test_a_holder_whose_clock_is_set_back_asks_the_store_whether_it_still_has_it
     other.now += 30 * SECOND
     assert waiting.acquire("work") is not None
     assert holder.acquire("work") is None, "it would send what the other one sends"
+
+
+@pytest.mark.parametrize("queue", ["crm", ""])
+def test_a_holder_whose_lease_was_taken_by_a_clock_that_is_ahead_sends_one_effect_more(
+    clock: Clock, queue: str
+) -> None:
+    store, ahead = MemoryStore(), Clock()
+    ahead.now += AHEAD
+    policy = Policy(
+        name="sales", handles=frozenset({"sell"}),
+        react=lambda recorded, view: [Effect(kind="box", key="call", queue=queue, data={})],
+    )  # fmt: skip
+    here, there = (on(each, policy, Queue("crm"), store=store) for each in (clock, ahead))
+    box, other = Box(), Box()
+    first, second = Dispatcher(here, {"box": box}, "first"), Dispatcher(there, {"box": other}, "second")
+    keys = [f"{number}" for number in range(200)]
+    ids = [effect_id("sales", event_id("default", "direct", key), "call") for key in keys]
+    # All in one shard, so that one lease is for all of them.
+    keys = [key for key, id in zip(keys, ids, strict=True) if queue or shard_of(id) == shard_of(ids[0])][:7]
+    tell(here, "sell", keys[0])
+    assert first.run_once() == 1
+    tell(here, "sell", keys[1])
+    assert second.run_once() == 1
+    for key in keys[2:]:
+        tell(here, "sell", key)
+    assert (first.run_once(), len(box.sent)) == (0, 2)
+    assert second.run_once() == len(keys) - 2
 
 
 @pytest.mark.parametrize(("owner", "waits"), [("other/7/ab@p2", False), ("other/7/ab@p1", True), ("old/7/ab", False)])

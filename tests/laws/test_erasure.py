@@ -100,6 +100,23 @@ def test_erased_is_never_having_been(random: Random) -> None:
     assert dump(both.store, both.catalogue) == dump(others.store, others.catalogue)
 
 
+@given(scenarios.randoms)
+def test_who_comes_back_has_only_what_came_after(random: Random) -> None:
+    history = scenarios.history(random, people=3, count=random.randrange(3, 40))
+    cut = random.randrange(len(history) + 1)
+    before, after = history[:cut], history[cut:]
+    stores = [MemoryStore(), MemoryStore()]
+    on = staging.tell(stores[0], [before] if before else [])
+    while (ref := next(filter(None, (of_whom(on, each) for each in before if of_first(each))), "")) != "":
+        on.erasures.run("default", on.erasures.begin("default", ref).id)
+    again = [each for each in before if of_first(each)]
+    # What was erased is sent again, and stays erased.
+    staging.tell(stores[0], [call for call in (random.sample(again, len(again)), after) if call])
+    other = staging.tell(stores[1], [call for call in (without(before), after) if call])
+    assert comparable(stores[0]) == comparable(stores[1])
+    assert dump(on.store, on.catalogue) == dump(other.store, other.catalogue)
+
+
 def of_first(event: Event) -> bool:
     plain = [each.value.strip().lower().replace(" ", "") for each in event.identifiers]
     return any(each.startswith(("user-0", "anonymous-0", "p0@")) or each.endswith("0550000") for each in plain)
@@ -262,6 +279,50 @@ def test_rows_of_former_definitions_go_as_well(touched: bool) -> None:
     stage.erase(f"user_id:{ADA}")
     assert list(found(stage.store, [id.encode(), MARKER.encode()])) == []
     stage.engine.maintenance.refold_all()
+    assert_right(stage.engine)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3])
+def test_a_job_goes_on_where_a_process_was_killed(steps: int) -> None:
+    stage, id = sealed()
+    for _ in range(steps):
+        assert stage.engine.erasures.advance("default", id).state == "running"
+    stage.reopen()
+    stage.work()
+    assert stage.engine.erasures.find("default", id).state == "done"
+    assert stage.engine.erasures.unfinished() == []
+    assert stage.engine.jobs.get("default", f"erasure.{id}").state == "done"
+    assert list(found(stage.store, [MARKER.encode()])) == []
+
+
+def test_a_process_that_remembers_the_person_finds_out() -> None:
+    stage = Stage()
+    person(stage, ADA, "vip")
+    person(stage, "bob", "vip")
+    other = Engine(stage.store, stage.engine.catalogue, lambda: stage.now)
+
+    def tell(key: str) -> list[str]:
+        event = Event(type="page", identifiers=(Identifier("user_id", ADA),), occurred_at=stage.now, key=key)
+        return staging.statuses(other.recorder.record_checked(other.recorder.check([event])))
+
+    assert tell("1") == ["accepted"]
+    other.reader.person("default", f"user_id:{ADA}")
+    begun = stage.engine.erasures.begin("default", f"user_id:{ADA}")
+    assert tell("2") == ["being_erased"]
+    with pytest.raises(NotFound):
+        other.reader.person("default", f"user_id:{ADA}")
+    stage.engine.erasures.run("default", begun.id)
+    assert tell("1") == ["erased"]
+    with pytest.raises(NotFound):
+        other.reader.person("default", f"user_id:{ADA}")
+    assert tell("2") == ["accepted"]
+    for engine in (other, stage.engine):
+        back = engine.reader.person("default", f"user_id:{ADA}")
+        assert (back.position, [each.event.key for each in engine.reader.events(back)]) == (1, ["2"])
+    # As often as the former item was written, its versions never meet those of the new one.
+    for number in range(40):
+        assert tell(f"more {number}") == ["accepted"]
+        stage.tell("page", {"user_id": ADA})
     assert_right(stage.engine)
 
 

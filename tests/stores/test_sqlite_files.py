@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import os
 import shutil
 import stat
+import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -215,9 +218,10 @@ def test_an_older_copy_of_the_same_file_is_refused_and_counted(tmp_path: Path) -
     for readonly in (False, True):
         with pytest.raises(StoreDamaged, match="20 acknowledged events are gone, from position 30 on"):
             SqliteStore(store.path, readonly=readonly)
-    store.path.unlink()
-    with pytest.raises(StoreDamaged, match="49 acknowledged events are gone, from position 1 on"):
-        SqliteStore(store.path)
+    for harm in (partial(store.path.write_bytes, b""), store.path.unlink):
+        harm()
+        with pytest.raises(StoreDamaged, match="49 acknowledged events are gone, from position 1 on"):
+            SqliteStore(store.path)
     assert accept_loss(store.path) is not None
     SqliteStore(store.path).close()
 
@@ -257,3 +261,14 @@ def test_a_commit_of_removals_is_marked_like_any_other(tmp_path: Path) -> None:
     beside(path, "-wal").write_bytes(content[:-1])
     with pytest.raises(StoreDamaged, match="breaks off at frame"):
         SqliteStore(path)
+
+
+def test_readers_who_look_for_a_writer_keep_none_from_opening(tmp_path: Path) -> None:
+    SqliteStore(tmp_path / FILE).close()
+    descriptor = os.open(tmp_path / f"{FILE}.lock", os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    looker = threading.Timer(0.01, fcntl.flock, (descriptor, fcntl.LOCK_UN))
+    looker.start()
+    SqliteStore(tmp_path / FILE).close()
+    looker.join()
+    os.close(descriptor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import struct
+import threading
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -96,13 +97,13 @@ def test_a_page_that_is_written_after_a_purge_has_no_old_bytes_from_memory(tmp_p
     writing = Writing(store, Random(1))
     writing.write(100)
     assert store._writer is not None
-    store._empty_wal(store._writer)
+    store._empty_wal(store._writer, 1_000)
     assert unused_bytes(path), "balancing has left some"
     store.purge()
     assert not unused_bytes(path)
     for item in list(scan_pages(store, "t")):
         put(store, item.key, item.value)  # in its place, as it has the same size
-    store._empty_wal(store._writer)
+    store._empty_wal(store._writer, 1_000)
     assert not unused_bytes(path)
     store.close()
 
@@ -187,7 +188,7 @@ def test_a_large_file_is_gone_through_in_parts_between_commits(tmp_path: Path, m
     store.close()
 
 
-def test_a_purge_waits_for_readers_and_says_who_is_in_the_way(tmp_path: Path) -> None:
+def test_a_purge_waits_for_readers_while_commits_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "store.db"
     store = SqliteStore(path, busy_timeout_seconds=0.05)
     record(store, entry(1))
@@ -198,8 +199,13 @@ def test_a_purge_waits_for_readers_and_says_who_is_in_the_way(tmp_path: Path) ->
         with pytest.raises(StoreBusy):
             store.purge()
         record(store, entry(2))
-    store.purge()
-    assert len(store.feed()) == 2
+        patient = threading.Thread(target=store.purge)
+        monkeypatch.setattr(store, "_busy_timeout_ms", 60_000)
+        patient.start()
+        record(store, entry(3))
+    patient.join(60)
+    assert store.stats()["wal_bytes"] == 0
+    assert len(store.feed()) == 3
     reader.close()
     store.close()
 

@@ -35,6 +35,11 @@ OFFSETS = ("+0", "+3d", "-3d", "+2h", "-2h", "+40s", "-40s")
 PATIENCE_SECONDS = 40.0
 """Far more than a delivery takes, and far less than a step of the clock."""
 TOKEN = "tk-clocks"
+SLEEP = """
+import threading, time
+# libfaketime 0.9.10 refuses clock_nanosleep(), with which CPython sleeps, where the monotonic clock is left alone.
+time.sleep = lambda seconds: threading.Event().wait(seconds) and None
+"""
 DEFINITIONS = """
 destinations: {{crm: {{url: "{url}", payload: [order]}}}}
 rules:
@@ -60,6 +65,7 @@ class Shop:
         self.clock = folder / "clock"
         self.calls = calls
         (folder / "threadline.yaml").write_text(DEFINITIONS.format(url=receiver.url()))
+        (folder / "sitecustomize.py").write_text(SLEEP)
         self.step("+0")
         self.server: Process | None = None
         self.sent: list[str] = []
@@ -78,6 +84,7 @@ class Shop:
             "LD_PRELOAD": LIBRARY[0], "FAKETIME_TIMESTAMP_FILE": str(self.clock), "FAKETIME_NO_CACHE": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1", "THREADLINE_TOKENS": TOKEN, "THREADLINE_WEBHOOK_HTTP": "true",
             "THREADLINE_WEBHOOK_PRIVATE_ADDRESSES": "127.0.0.0/8",
+            "PYTHONPATH": f"{self.path.parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
         }  # fmt: skip
         self.server = Process(self.path, environment)
         self.http = httpx.Client(

@@ -315,7 +315,7 @@ class FewDescriptors(Server):
     """A server that may open 200 files, and connections to it."""
 
     def __init__(self, file: Path) -> None:
-        super().__init__(file)
+        super().__init__(file, access_log="false")
         self.within = ("/bin/sh", "-c", 'ulimit -n 200; exec "$@"', "sh")
         self._connections: list[socket.socket] = []
 
@@ -362,7 +362,7 @@ def test_when_descriptors_are_used_up_idle_connections_give_way_and_busy_ones_ma
             answer = httpx.post(f"{server.url}/v1/track", json=track("late"), auth=(server.write_key, ""), timeout=10)
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
             assert server.get("/readyz").status_code == 200
-        assert server.log().count("no room for connections") == 1, "once in ten seconds"
+        assert 1 <= server.log().count("no room for connections") <= 3, "once in ten seconds, not for each of hundreds"
         counted = [line for line in server.get("/metrics").text.splitlines() if line.startswith("http_refused_total{")]
         assert any('for="connections"' in line for line in counted), counted
         server.close()

@@ -9,6 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.surfaces.conftest import Keys, client_of
+from tests.surfaces.operations_stage import record
+from threadline.engine.engine import Engine
+from threadline.settings import Settings
 from threadline.surfaces.http import descriptors, in_flight
 from threadline.surfaces.http.descriptors import Room, room
 from threadline.surfaces.http.following import _lines
@@ -35,7 +39,7 @@ class Holder:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1_000.0]
     monkeypatch.setattr(in_flight.time, "monotonic", lambda: now[0])
     return now
@@ -110,14 +114,14 @@ def test_the_counts_are_the_sums_over_connections_and_end_at_nothing(script: lis
     assert not whole.waiting
 
 
-def test_an_answer_that_waits_for_its_reader_for_long_gives_way(clock: list[float]) -> None:
+def test_an_answer_that_waits_for_its_reader_for_long_gives_way(seconds: list[float]) -> None:
     whole = InFlight(answer_bytes_max=300_000)
     (slow, one), (late, two), (_, three) = shares(whole, 3)
     assert one.hold_answer(150_000)
-    clock[0] += 3
+    seconds[0] += 3
     assert two.hold_answer(150_000)
     assert not three.hold_answer(150_000), "both have had less than five seconds"
-    clock[0] += 3
+    seconds[0] += 3
     assert three.hold_answer(150_000)
     assert (slow.aborted, late.aborted) == (1, 0)
     assert three.hold_answer(SMALL_ANSWER_BYTES), "small ones always pass"
@@ -131,13 +135,13 @@ def test_one_answer_larger_than_all_the_memory_is_answered() -> None:
     assert not two.hold_answer(100_000)
 
 
-def test_what_has_idled_for_a_second_gives_way_to_a_newcomer_and_what_is_over_at_once(clock: list[float]) -> None:
+def test_what_has_idled_for_a_second_gives_way_to_a_newcomer_and_what_is_over_at_once(seconds: list[float]) -> None:
     whole = InFlight(room=Room(2, 1))
     (first, one), (second, two) = shares(whole, 2)
     assert not whole.is_crowded()
     whole.share(Holder())
     assert whole.is_crowded(), "both idle for no time"
-    clock[0] += 1
+    seconds[0] += 1
     one.begin()
     assert not whole.is_crowded()
     assert (first.aborted, second.aborted) == (0, 1)
@@ -159,6 +163,17 @@ def test_descriptors_are_left_for_everything_else(
     assert found.connections >= connections
     assert found.connections <= clients
     assert 30 + found.connections + found.extra + 32 <= limit
+
+
+def test_streams_are_counted_while_they_last(engine: Engine, keys: Keys) -> None:
+    record(engine)
+    for most, status in ((0, 503), (1, 200)):
+        with client_of(engine, Settings(access_log=False, streams_max=most)) as client:
+            for _ in range(2):
+                answer = client.get("/v1/people/user_id:1/export", headers=keys.bearer("admin"))
+                assert (answer.status_code, answer.headers.get("retry-after")) == (status, "1" if most == 0 else None)
+            text = client.get("/metrics", headers=keys.bearer("admin")).text
+    assert "\nhttp_streams 0\n" in text
 
 
 def test_a_stream_ends_in_order_when_the_server_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,8 +187,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             ge=16_777_216,
         ),
     ] = 64_000_000
-    followers_max: Annotated[
-        int, _about("streams", "Streams of events that may be open at once; each looks twice a second.", ge=0)
+    streams_max: Annotated[
+        int,
+        _about(
+            "streams",
+            "Answers that are streamed at once: events of a job, which looks twice a second, and archives.",
+            ge=0,
+        ),
     ] = 200
     source_events_per_second: Annotated[
         float,

@@ -100,6 +100,9 @@ class DestinationWorker:
             sent = self._outbox.send(due[start:stop], check)
             start = stop
             settled += sent.settled
+            if sent.settled < len(sent.outcomes):
+                # Another process may have the lease, whose clock is ahead: it sends the same.
+                self._leases.doubt(self._lease)
             self._pace.note(len(sent.outcomes))
             self._rest(sent.unable)
             circuit = self._circuit.after(stored.state, sent.outcomes)

@@ -163,6 +163,8 @@ class Dispatcher:
                 continue
             sent = self._outbox.send([item], fresh)
             settled += sent.settled
+            if sent.settled < len(sent.outcomes):
+                self._leases.doubt(check.key.partition)
             for unable in sent.unable:
                 # No sender or person here; a process that has them will take it.
                 self._backoff.rest(unable)

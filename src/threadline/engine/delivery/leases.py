@@ -71,6 +71,10 @@ class Leases:
         self._held[name] = _Own(version + 1, now)
         return Check(key, version + 1)
 
+    def doubt(self, name: str) -> None:
+        """Ask the store before the lease is relied on again: what was done under it was not committed."""
+        self._held.pop(name, None)
+
     def let_go(self) -> None:
         """Give all back, so that others need not wait for them to run out."""
         for name in list(self._held):

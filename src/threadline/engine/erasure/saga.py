@@ -102,17 +102,12 @@ class Erasures:
             return found
         try:
             person = self._engine.reader.person(workspace, ref)
-        except NotFound:
-            if (running := self._under_way(workspace, ref)) is not None:
-                return running
-            raise
-        if not id:
             # With the number of erasures before it: somebody who came back may be where they were before.
             number = ledger.head_of(self._engine.store, workspace).sequence
-            id = short_hash("erasure", workspace, person.id, str(person.position), str(number))
-        try:
+            id = id or short_hash("erasure", workspace, person.id, str(person.position), str(number))
             return _running(self._sealed(person.id, id, by, reason))
-        except (NotFound, BeingErased):  # another process was faster
+        except (NotFound, BeingErased):
+            # Another process was faster, or it was asked for before.
             if (running := self._find(workspace, id) or self._under_way(workspace, ref)) is not None:
                 return running
             raise

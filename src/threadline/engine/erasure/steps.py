@@ -17,7 +17,7 @@ from threadline.engine.jobs.jobs import stored_job
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
 from threadline.kernel.erasure import JOB_KIND, Certificate
-from threadline.kernel.limits import BATCH_WRITES_MAX
+from threadline.kernel.limits import BATCH_BYTES_MAX, BATCH_WRITES_MAX, ITEM_BYTES_MAX
 from threadline.kernel.personal import Subject
 from threadline.kernel.ports import Ports
 from threadline.kernel.store import Batch, Delete, Put, Store
@@ -25,6 +25,8 @@ from threadline.kernel.time import format_time
 
 WRITES_MAX = BATCH_WRITES_MAX - 1
 """Writes of one commit beside the fence."""
+PUTS_MAX = BATCH_BYTES_MAX // ITEM_BYTES_MAX - 1
+"""Items of one commit that are written without the person: each may be as large as an item can be."""
 
 
 class EngineParts(Ports, Protocol):
@@ -180,7 +182,12 @@ class Steps:
 
     def _commit(self, at: Stored, writes: Sequence[Put | Delete]) -> None:
         """Commit these as long as nobody has got further. Raises `Overtaken`."""
-        chunks = [writes[start : start + WRITES_MAX] for start in range(0, len(writes), WRITES_MAX)]
+        puts = [write for write in writes if isinstance(write, Put)]
+        deletes = [write for write in writes if isinstance(write, Delete)]
+        chunks: list[Sequence[Put | Delete]] = [
+            *(deletes[start : start + WRITES_MAX] for start in range(0, len(deletes), WRITES_MAX)),
+            *(puts[start : start + PUTS_MAX] for start in range(0, len(puts), PUTS_MAX)),
+        ]
         batches = [Batch(writes=[*chunk, at.fence]) for chunk in chunks]
         if batches and any(self._engine.store.commit(batches)):
             raise Overtaken

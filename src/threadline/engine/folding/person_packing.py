@@ -238,13 +238,18 @@ def assembled(
     return found
 
 
+def erasing(item: Item | None) -> Erasing | None:
+    """The marker in the place of a person who is being erased; None if their item is no such marker."""
+    return Erasing(*unpack(item.value)[1:]) if item is not None and item.value.startswith(_ERASING_START) else None
+
+
 def _person_of(store: Store, catalogue: Catalogue, item: Item, packed: Item | None) -> Found:
     """The person of an item and a snapshot; None if the two do not belong together."""
     value = item.value
     if value.startswith(_ALIAS_START):
         return str(unpack(value)[1])
-    if value.startswith(_ERASING_START):
-        return Erasing(*unpack(value)[1:])
+    if (marker := erasing(item)) is not None:
+        return marker
     if not value.startswith(_HEAD_START):
         whole = _whole(value)
         person = _made(item, whole, whole, catalogue, whole.layout, whole.states)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -52,6 +51,9 @@ class _Change(NamedTuple):
         return set(self.recorded.event.properties["threads"])
 
 
+_ORDERED_MAX = 200
+"""Joins and splits around a person of which the order is found whatever the clock said."""
+_STEPS_MAX = 50_000
 _Name = tuple[str, str, str]
 """Of a change: its type, its cause, and who is moved."""
 
@@ -242,39 +244,65 @@ class IdentityHistory:
 
 
 def _in_order(changes: Mapping[_Name, _Change], threads: Mapping[str, Sequence[_Name]]) -> list[_Change]:
-    """Changes in the order in which they were made: that of each thread, and among threads of when they were recorded.
+    """Changes in the order in which they were made, with the instants by which they are known.
 
-    By that alone a split would come before its join where the clock was set back in between.
+    By when they were recorded alone, a split would come before its join where the clock was set back in between.
     """
-    left = {thread: list(reversed(names)) for thread, names in threads.items()}
-    occurrences = Counter(name for names in threads.values() for name in names)
-    ordered: dict[_Name, _Change] = {}
-
-    def first(thread: str) -> _Name | None:
-        names = left.get(thread, [])
-        while names and names[-1] in ordered:
-            names.pop()
-        return names[-1] if names else None
-
-    def is_next(name: _Name) -> bool:
-        type, _, moved = name
-        after = first(moved)
-        # Whoever is joined to somebody has no change of their own until they are split off.
-        freed = after is None or after == name or (after[0] == SPLIT and after[2] == moved)
-        return sum(first(thread) == name for thread in left) == occurrences[name] and (type != MERGED or freed)
-
-    while names := {name for thread in left if (name := first(thread)) is not None}:
-        name = min(
-            list(filter(is_next, names)) or names,
-            key=lambda each: (changes[each].recorded.recorded_at, changes[each].recorded.sequence),
-        )
-        ordered[name] = changes[name]
-    found = list(ordered.values())
+    by_time = sorted(changes, key=lambda name: (changes[name].recorded.recorded_at, changes[name].recorded.sequence))
+    before: dict[_Name, set[_Name]] = {name: set() for name in changes}
+    for names in threads.values():
+        for place, name in enumerate(names):
+            before[name].update(names[:place])
+    search = _Search(changes, before)
+    owners = {id: id for each in changes.values() for id in (each.survivor, each.moved, *each.threads)}
+    # Beyond the limit the clock is believed.
+    order = search.order([], by_time, owners) if len(by_time) <= _ORDERED_MAX else None
+    found = [changes[name] for name in order or by_time]
     latest = 1 << 63
     for place in reversed(range(len(found))):
         latest = min(latest, found[place].at)
         found[place] = found[place]._replace(at=latest)
     return found
+
+
+class _Search:
+    """Looks for an order in which changes can have been made, those first that were recorded first."""
+
+    def __init__(self, changes: Mapping[_Name, _Change], before: Mapping[_Name, set[_Name]]) -> None:
+        self._changes = changes
+        self._before = before
+        self._joined = {each.moved for each in changes.values() if each.joins}
+        self._steps = _STEPS_MAX
+
+    def order(self, done: list[_Name], left: list[_Name], owners: dict[str, str]) -> list[_Name] | None:
+        """The order of all, if there is one that begins so; ``owners``: thread -> who has it by then."""
+        if not left:
+            return done
+        waiting = set(left)
+        for name in left:
+            self._steps -= 1
+            if self._steps < 0:
+                return None
+            after = None if self._before[name] & waiting else self._made(self._changes[name], owners)
+            if after is None:
+                continue
+            found = self.order([*done, name], [each for each in left if each != name], after)
+            if found is not None:
+                return found
+        return None
+
+    def _made(self, change: _Change, owners: dict[str, str]) -> dict[str, str] | None:
+        """The owners after a change; None if it cannot be made with these."""
+        one, other = change.survivor, change.moved
+        if owners[one] != one:
+            return None
+        if change.joins:
+            joined = {thread: one if owner == other else owner for thread, owner in owners.items()}
+            return joined if owners[other] == other else None
+        # Whose thread was never joined by a change came to the person by an event.
+        if owners[other] != one and (other in self._joined or owners[other] != other):
+            return None
+        return {thread: other if thread in change.threads else owner for thread, owner in owners.items()}
 
 
 def _with(parts: list[_Part], thread: str) -> _Part | None:

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person, person_key, snapshot_key, thread_key
-from threadline.engine.folding.person_packing import Erasing, Found, assembled, people_of
+from threadline.engine.folding.person_packing import Erasing, Found, assembled, erasing, people_of
 from threadline.engine.folding.refold import catch_up
 from threadline.engine.two_generation_cache import TwoGenerationCache
-from threadline.kernel.errors import EventDamaged
 from threadline.kernel.event import Recorded
 from threadline.kernel.store import Item, Store
 
@@ -54,12 +53,10 @@ class Lookup:
 
     def erasure_of(self, thread: str) -> str:
         """The id of the erasure that the person of a thread is in; empty if there is none."""
+        # The marker alone: of somebody who cannot be read, this can be said all the same.
         item = self._store.get([thread_key(thread)])[0]
-        try:
-            found = None if item is None else self._person(item.value.decode())
-        except EventDamaged:
-            return ""  # it has events: it is a person, who cannot be read
-        return found.erasure if isinstance(found, Erasing) else ""
+        marker = None if item is None else erasing(self._store.get([person_key(item.value.decode())])[0])
+        return "" if marker is None else marker.erasure
 
     def by_threads(self, threads: Sequence[str]) -> dict[str, Person]:
         """By thread, the people that some threads belong to, read together."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import time
 from pathlib import Path
 
 from threadline.kernel.errors import InvalidSetting, StoreBusy
@@ -13,6 +14,7 @@ from threadline.stores.sqlite.rows import APPLICATION_ID, SCHEMA_VERSION
 _NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "fuse.s3fs", "9p", "afs", "ceph", "glusterfs", "fuse.glusterfs")
 """File systems on which SQLite's locks or shared memory are not to be relied on (https://www.sqlite.org/useovernet.html)."""
 
+LOOK_SECONDS = 0.05
 _DISK_FULL_BYTES = 256 * 1_024
 PRIVATE = 0o600
 """The mode of whatever has people's data in it, whatever the umask."""
@@ -39,7 +41,7 @@ class WriterLock:
         except OSError as error:
             raise InvalidSetting(f"a store cannot be kept at {path}: {name.name}: {error.strerror}") from error
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(self._descriptor)
         except BlockingIOError:
             holder = _holder(self._descriptor)
             os.close(self._descriptor)
@@ -59,6 +61,15 @@ class WriterLock:
         # Unlocked explicitly because a forked child may still hold the same descriptor.
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         os.close(self._descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Take the lock, once more after a moment: who only looks for its holder has it for an instant."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        time.sleep(LOOK_SECONDS)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def writer_of(path: Path) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from operator import itemgetter
+from operator import ge, itemgetter
 
+from threadline.kernel.errors import StoreDamaged
 from threadline.kernel.store import FeedEntry, LogEntry, Span, by_thread
 from threadline.stores.ids import packed_ids
 from threadline.stores.sqlite.names import Names
@@ -98,7 +99,8 @@ class EventLog:
         [(end,)] = ask("SELECT max(position) FROM log", ())
         # Page by page, so that memory holds the tail and not its rows as well.
         while (last := self._tail.view().last) < (end or 0):
-            self._tail.add(ask(_BEYOND, (last, min(last + 1_000, end))))
+            rows = ask(_BEYOND, (last, min(last + 1_000, end)))
+            self._tail.add(_in_order(rows, [row[0] for row in rows], last))
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -182,6 +184,8 @@ class EventLog:
     def feed(self, ask: Ask, position: int, limit: int) -> list[FeedEntry]:
         """The entries after a position."""
         rows = ask(_FEED, (position, limit))
+        if rows:
+            _in_order(rows, [row[7] for row in rows], position)
         return [FeedEntry(str(row[7]), entry) for row, entry in zip(rows, self._entries(ask, rows), strict=True)]
 
     def _look(self, ask: Ask, statements: Sequence[tuple[str, Sequence[object]]], view: View) -> tuple[list[Row], View]:
@@ -339,6 +343,13 @@ class EventLog:
             self._tail.moved(buckets)
         self._tail.add(rows)
         self._behind = False
+
+
+def _in_order(rows: list[Row], positions: Sequence[int], after: int) -> list[Row]:
+    """These rows. Raises `StoreDamaged` if they are not all that follows a position: who reads on would never end."""
+    if not rows or positions[0] <= after or any(map(ge, positions, positions[1:])):
+        raise StoreDamaged(f"the log is not in the order of its positions after {after}")
+    return rows
 
 
 def _readable(row: Row, types: Mapping[int, str]) -> LogEntry:

@@ -23,7 +23,15 @@ from threadline.stores.sqlite.driver import (
     translated,
     whole_frames,
 )
-from threadline.stores.sqlite.file import WriterLock, is_frozen, lock_holder, open_private, refuse_network, sync_folder
+from threadline.stores.sqlite.file import (
+    WriterLock,
+    file_bytes,
+    is_frozen,
+    lock_holder,
+    open_private,
+    refuse_network,
+    sync_folder,
+)
 from threadline.stores.sqlite.log import EventLog
 from threadline.stores.sqlite.mark import NO_SALTS, LogState, Mark, mark_path, read_mark
 from threadline.stores.sqlite.names import Names
@@ -107,17 +115,20 @@ def find_loss(path: Path) -> Loss | None:
     """What is gone of what the store at ``path`` acknowledged; None if nothing is, as far as can be known."""
     path = path.resolve()
     mark, log_path = _mark(path), path.with_name(path.name + "-wal")
-    if not path.exists():
+    if not file_bytes(path):
+        # Before SQLite sees it, which removes the log of an empty file.
         if mark is None or not mark.position:
             return None
-        return Loss("the file itself is not there", 0, mark.position, True, 0, mark.at)
+        return Loss("the file itself is not there, or is empty", 0, mark.position, True, 0, mark.at)
     if mark is None and not (log_path.exists() and log_path.stat().st_size):
         return None
     with translated(path):
         alone = _seen(connect_unread(path, ignore_log=True))
         whole = _seen(connect_unread(path, ignore_log=is_frozen(path)))
-    if whole is None or alone is None or not (whole.is_readable or whole.frames):
+    if whole is None or not (whole.is_readable or whole.frames):
         return None  # it is not a store, or is damaged itself, which whoever reads it sees
+    if alone is None:  # everything is in the log
+        alone = whole._replace(position=0, store=b"" if mark is None else mark.store)
     found = read_log(log_path, whole.page_bytes)
     if mark is not None and alone.is_readable and alone.store != mark.store:
         if whole.frames and mark.salts != NO_SALTS and _follows(found.salts, mark.salts):

@@ -224,7 +224,10 @@ class SqliteStore:
         check_shard(shard, shards)
         where = sqlite_rows.OF_SHARD + ("" if after is None else " AND (partition, sort) > (?, ?)")
         values = (shards, shard) if after is None else (shards, shard, after.partition, after.sort)
-        return self._items(table, where, "partition, sort", values, limit)
+        found = self._items(table, where, "partition, sort", values, limit)
+        if after is not None and found and found[-1].key <= after._replace(table=table):
+            raise StoreDamaged(f"the items of {table!r} are not in their order after {after.partition!r}")
+        return found
 
     def _items(self, table: str, where: str, order: str, values: Sequence[int | str], limit: int) -> list[Item]:
         # Only the fixed texts of the two callers are put together here; values are bound.
@@ -325,24 +328,40 @@ class SqliteStore:
 
         Raises `StoreBusy` if another process keeps reading an earlier instant.
         """
-        part = 1
+        part, refusals = 1, 0
         while part:
             with self._writing() as db:
-                self._empty_wal(db)
-                if free_space.rebuild(db):
-                    self._mark(None)
-                    self._empty_wal(db)
-                part = free_space.overwrite(db, self.path, part)
+                try:
+                    part = self._purge_part(db, part)
+                    refusals = 0
+                except DriverError:
+                    refusals += 1
+                    if refusals * CHECKPOINT_BUSY_MS > self._busy_timeout_ms:
+                        raise
+            if refusals:
+                # A reader is in the way. Commits go on while it is waited for.
+                self._closing.wait(CHECKPOINT_BUSY_MS / 1_000)
 
-    def _empty_wal(self, db: Connection) -> None:
-        """Copy the write-ahead log into the file and leave nothing in it."""
+    def _purge_part(self, db: Connection, part: int) -> int:
+        self._empty_wal(db, CHECKPOINT_BUSY_MS)
+        if free_space.rebuild(db):
+            self._mark(None)
+            self._empty_wal(db, CHECKPOINT_BUSY_MS)
+        return free_space.overwrite(db, self.path, part)
+
+    def _empty_wal(self, db: Connection, busy_ms: int) -> None:
+        """Copy the write-ahead log into the file and leave nothing in it. Raises `DriverError` if a reader stays."""
         with self._checkpoint_lock:
+            db.set_busy_timeout(busy_ms)
             self._acknowledged.copying()
-            checkpoint(db, "restart")
-            # Synced before the log goes that an earlier mark asks for.
-            self._acknowledged.copied()
-            self._acknowledged.sync()
-            checkpoint(db, "truncate")
+            try:
+                checkpoint(db, "restart")
+                # Synced before the log goes that an earlier mark asks for.
+                self._acknowledged.copied()
+                self._acknowledged.sync()
+                checkpoint(db, "truncate")
+            finally:
+                db.set_busy_timeout(self._busy_timeout_ms)
         self._wal_pages = 0
         self._wal_restart_pages = self._wal_pages_max * WAL_GROWTH_MAX
 
@@ -497,7 +516,7 @@ class SqliteStore:
         """Make the file all there is; the next one to open it then has nothing to catch up with."""
         while self._log.seal():
             self._move_index(db)
-        self._empty_wal(db)
+        self._empty_wal(db, self._busy_timeout_ms)
         self._acknowledged.closed()
         leave_log(db, leave=False)
 

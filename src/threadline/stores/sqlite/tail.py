@@ -61,18 +61,21 @@ class Generation:
         if rows:
             self.last = rows[-1][0]
 
-    def drop(self, row: IndexRow) -> None:
-        """Forget where an erased entry stood in its thread; its id stays."""
-        position, thread, *_, id, _ = row
-        if id in self.ids[id[0]]:
-            self.ids[id[0]][id] = (position, 0)
-        bucket = self.threads[thread[0]]
-        # Replaced, not changed: another thread may be reading the list.
-        places = [place for place in bucket.get(thread, ()) if place[3] != position]
-        if places:
-            bucket[thread] = places
-        else:
-            bucket.pop(thread, None)
+    def drop(self, rows: Sequence[IndexRow]) -> None:
+        """Forget where erased entries stood in their threads; their ids stay."""
+        positions: dict[bytes, set[int]] = {}
+        for position, thread, *_, id, _ in rows:
+            positions.setdefault(thread, set()).add(position)
+            if id in self.ids[id[0]]:
+                self.ids[id[0]][id] = (position, 0)
+        for thread, gone in positions.items():
+            bucket = self.threads[thread[0]]
+            # Replaced, not changed: another thread may be reading the list.
+            places = [place for place in bucket.get(thread, ()) if place[3] not in gone]
+            if places:
+                bucket[thread] = places
+            else:
+                bucket.pop(thread, None)
 
     def bucket(self, number: int) -> tuple[list[tuple[bytes, int]], list[tuple[Any, ...]]]:
         """The rows of one bucket for the two indexes on disk, each in the order of its key."""
@@ -170,8 +173,7 @@ class Tail:
     def drop(self, rows: Sequence[IndexRow]) -> None:
         """Forget where entries that were erased stood in their threads."""
         for generation in self._generations:
-            for row in rows:
-                generation.drop(row)
+            generation.drop(rows)
 
     def start(self, after: int) -> None:
         """Forget everything and begin after this position, up to which the index on disk is complete."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from threadline.engine.engine import Engine
@@ -143,13 +143,18 @@ class Application:
         except Exception:
             log.exception("%s %s failed", scope["method"], route.path if route else UNMATCHED)
             response = unexpected(_readable(path), server_of(request))
-        if not self._fits(scope, response):
-            response = problem(self._in_flight.refuse("answers"), _readable(path), server_of(request))
+        if lacking := self._lacking(scope, response):
+            response = problem(self._in_flight.refuse(lacking), _readable(path), server_of(request))
         if route is not None and route.open_to_browsers:
             response.headers["access-control-allow-origin"] = "*"
             response.headers["access-control-expose-headers"] = "etag, retry-after, x-ratelimit-reset"
         self._note(scope["method"], route.path if route else UNMATCHED, response.status_code, began)
-        await response(scope, receive, _without_body(send) if scope["method"] == "HEAD" else send)
+        is_stream = isinstance(response, StreamingResponse)
+        self._in_flight.streams += is_stream
+        try:
+            await response(scope, receive, _without_body(send) if scope["method"] == "HEAD" else send)
+        finally:
+            self._in_flight.streams -= is_stream
         self._after_request()
 
     async def _besides(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -166,12 +171,14 @@ class Application:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-    def _fits(self, scope: Scope, response: Response) -> bool:
-        """Whether there is memory for an answer until its client has taken it. A connection that is to end says so."""
+    def _lacking(self, scope: Scope, response: Response) -> str:
+        """What there is no room for, if anything, until the client has its answer. The last answer says that it is."""
         share = share_of(scope)
         if self._in_flight.is_draining or (share is not None and share.holder.is_arriving()):
             response.headers["connection"] = "close"
-        return share is None or share.hold_answer(len(getattr(response, "body", b"")))
+        if isinstance(response, StreamingResponse):
+            return "streams" if self._in_flight.streams >= self._in_flight.streams_max else ""
+        return "" if share is None or share.hold_answer(len(response.body)) else "answers"
 
     def _options(self, route: Route) -> Response:
         headers = {"allow": self.router.methods(route.path)}

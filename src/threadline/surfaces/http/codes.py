@@ -11,6 +11,7 @@ from threadline.wire.rejection import CODES
 
 ENGINE_CODES = {
     "conflict": "the same key was used before with another payload; the first one stands",
+    "erased": "a duplicate of an event that was erased: nothing is recorded",
     "fenced": "another process took over what this event would have settled",
     "person_too_large": "what is known of the person would no longer fit into one item of the store",
     "policy_failed": "a policy raised about its own timer, which stays and fires again later",

@@ -27,7 +27,7 @@ class Counts(NamedTuple):
 
 def counts_from_zero(settings: Settings, clock: Clock, room: Room = Room()) -> Counts:  # noqa: B008 — immutable
     """Nothing counted yet."""
-    in_flight = InFlight(settings.request_memory_bytes, settings.answer_memory_bytes, settings.followers_max, room)
+    in_flight = InFlight(settings.request_memory_bytes, settings.answer_memory_bytes, settings.streams_max, room)
     metrics = Metrics()
     in_flight.count = lambda what: metrics.refused.add((what,))
     return Counts(

@@ -60,21 +60,9 @@ class Following:
         async def result() -> Any:
             return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
-        if self._in_flight.followers >= self._in_flight.followers_max:
-            raise self._in_flight.refuse("streams of events")
         first = await result()  # before the answer has begun: what is wrong becomes a problem, and no broken stream
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(
-            self._counted(_lines(first, result, ended, self._in_flight)), 200, headers, "text/event-stream"
-        )
-
-    async def _counted(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        self._in_flight.followers += 1
-        try:
-            async for line in lines:
-                yield line
-        finally:
-            self._in_flight.followers -= 1
+        return StreamingResponse(_lines(first, result, ended, self._in_flight), 200, headers, "text/event-stream")
 
 
 async def _lines(

@@ -102,7 +102,7 @@ class Health:
                 "Bytes of large answers that clients have not taken.",
                 float(self._in_flight.answer_bytes),
             ),
-            "http_followers": ("Streams of events that are open.", float(self._in_flight.followers)),
+            "http_streams": ("Answers that are being streamed.", float(self._in_flight.streams)),
             "process_start_time_seconds": ("When this server was made, seconds since 1970.", self._started_at),
         }
         loop = asyncio.get_running_loop()

@@ -46,15 +46,15 @@ class InFlight:
         self,
         request_bytes_max: int = 64_000_000,
         answer_bytes_max: int = 64_000_000,
-        followers_max: int = 200,
+        streams_max: int = 200,
         room: Room = Room(),  # noqa: B008 — immutable
     ) -> None:
         self.request_bytes_max = request_bytes_max
         self.answer_bytes_max = answer_bytes_max
-        self.followers_max = followers_max
+        self.streams_max = streams_max
         self.room = room
         self.request_bytes = self.unknown_bytes = self.answer_bytes = 0
-        self.followers = 0
+        self.streams = 0
         self.connections = 0
         self.refused: Counter[str] = Counter()
         """Clients that were refused for want of room, by what there was no room for."""
