@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -253,3 +255,11 @@ def test_the_archives_of_a_history_share_its_events_out(history: list[Event]) ->
 def named(person: Person) -> list[str]:
     """What names a person and nobody else: the numbers in phones are in other texts as well."""
     return [each.value for each in person.identifiers.values() if each.kind != "phone"]
+
+
+def test_the_views_of_two_people_are_read_at_the_same_time() -> None:
+    both = threading.Barrier(2, timeout=10)
+    engine: Any = SimpleNamespace(reader=SimpleNamespace(views=lambda person, now: both.wait()))
+    people: list[Any] = [SimpleNamespace(id=name, heads={}) for name in "ab"]
+    with ThreadPoolExecutor(2) as threads:
+        assert sorted(threads.map(lambda person: Subject(engine, person, 0).views, people)) == [0, 1]

@@ -6,6 +6,9 @@ import threading
 from collections.abc import Callable, Sequence
 from random import Random
 
+HANG_SECONDS = 30.0
+"""By the wall; a step of the schedule takes some microseconds."""
+
 
 class Stopped(BaseException):
     """The simulation has failed elsewhere; no handler of errors sees it."""
@@ -58,7 +61,10 @@ class Schedule:
         for work in works:
             self.start(work)
         self._resume(self._next())
-        self._main.acquire()
+        points = -1
+        while not self._main.acquire(timeout=HANG_SECONDS):
+            assert self.points > points, "somebody waits for a lock that is no part of the schedule"
+            points = self.points
         self._running = None
         if self._failure is not None:
             raise self._failure

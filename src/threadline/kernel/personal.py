@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 from threadline.kernel.event import Identifier, Recorded, source_type_of, thread_id
@@ -37,16 +36,20 @@ class Subject:
         self.source_type = source_type_of(source)
         self.ids = frozenset({person.id, *person.heads})
         """Every id that the person ever had, and everybody merged into them: a person has the id of a thread."""
+        self._views: Mapping[str, Any] | None = None
 
     @property
     def workspace(self) -> str:
         """The person's workspace."""
         return self.person.workspace
 
-    @cached_property
+    @property
     def views(self) -> Mapping[str, Any]:
         """What each projection says of the person, by name."""
-        return self.engine.reader.views(self.person, self.now)
+        # No `cached_property`: Python 3.11's holds one lock for all instances, and this reads the store.
+        if self._views is None:
+            self._views = self.engine.reader.views(self.person, self.now)
+        return self._views
 
     def has(self, identifier: Identifier) -> bool:
         """Whether an identifier is one of the person's."""
