@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from threadline.engine.engine import Engine as Engine
     from threadline.kernel.errors import BeingErased as BeingErased
     from threadline.kernel.errors import Conflict as Conflict
+    from threadline.kernel.errors import EventDamaged as EventDamaged
     from threadline.kernel.errors import EventRejected as EventRejected
     from threadline.kernel.errors import Forbidden as Forbidden
     from threadline.kernel.errors import InvalidDefinition as InvalidDefinition
@@ -45,6 +46,7 @@ _HOMES = {
     "AsyncClient": "threadline.surfaces.python.client",
     "Client": "threadline.surfaces.python.client",
     "BeingErased": "threadline.kernel.errors",
+    "EventDamaged": "threadline.kernel.errors",
     "Conflict": "threadline.kernel.errors",
     "Engine": "threadline.engine.engine",
     "Event": "threadline.kernel.event",
@@ -87,6 +89,7 @@ __all__ = [
     "Conflict",
     "Engine",
     "Event",
+    "EventDamaged",
     "EventRejected",
     "Forbidden",
     "Identifier",

@@ -76,8 +76,8 @@ def test_what_remains_of_an_address_is_in_no_table_and_other_workspaces_know_not
     everything = [
         (*item.key, item.value.decode("latin-1")) for table in store.tables() for item in scan_pages(store, table)
     ]
-    assert [each for each in everything if "ada" in str(each)] == []
-    assert not any("ada" in line for line in dump(store, asked.engine.catalogue))
+    assert [each for each in everything if ADA in str(each)] == []
+    assert not any(ADA in line for line in dump(store, asked.engine.catalogue))
 
 
 def test_an_address_that_was_never_refused_leaves_nothing(asked: Asked) -> None:

@@ -21,13 +21,13 @@ from tests.laws import staging
 from tests.servers import dynamodb, postgres
 from threadline.engine.engine import Engine
 from threadline.engine.maintenance.move import Move
+from threadline.kernel.event import Event, Identifier
 from threadline.kernel.store import Store, feed_pages
 from threadline.kernel.time import DAY
 from threadline.stores.dynamodb.store import DynamoStore
 from threadline.stores.postgres.store import PostgresStore
 from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing import scenarios
-from threadline.testing.store_cases import entry, record
 
 ROOT = Path(__file__).parents[2]
 KILLS = int(os.environ.get("THREADLINE_TEST_MOVE_KILLS", "2"))
@@ -122,6 +122,12 @@ def _sqlite(folder: Path) -> tuple[str, Callable[[str], Store]]:
     return f"sqlite:///{folder / 'y.db'}", lambda url: SqliteStore(folder / "y.db")
 
 
+def seen(number: int) -> Event:
+    """One of many events of fifty people."""
+    who = (Identifier("user_id", f"many-{number % 50}"),)
+    return Event(type="seen", identifiers=who, occurred_at=DAY - number, key=f"many-{number}")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [_sqlite, _postgres, _dynamodb])
 def test_a_move_that_is_killed_again_and_again_arrives(
@@ -129,7 +135,9 @@ def test_a_move_that_is_killed_again_and_again_arrives(
 ) -> None:
     random, source = Random(seed), SqliteStore(tmp_path / "x.db")
     told(random, source, 20)
-    record(source, *(entry(number, body=bytes(200)) for number in range(1, 1_301)))
+    engine = Engine(source, CATALOGUE, lambda: DAY)
+    for start in range(0, 1_300, 100):
+        engine.recorder.record([seen(number) for number in range(start, start + 100)])
     source.close()
     url, opened = kind(tmp_path)
 

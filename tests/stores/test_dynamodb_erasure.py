@@ -12,7 +12,7 @@ import urllib3
 from tests.servers.dynamodb import ministack
 from tests.stores.dynamodb_stage import Answer, Opening, opening, spy, told
 from threadline.kernel.store import ERASED_THREAD, Batch, erased, feed_pages, thread_page
-from threadline.stores.dynamodb import reading
+from threadline.stores.dynamodb import erasure, reading
 from threadline.stores.dynamodb.layout import unpack_journal
 from threadline.stores.dynamodb.store import DynamoStore
 from threadline.testing.store_cases import OTHER_THREAD, THREAD, entry, record, verdicts
@@ -77,6 +77,28 @@ def test_two_who_erase_what_one_commit_wrote_take_each_event_once(
     left = [each for each in ENTRIES if each.id not in gone]
     assert one.find([each.id for each in ENTRIES]) == {each.id: each for each in left}
     assert thread_page(one, THREAD) == [each for each in left if each.thread == THREAD]
+
+
+def test_who_reads_a_page_of_before_and_an_entry_of_after_lays_its_other_events_down_once(
+    stores: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A BatchGetItem is no snapshot: somebody else may have replaced the page between its two reads."""
+    one, other = stores(), stores()
+    assert verdicts(one, Batch(ENTRIES)) == [None]
+    theirs = [ENTRIES[7].id]
+
+    def read(client: Any, keys: list[Any], **more: Any) -> dict[Any, Any]:
+        monkeypatch.setattr(erasure, "get_many", reading.get_many)
+        before = reading.get_many(client, keys, **more)
+        assert other.erase(theirs) == 1
+        after = reading.get_many(client, keys, **more)
+        page, entry = map(reading.name_of, keys)
+        return {page: before[page], entry: after[entry]}
+
+    monkeypatch.setattr(erasure, "get_many", read)
+    assert one.erase([ENTRIES[0].id, *theirs]) == 1
+    gone = {ENTRIES[0].id, *theirs}
+    assert [page.entry for page in one.feed()] == [erased(each.id) if each.id in gone else each for each in ENTRIES]
 
 
 def test_a_page_known_from_the_stream_is_not_given_once_an_event_of_it_is_erased(stores: Opening) -> None:

@@ -82,7 +82,7 @@ def test_the_feed_waits_for_a_writer_that_is_at_work(url: str, stores: Opening) 
 
 def asked(store: DynamoStore, cursor: str = "") -> FeedPage:
     """The answer of the operation."""
-    engine = SimpleNamespace(log=EventLog(store, None))  # type: ignore[arg-type]
+    engine = SimpleNamespace(log=EventLog(store, None, None))  # type: ignore[arg-type]
     context = SimpleNamespace(engine=engine, workspace="default")
     return FEED.run(context, FeedParams(cursor=cursor))  # type: ignore[arg-type, return-value]
 

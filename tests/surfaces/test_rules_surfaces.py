@@ -97,7 +97,7 @@ def test_the_same_from_the_command_line(folder: Path) -> None:
     code, told = threadline(folder, "decisions", "list", "--rule", "score", "--json")
     assert (code, json.loads(told)["decisions"][0]["status"]) == (0, "Rejected")
     code, told = threadline(folder, "verify")
-    assert (code, "0 breaches" in told) == (0, True)
+    assert (code, "0 breaches" in " ".join(told.split())) == (0, True)
 
 
 def test_verify_tells_of_a_declared_rule_that_changed_and_of_breaches(folder: Path) -> None:
@@ -112,7 +112,7 @@ def test_verify_tells_of_a_declared_rule_that_changed_and_of_breaches(folder: Pa
     (folder / "threadline.yaml").write_text(text.replace("score: {", "score: {version: 2, ").replace("80", "70"))
     # The decision was made by version 1, which the store remembers although nothing declares it any more.
     code, told = threadline(folder, "verify")
-    assert (code, "0 breaches" in told) == (0, True)
+    assert (code, "0 breaches" in " ".join(told.split())) == (0, True)
 
 
 def test_decisions_that_are_not_what_they_should_be_are_a_failure_to_scripts(folder: Path) -> None:

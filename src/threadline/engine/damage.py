@@ -15,6 +15,7 @@ from threadline.kernel.errors import EventDamaged, Unavailable
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.store import Batch, Delete, FeedEntry, Key, Put, Store, is_erased
 from threadline.kernel.time import SECOND, Clock
+from threadline.kernel.typed import prepared
 
 DAMAGED = "damaged_event"
 """Table of one item for each damaged event that somebody has met."""
@@ -76,6 +77,7 @@ class CheckedLog:
             yield len(page)
 
 
+@prepared
 class DamagedEvent(msgspec.Struct, array_like=True, frozen=True):
     """An event that was met and could not be given out."""
 

@@ -52,11 +52,14 @@ class Rendered(NamedTuple):
 
 @lru_cache(maxsize=1_000)
 def rows_of(result: Any) -> Rows | None:
-    """The rows of a type of results; None if it has no list of objects, or several."""
+    """The rows of a type of results; None if it has no list of objects, or several that are always there."""
     if not (isinstance(result, type) and issubclass(result, msgspec.Struct)):
         return None
     hints = get_type_hints(result, include_extras=True)
     lists = [(name, entry) for name, hint in hints.items() if (entry := _entry(hint)) is not None]
+    if len(lists) > 1:
+        required = {each.name for each in msgspec.structs.fields(result) if each.required}
+        lists = [each for each in lists if each[0] in required]
     if len(lists) != 1:
         return None
     ((field, entry),) = lists

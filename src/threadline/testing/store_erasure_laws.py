@@ -136,7 +136,7 @@ class ErasureLaws(StoreOpening):
         counts: list[int] = []
         ids = [entry(number).id for number in range(1, 21)]
         at_once(*[lambda: counts.append(store.erase(ids))] * 3)
-        assert sum(counts) == 20
+        assert sum(counts) == 20, counts
         assert all(is_erased(page.entry) for page in store.feed())
 
     def test_a_durable_store_has_erased_for_good(self, tmp_path: Path) -> None:

@@ -78,6 +78,6 @@ def operations(rules: Sequence[Retention]) -> list[Operation]:
             name="retention_preview", group=RETENTION_GROUP,
             summary="Show what the declared retention would erase now, a page of people at a time.",
             params=RetentionParams, result=RetentionPreview, run=partial(_preview, tuple(rules)), method="GET",
-            path="/v1/retention/preview", scope="admin", example=RetentionParams(),
+            path="/v1/retention/preview", scope="admin", example=RetentionParams(limit=50),
         ),
     ]  # fmt: skip

@@ -12,6 +12,7 @@ from threadline.engine.folding.states import States
 from threadline.kernel.erasure import ERASURE_OPEN
 from threadline.kernel.event import Identifier
 from threadline.kernel.store import Check, Item, Key, Put, Store
+from threadline.kernel.typed import prepared
 
 Stage = Literal["sealed", "counted", "cleared", "closed"]
 """``sealed``: nobody can add to the person. ``counted``: what there is was counted. ``cleared``: all but the events is
@@ -19,6 +20,7 @@ removed. ``closed``: everything is removed and certified; what deleted rows left
 overwritten."""
 
 
+@prepared
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """An erasure that is not done."""
 

@@ -18,6 +18,7 @@ from threadline.kernel.errors import StoreDamaged, Unavailable
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.store import Batch, Check, Item, Key, Put, Store
 from threadline.kernel.time import DAY, SECOND, Clock
+from threadline.kernel.typed import prepared
 
 SCRUB = "scrub"
 """Table of one item: how far the scrub has come, and what came of the last one."""
@@ -49,6 +50,7 @@ class Pass(msgspec.Struct, array_like=True, frozen=True):
     """Why the log could not be read to its end, if that is so."""
 
 
+@prepared
 class Scrubbed(msgspec.Struct, array_like=True, frozen=True):
     """How far the scrub has come."""
 

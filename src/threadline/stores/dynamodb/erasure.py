@@ -18,6 +18,7 @@ from threadline.stores.dynamodb.client import Body, Client, Refused
 from threadline.stores.dynamodb.layout import (
     DEAD,
     DEFLATED,
+    PK,
     PLAIN,
     Attributes,
     PageKey,
@@ -75,8 +76,9 @@ def _replace(client: Client, ids: frozenset[str], key: PageKey) -> set[str]:
     was = next(name for name in (PLAIN, DEFLATED) if name in entry)
     changed = {**entry_key, **pack_journal(batches)}
     actions: list[Body] = [
-        {"Delete": {"Key": named}},
-        # Whoever replaces a page changes the entry that names it, so this condition is enough for all of them.
+        # The two are not read at one instant: the entry may be that of somebody who has replaced the page since.
+        {"Delete": {"Key": named, "ConditionExpression": f"attribute_exists({PK})"}},
+        # Whoever replaces a page changes the entry that names it, so this condition is enough for all others.
         {"Put": {"Item": changed, **_unchanged(was, entry[was])}},
     ]
     for there, chunk in laid:

@@ -51,14 +51,19 @@ def _tag(context: Context[Needs], params: TagParams) -> TagResult:
     engine = context.engine
     person = engine.reader.person(context.workspace, params.id)
     tags = _tags(context, person)
-    # With a request of its own a wish is told as it is, so that its repetition meets the same events. Without one,
-    # what stands as wished needs no event, and the position makes a later wish of the same words another one.
-    wishes = [(TAG_ADDED, tag) for tag in dict.fromkeys(params.add) if params.request or tag not in tags]
-    wishes += [(TAG_REMOVED, tag) for tag in dict.fromkeys(params.remove) if params.request or tag in tags]
-    events = [_tag_event(context, person, kind, tag, params.request) for kind, tag in wishes]
+    # What stands as wished needs no event, unless this very request has made it so: its repetition meets the same
+    # events. Without a request the position makes a later wish of the same words another one.
+    wishes = [(TAG_ADDED, tag, tag in tags) for tag in dict.fromkeys(params.add)]
+    wishes += [(TAG_REMOVED, tag, tag not in tags) for tag in dict.fromkeys(params.remove)]
+    wished = ((_tag_event(context, person, kind, tag, params.request), stands) for kind, tag, stands in wishes)
+    events = [event for event, stands in wished if not stands or (params.request and _is_known(context, event))]
     receipts = engine.recorder.record(events, known=True) if events else []
     person = engine.reader.person(context.workspace, person.id)
     return TagResult(person=person.id, tags=_tags(context, person), receipts=receipts)
+
+
+def _is_known(context: Context[Needs], event: Event) -> bool:
+    return context.engine.log.of_key(context.workspace, event.source, event.key) is not None
 
 
 def _tags(context: Context[Needs], person: Person) -> list[str]:
