@@ -13,7 +13,7 @@ from tests.laws.staging import NOW, event, statuses
 from threadline.capabilities.events.operations.feed import FEED, FeedPage, FeedParams
 from threadline.capabilities.people.operations.person import PERSON, PersonParams
 from threadline.engine.context import Context
-from threadline.engine.damage import CheckedLog, Damage
+from threadline.engine.damage import CheckedLog, Damage, damage_of
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.maintenance.dump import dump
@@ -194,3 +194,10 @@ def test_the_feed_goes_past_an_erased_event_without_a_word_and_it_is_not_damaged
     whole, gone = feed(on), entry(on, "ada-1").entry.id
     assert on.store.erase([gone]) == 1
     assert ([each.id for each in feed(on).events], found(on)) == ([e.id for e in whole.events if e.id != gone], [])
+
+
+def test_an_event_that_is_erased_between_the_page_and_the_look_for_it_is_not_damaged() -> None:
+    on = told()
+    page = on.store.feed()
+    assert on.store.erase([page[0].entry.id]) == 1
+    assert damage_of(on.store, page) == []

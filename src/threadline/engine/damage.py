@@ -13,7 +13,7 @@ import msgspec
 from threadline.engine.folding.packing import check_entry
 from threadline.kernel.errors import EventDamaged, Unavailable
 from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.store import Batch, Delete, FeedEntry, Key, Put, Store, is_erased
+from threadline.kernel.store import ERASED_DIGEST, Batch, Delete, FeedEntry, Key, Put, Store, is_erased
 from threadline.kernel.time import SECOND, Clock
 from threadline.kernel.typed import prepared
 
@@ -53,6 +53,8 @@ def damage_of(store: Store, page: Sequence[FeedEntry]) -> list[Damage]:
     damaged = []
     for each, why in zip(page, faults, strict=True):
         entry = each.entry
+        if not why and digests.get(entry.id) == ERASED_DIGEST:
+            continue  # or erased since the page was read
         is_found = is_erased(entry) or found.get(entry.id) == entry
         if why or not is_found or digests.get(entry.id) != entry.digest:
             damaged.append(Damage(each, why or NOT_FOUND))
