@@ -60,8 +60,11 @@ def asked(url: str, token: str, path: str) -> Any:
     if not url.startswith(("http://", "https://")):
         raise SystemExit(f"{url} is not an http address")
     request = urllib.request.Request(url.rstrip("/") + path, headers={"Authorization": f"Bearer {token}"})
-    with urllib.request.urlopen(request) as answer:
-        return json.load(answer)
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)
+    except OSError as error:
+        raise SystemExit(f"{url} does not answer: {error}; the token needs the scope admin") from None
 
 
 def of_ledger(path: str) -> tuple[Found, list[bytes]]:
@@ -157,4 +160,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except FileNotFoundError as error:
+        raise SystemExit(f"there is no file {error.filename}") from None
