@@ -8,7 +8,7 @@ PYTHON := $(BENCH_PYTHON)
 VENV := .venv$(subst /,-,$(abspath $(BENCH_PYTHON)))
 endif
 BIN := $(VENV)/bin
-WORKERS ?= 3
+WORKERS ?= 2
 # Tests start several hundred processes of Python. Each would compile everything for itself where the environment forbids
 # the files that keep what is compiled, as container images like to do.
 COMPILED := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/compiled
