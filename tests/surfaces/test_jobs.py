@@ -25,7 +25,7 @@ PEOPLE = 700
 ROOT = Path(__file__).parents[2]
 KILLS = int(os.environ.get("THREADLINE_TEST_BROADCAST_KILLS", "4"))
 AT_ONCE = 4
-"""Mails that are sent at the same time, if nothing else is declared."""
+"""Mails that are sent at the same time: a kill leaves no more of them unknown."""
 
 
 @pytest.fixture
@@ -79,7 +79,8 @@ def test_workers_that_are_killed_send_no_mail_twice_and_lose_none(tmp_path: Path
     random, store, mails = Random(seed), tmp_path / "threadline.db", tmp_path / "mails"
     (tmp_path / "threadline.yaml").write_text(
         "settings: {public_url: 'https://shop.example'}\n"
-        "mail: {senders: {shop: {from: shop@shop.example}}, templates: {sale: {subject: Sale, text: Hello}}}\n"
+        "mail: {senders: {shop: {from: shop@shop.example}}, templates: {sale: {subject: Sale, text: Hello}}, "
+        f"provider: {{url: 'inbox:', at_once: {AT_ONCE}}}}}\n"
     )
     people = [f"u{n}@example.com" for n in range(PEOPLE)]
     with threadline.open(store) as shop:
