@@ -186,7 +186,7 @@ def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
     senders = _senders(engine.catalogue, settings, engine.store, engine.clock)
     # Two containers may share a host name and a process id, and neither may take the other's leases for its own.
     owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
-    if settings.store != MEMORY and "://" not in settings.store:
+    if _is_embedded(settings):
         owner += f"@{_PROCESS}"  # the lock on the file proves that whoever else holds a lease is gone
     return Dispatcher(engine, senders, owner, background=_background(engine, settings, owner))
 

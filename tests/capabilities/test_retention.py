@@ -68,7 +68,7 @@ def test_old_events_of_the_types_go_and_the_others_stay() -> None:
     assert erased(asked) == 6
     undamaged(asked)
     found = asked.ask("jobs_show", id="retention")
-    assert (found["state"], found["counts"]) == ("running", {"people": 3, "visits": 6})
+    assert (found["state"], found["counts"]) == ("running", {"people": 3, "erased.visits": 6})
     visitors = {asked.engine.reader.person("default", f"user_id:{who}").id for who in ("ada", "eve")}
     assert set(members(asked, "visitors")) == visitors
     places = asked.ask("leaderboards_top", name="viewers")["places"]
@@ -121,6 +121,7 @@ def test_killed_at_any_commit_it_ends_as_undisturbed(through: int) -> None:
             person = asked.engine.reader.person("default", "user_id:bob")
             found = asked.engine.reader.views(person, asked.now, names=["features"])["features"]
             assert (found["views"]["value"], found["visits"]["value"]) == expected["bob"]
+            assert members(asked, "visitors") == []
             undamaged(asked)
             continue
         assert number > 5

@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 
 from threadline.capabilities.retention.definition import Retention
-from threadline.kernel.errors import LimitExceeded
+from threadline.kernel.errors import LimitExceeded, StoreDamaged
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.ports import Ports
@@ -27,21 +27,23 @@ def _step(rules: Sequence[Retention], engine: Ports, job: Job, limit: int) -> St
     if phase == REFRESHING:
         done = engine.maintenance.refresh(after, limit)
         return Step(f"{REFRESHING}/{done.next}") if done.next else _tomorrow(engine, job)
-    now, expiry, counts = engine.recorder.clock(), engine.erasures.expiry, Counter[str]()
+    now, expiry = engine.recorder.clock(), engine.erasures.expiry
     expiry.finish()
     people, following = engine.reader.people(None, after, min(limit, EXPIRING_PAGE))
+    counts = Counter(people=len(people))
     for rule in rules:
         before = now - rule.days * DAY
         for person in expiry.expired(people, rule.types, before, 1):
+            if phase != CHANGED:
+                # Noted before anything is: after a kill nothing else would say that segments are to be looked at.
+                return Step(f"{CHANGED}/{after}")
             try:
-                counts[rule.name] += expiry.expire(person, rule.types, before)
-            except LimitExceeded:
-                counts["left_out"] += 1
-    changed = CHANGED if counts else phase
-    counts["people"] = len(people)
+                counts[f"erased.{rule.name}"] += expiry.expire(person, rule.types, before)
+            except (LimitExceeded, StoreDamaged):
+                counts["left_out"] += 1  # one person must not keep the others' events
     if following:
-        return Step(f"{changed}/{following}", counts)
-    if not changed:
+        return Step(f"{phase}/{following}", counts)
+    if phase != CHANGED:
         return _tomorrow(engine, job, counts)
     engine.store.purge()
     return Step(f"{REFRESHING}/", counts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 
 from threadline.engine.erasure import removal
 from threadline.engine.erasure.steps import EngineParts
@@ -14,7 +15,7 @@ from threadline.engine.folding.states import States
 from threadline.engine.recording.attempt import Attempt
 from threadline.kernel import ports
 from threadline.kernel.erasure import EXPIRING
-from threadline.kernel.errors import LimitExceeded
+from threadline.kernel.errors import LimitExceeded, StoreDamaged
 from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.store import Batch, Delete, Key, LogEntry, Put, Span, query_pages
 
@@ -66,7 +67,8 @@ class Expiry:
             if self._engine.reader.by_id(item.key.sort) is None:
                 self._engine.store.commit([Batch(writes=[Delete(item.key)])])  # erased meanwhile
             else:
-                self._fold_again(item.key.sort)
+                with suppress(StoreDamaged):  # tried again once the event is repaired
+                    self._fold_again(item.key.sort)
 
     def _entries(self, person: str, types: Collection[str], before: int) -> list[LogEntry]:
         found = self._engine.reader.by_id(person)

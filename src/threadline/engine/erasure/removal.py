@@ -131,12 +131,6 @@ def remaining_puts(remaining: dict[str, dict[str, str]]) -> list[Put]:
 # --- other people -------------------------------------------------------------------------------
 
 
-def set_apart(subject: Subject) -> set[str]:
-    """The threads of people who may list this one among those they are never merged with."""
-    threads = {thread for entry in subject.quarantined() for thread in entry["threads"]}
-    return threads - subject.person.heads.keys()
-
-
 def set_apart_from(ports: Ports, subject: Subject) -> list[str]:
     """A thread of each person whose list of those they are never merged with names this one."""
     assert isinstance(subject.person, Person)
