@@ -12,6 +12,7 @@ from tests.mortal import Fate, Killed
 from threadline.capabilities.broadcasts.definition import Arm, Broadcast
 from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, HOLDOUT
 from threadline.capabilities.broadcasts.policy import PAUSED
+from threadline.capabilities.broadcasts.repository import RECIPIENT
 from threadline.capabilities.broadcasts.sending import KIND
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
@@ -209,6 +210,28 @@ def test_killed_at_any_commit_everybody_is_addressed_once(through: int) -> None:
             break
         kills += 1
     assert kills > PEOPLE / 5 * 3
+
+
+def test_who_leaves_the_audience_while_its_killed_page_waits_gets_nothing_and_is_not_counted() -> None:
+    rows: list[Any] = []
+    kill = 0
+    while not rows:  # killed at the first commit that leaves rows of a page behind
+        kill += 1
+        world = World()
+        world.start(audience={"when": {"field": "traits.plan", "equals": "pro"}})
+        world.fate.through, world.fate.killed_at = 1, world.fate.commits + kill
+        with pytest.raises(Killed):
+            world.work()
+        rows = list(scan_pages(world.store, RECIPIENT))
+    leaver = next(n for n in range(PEOPLE) if world.of(n).id == rows[0].key.sort)
+    world.now += MINUTE
+    world.reopen()
+    world.record(world.event("identify", leaver, "leaves", plan="free"))
+    world.work()
+    rest = {world.of(n).id for n in range(1, PEOPLE, 2) if n != leaver}
+    assert {event.key for event in world.addressed()} == {f"sale/{person}" for person in rest}
+    shown = world.call("show", id="sale")
+    assert (shown.audience, shown.done) == (len(rest), len(rest))
 
 
 def test_arms_and_holdout_are_drawn_by_weight_and_the_same_every_time() -> None:

@@ -157,12 +157,24 @@ def recipient_key(workspace: str, id: str, person: str) -> Key:
     return Key(RECIPIENT, _partition(workspace, id, person[0]), person)
 
 
-def recipients(store: Store, workspace: str, id: str, after: str, size: int) -> Iterator[Recipient]:
-    """The recipients of a broadcast whose ids come after ``after``, by id, read ``size`` at a time."""
+def recipients(store: Store, workspace: str, id: str, after: str, size: int, through: str = "") -> Iterator[Recipient]:
+    """The recipients of a broadcast whose ids come after ``after``, by id, read ``size`` at a time.
+
+    The last is the one with the id ``through``; empty: the last of all.
+    """
     size = min(size, PAGE_ITEMS_MAX)
-    for shard in SHARDS[SHARDS.find(after[:1]) if after else 0 :]:
+    first = SHARDS.find(after[:1]) if after else 0
+    last = SHARDS.find(through[:1]) if through else len(SHARDS) - 1
+    for shard in SHARDS[first : last + 1]:
         for item in query_pages(store, RECIPIENT, _partition(workspace, id, shard), after, size=size):
+            if through and item.key.sort > through:
+                return
             yield Recipient(item.key.sort, item.value.decode().strip("-"))
+
+
+def recipient_delete(workspace: str, id: str, person: str) -> Delete:
+    """Take the row of a recipient away."""
+    return Delete(recipient_key(workspace, id, person))
 
 
 def rows_of(store: Store, table: str, workspace: str, id: str, people: Sequence[str]) -> Iterator[Item]:

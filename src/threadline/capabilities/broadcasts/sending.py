@@ -22,6 +22,7 @@ from threadline.kernel.event import Event
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.ports import Person, Ports
+from threadline.kernel.store import Delete, Put
 from threadline.kernel.time import format_time, parse_duration
 
 RESOLVE, SEND, MEASURE, REST = "resolve", "send", "measure", "rest"
@@ -54,7 +55,13 @@ class _Work:
         resolver = Resolver(broadcast.audience)
         found = resolver.page(self._engine, workspace, self._engine.recorder.now(), self._after, self._limit)
         chosen = [Recipient(person, broadcast.arm_of(self._id, person)) for person in found.ids]
-        writes = [repository.recipient_put(workspace, self._id, recipient) for recipient in chosen]
+        # A worker that was killed at this page may have left rows of people who belong to the audience no more.
+        rows = repository.recipients(self._engine.store, workspace, self._id, self._after, self._limit, found.next)
+        left = {each.person for each in rows}.difference(found.ids)
+        writes: list[Put | Delete] = [
+            repository.recipient_delete(workspace, self._id, person) for person in sorted(left)
+        ]
+        writes += [repository.recipient_put(workspace, self._id, recipient) for recipient in chosen]
         counts = {"looked_at": found.looked_at, "total": len(chosen)}
         cursor = f"{RESOLVE}:{found.next}" if found.next else f"{SEND}:"
         return Step(cursor, counts, writes=writes)
