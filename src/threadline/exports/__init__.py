@@ -1,0 +1,1 @@
+"""What leaves Threadline for other engines: lake, curated tables, Iceberg, Spark, search, queues."""
