@@ -24,6 +24,8 @@ LOGGED_EVENT_BYTES_MAX = CLOUDEVENT_BYTES_MAX * 4 // 3 + 16 * 1_024
 text, with whose it is and what was noted on the way in."""
 REQUEST_BYTES_MAX = 4 * 1_024 * 1_024
 """The body of any request, before and after decompression, bytes."""
+LAMBDA_ANSWER_BYTES_MAX = 6 * 1_024 * 1_024
+"""What a function of AWS Lambda may answer, bytes of JSON; the service's own limit."""
 BATCH_EVENTS_MAX = 2_500
 """Events of one request, good or bad. One of more is refused whole, with nothing taken; Segment's own limit."""
 JSON_DEPTH_MAX = 64
