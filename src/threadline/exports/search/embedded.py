@@ -221,7 +221,9 @@ class EmbeddedIndex:
                 self._remove_files()
                 raise Unavailable(f"the search index {where} was damaged and is being built anew: {error}") from None
             except apsw.FullError as error:
-                raise StoreFull(f"there is no room for the search index {where}: {error}; the log is untouched") from None
+                raise StoreFull(
+                    f"there is no room for the search index {where}: {error}; the log is untouched"
+                ) from None
             except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.IOError, OSError) as error:
                 self.close()
                 raise Unavailable(

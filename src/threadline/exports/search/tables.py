@@ -152,9 +152,7 @@ class Tables:
             for name, number in zip(FACETS, numbers, strict=True):
                 found[name][number] += matches
         names = dict(self._db.execute("SELECT n, text FROM value"))
-        plain = {
-            facet: {names[n]: times for n, times in counts.items() if names[n]} for facet, counts in found.items()
-        }
+        plain = {facet: {names[n]: times for n, times in counts.items() if names[n]} for facet, counts in found.items()}
         return counted, {
             facet: dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))) for facet, counts in plain.items()
         }
