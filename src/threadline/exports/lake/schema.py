@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from threadline.engine.folding.packing import decode_event
-from threadline.wire.arrow import arrow
 from threadline.kernel.errors import EventDamaged
 from threadline.kernel.event import Recorded
 from threadline.kernel.store import LogEntry
 from threadline.kernel.time import from_datetime
+from threadline.wire.arrow import arrow
 
 pa = arrow("writing", "lake")
 
