@@ -215,3 +215,18 @@ EVENTS_PAGE_MAX = 1_000
 TRAINING_ROWS_MAX = 1_000_000
 EXPORT_FILE_BYTES_MAX = 2_000_000_000
 """One file in the archive of a person: beyond 2 GiB it would take a form of ZIP that not every program reads."""
+
+# --- search ---------------------------------------------------------------------------------
+SEARCH_TEXT_LENGTH_MAX = 8_000
+"""What an index takes of the text of one event, characters."""
+SEARCH_LINKS_MAX = 16
+"""Ids that one event may name, for `search correlate`; what names more is found by the first."""
+SEARCH_WORDS_MAX = 32
+"""Words of one query."""
+SEARCH_QUERY_LENGTH_MAX = 500
+SEARCH_CATCH_UP_EVENTS = 2_000
+"""Entries of the feed that an index takes in before it answers; if there are more, the answer says so."""
+SEARCH_FACETED_MAX = 5_000
+"""The newest matches, of which facets are counted."""
+CORRELATED_EVENTS_MAX = 500
+"""Events of one answer of `search correlate`."""
