@@ -11,7 +11,7 @@ import itertools
 import uuid
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from threadline.kernel.errors import Conflict
 
