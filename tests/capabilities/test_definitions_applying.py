@@ -6,7 +6,9 @@ from tests.capabilities.asked import Asked
 from tests.capabilities.segments_stage import RECENT, SPENDERS, bought, members, redefined, work
 from tests.mortal import Fate, Killed
 from threadline.capabilities.definitions import applying
+from threadline.engine.maintenance.applying import APPLIED
 from threadline.kernel.job_kind import JOB_FAILURES_MAX
+from threadline.kernel.store import Item, Key
 from threadline.kernel.time import HOUR
 
 BUYERS = ("ada", "bob", "eve")
@@ -85,3 +87,25 @@ def test_job_waits_for_a_process_with_its_definitions_and_fails_when_none_is_lef
         work(other)
     shown = other.ask("jobs_show", id=id)
     assert (shown["state"], "in force no more" in shown["problem"]) == ("failed", True)
+
+
+def test_process_that_opens_an_empty_store_while_another_does_with_other_definitions_leaves_no_mark_of_those() -> None:
+    before = Asked(definitions=RECENT)
+    store, get, marked = before.engine.store, before.engine.store.get, []
+
+    def overtaken(keys: list[Key]) -> list[Item | None]:
+        found = get(keys)
+        if keys[0].table == APPLIED and not marked:
+            marked.append(True)
+            redefined(before, SPENDERS)
+        return found
+
+    store.get = overtaken  # type: ignore[method-assign,assignment]
+    older = redefined(before, RECENT)
+    store.get = get  # type: ignore[method-assign]
+    assert marked
+    bought(older, "ada", 120)
+    newer = redefined(older, SPENDERS)
+    while newer.engine.maintenance.stale():
+        newer.ask("definitions_apply")
+    assert len(members(newer, "spenders")) == 1

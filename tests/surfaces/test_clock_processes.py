@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,11 +21,13 @@ import pytest
 from tests.laws import staging
 from tests.laws.test_instants import shown, truth
 from tests.senders.receiver import OK, Call, Receiver
+from tests.servers import postgres
 from tests.surfaces.test_http_server import Process
 from threadline.app import open_engine
 from threadline.engine.delivery.dispatcher import Dispatcher
+from threadline.engine.delivery.leases import LEASE, LEASE_SECONDS
 from threadline.engine.engine import Engine
-from threadline.engine.folding.packing import unpack_event
+from threadline.engine.folding.packing import unpack, unpack_event
 from threadline.engine.scheduled import OUTBOX, TIMER
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.sender import EFFECT_DONE
@@ -60,8 +65,9 @@ leaderboards:
 class Shop:
     """A store, a server on it, and whoever sends it events and follows its feed."""
 
-    def __init__(self, folder: Path, receiver: Receiver, calls: list[str]) -> None:
-        self.path = folder / "shop.db"
+    def __init__(self, folder: Path, receiver: Receiver, calls: list[str], store: str = "") -> None:
+        self.path: Path | str = store or folder / "shop.db"
+        self.folder = folder
         self.clock = folder / "clock"
         self.calls = calls
         (folder / "threadline.yaml").write_text(DEFINITIONS.format(url=receiver.url()))
@@ -80,16 +86,19 @@ class Shop:
         fresh.replace(self.clock)
 
     def start(self) -> None:
-        environment = {
-            "LD_PRELOAD": LIBRARY[0], "FAKETIME_TIMESTAMP_FILE": str(self.clock), "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1", "THREADLINE_TOKENS": TOKEN, "THREADLINE_WEBHOOK_HTTP": "true",
-            "THREADLINE_WEBHOOK_PRIVATE_ADDRESSES": "127.0.0.0/8",
-            "PYTHONPATH": f"{self.path.parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
-        }  # fmt: skip
-        self.server = Process(self.path, environment)
+        self.server = Process(self.path, self.environment())
         self.http = httpx.Client(
             base_url=self.server.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE_SECONDS
         )
+
+    def environment(self) -> dict[str, str]:
+        """Of a process whose clock can be set."""
+        return {
+            "LD_PRELOAD": LIBRARY[0], "FAKETIME_TIMESTAMP_FILE": str(self.clock), "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1", "THREADLINE_TOKENS": TOKEN, "THREADLINE_WEBHOOK_HTTP": "true",
+            "THREADLINE_WEBHOOK_PRIVATE_ADDRESSES": "127.0.0.0/8",
+            "PYTHONPATH": f"{self.folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+        }  # fmt: skip
 
     def kill(self) -> None:
         assert self.server is not None
@@ -112,12 +121,12 @@ class Shop:
         assert [each["status"] for each in answer.json()["receipts"]] == ["accepted"] * 3
         self.sent.append(order)
 
-    def wait_for_calls(self) -> None:
+    def wait_for_calls(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
         """Every webhook of before arrives within its usual delay, whatever the clock shows."""
         began = time.monotonic()
         while not set(self.sent) <= set(self.calls):
             missing = sorted(set(self.sent) - set(self.calls))
-            assert time.monotonic() < began + PATIENCE_SECONDS, f"{missing} wait, at {self.clock.read_text()}"
+            assert time.monotonic() < began + patience_seconds, f"{missing} wait, at {self.clock.read_text()}"
             time.sleep(0.02)
         self.slowest = max(self.slowest, time.monotonic() - began)
 
@@ -131,7 +140,7 @@ class Shop:
 
 
 @contextmanager
-def shop_in(folder: Path) -> Iterator[Shop]:
+def shop_in(folder: Path, store: str = "") -> Iterator[Shop]:
     calls: list[str] = []
 
     def answer(call: Call) -> tuple[int, dict[str, str], bytes]:
@@ -139,7 +148,7 @@ def shop_in(folder: Path) -> Iterator[Shop]:
         return OK
 
     with Receiver(answer) as receiver:
-        shop = Shop(folder, receiver, calls)
+        shop = Shop(folder, receiver, calls, store)
         try:
             yield shop
         finally:
@@ -178,6 +187,47 @@ def test_steps_of_days_and_kills_lose_repeat_and_hold_up_nothing(
         assert shop.server.stop() == 0
         check(shop)
         record_property("webhooks", f"{len(shop.sent)}, the slowest after {shop.slowest:.1f} s")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not LIBRARY, reason="libfaketime is missing: apt-get install faketime")
+def test_worker_three_days_ahead_that_is_killed_on_postgresql_holds_up_nothing_longer_than_its_leases(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = Random(seed)
+    store = postgres.server("18").made(postgres.schema_of(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with shop_in(tmp_path, store) as shop:
+        shop.step("+3d")
+        command = [sys.executable, "-m", "threadline", "work", "--file", store]
+        environment = {**os.environ, **shop.environment()}
+        worker = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        try:
+            assert worker.stdout is not None
+            assert json.loads(worker.stdout.readline())["ready"]
+            engine = open_engine(store)
+            for _ in range(10):
+                event = staging.event(
+                    "purchase_completed", {"user_id": random.choice("abc")}, order := f"order {len(shop.sent)}",
+                    system_clock(), properties={"total": 12.5, "currency": "EUR", "order": order},
+                )  # fmt: skip
+                assert staging.statuses(engine.recorder.record([event])) == ["accepted"]
+                shop.sent.append(order)
+                shop.wait_for_calls()
+        finally:
+            worker.kill()
+            worker.communicate()
+        owned = [unpack(item.value) for item in scan_pages(engine.store, LEASE)]
+        engine.close()
+        assert max(until for _, until in owned) > system_clock() + 2 * DAY
+        shop.step("+0")
+        shop.start()
+        shop.send(random)
+        shop.wait_for_calls(LEASE_SECONDS + PATIENCE_SECONDS)
+        shop.http.close()
+        assert shop.server is not None
+        assert shop.server.stop() == 0
+        check(shop)
 
 
 def check(shop: Shop) -> None:

@@ -23,7 +23,9 @@ import threadline
 class Process:
     """One `threadline serve` on a free port."""
 
-    def __init__(self, store: Path, environment: dict[str, str] | None = None, terminal: int | None = None) -> None:
+    def __init__(
+        self, store: Path | str, environment: dict[str, str] | None = None, terminal: int | None = None
+    ) -> None:
         command = [sys.executable, "-m", "threadline", "serve", "--file", str(store), "--port", "0"]
         if terminal is not None:
             command = ["setsid", "--ctty", *command]  # which makes it the terminal that controls the process

@@ -35,15 +35,17 @@ def prepare(store: Store, catalogue: Catalogue, besides: Put) -> None:
     In one with people take back every mark of another definition. What is written from now on keeps that definition's
     rows no longer current, and it may be in force again one day.
     """
-    try:
-        writes = _writes_of_marks(store, _marks(catalogue), besides)
-    except StoreDamaged:
-        return  # who reads the marks will hear of it, and `verify` of all that is damaged
-    try:
-        if writes:
-            store.commit([Batch(writes=writes)])
-    except ThreadlineError:
-        return  # it cannot be written to from here; then nothing is said about it either
+    for _ in range(_ATTEMPTS_MAX):
+        try:
+            writes = _writes_of_marks(store, _marks(catalogue), besides)
+        except StoreDamaged:
+            return  # who reads the marks will hear of it, and `verify` of all that is damaged
+        try:
+            if not writes or store.commit([Batch(writes=writes)])[0] is None:
+                return
+        except ThreadlineError:
+            return  # it cannot be written to from here; then nothing is said about it either
+    raise Unavailable("other processes keep opening the store with other definitions; try again")
 
 
 def _marks(catalogue: Catalogue) -> dict[str, Put]:
@@ -75,17 +77,22 @@ def is_marked(store: Store, catalogue: Catalogue, step: str) -> bool:
 
 
 def _writes_of_marks(store: Store, wanted: Mapping[str, Put], besides: Put) -> list[Put]:
+    """Refused if anybody else writes marks meanwhile: of two processes that open a store without people with different
+    definitions, the later one would leave marks of the other, for which it will write no rows."""
+    applied = store.get([besides.key])[0]  # before the marks: whoever changes these after that changes it as well
     held = {item.key.partition: item for item in scan_pages(store, MARKS)}
     missing = [mark for name, mark in wanted.items() if name not in held or held[name].value != mark.value]
     right = {(mark.key, mark.value) for mark in wanted.values()}
     other = (item.key for item in held.values() if item.value != _NONE and (item.key, item.value) not in right)
     writes = {key: Put(key, _NONE) for key in other}
-    applied = store.get([besides.key])[0]
+    versions = {item.key: item.version for item in held.values()}
     if applied is None or applied.value != besides.value:
         missing.append(besides)
     if missing and not store.scan(PERSON, limit=1):
         writes |= {mark.key: mark for mark in missing}
-    return list(writes.values())
+    if applied is not None:
+        versions[applied.key] = applied.version
+    return [put._replace(expected=versions.get(put.key, 0)) for put in writes.values()]
 
 
 def is_complete(store: Store, projection: Projection) -> bool:

@@ -9,6 +9,7 @@ from threadline.engine.damage import DAMAGED, damaged_key
 from threadline.engine.definition_history import CONTENT, DECLARED
 from threadline.engine.delivery import circuit, dead_letters
 from threadline.engine.delivery.claims import CLAIMED
+from threadline.engine.delivery.feed_consumer import FEED_CURSOR
 from threadline.engine.delivery.leases import LEASE
 from threadline.engine.delivery.unknown import UNKNOWN, unknown_deletes
 from threadline.engine.folding.person import PERSON, SNAPSHOT, THREAD
@@ -97,6 +98,7 @@ _TABLES = (
     StoreTable(CREDENTIAL_LIST, "nobody", why=_OPERATORS),
     StoreTable(EDITION, "nobody", why=_PROGRAM),
     StoreTable(LEASE, "nobody", why=_PROGRAM),
+    StoreTable(FEED_CURSOR, "nobody", why=_PROGRAM),
     StoreTable(circuit.STATES, "nobody", why=_PROGRAM),
     StoreTable(SIGNING_KEY, "nobody", why=_PROGRAM),
     StoreTable(MOVE, "nobody", why=_PROGRAM),
