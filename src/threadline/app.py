@@ -13,6 +13,7 @@ from pathlib import Path
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
+from threadline.capabilities.search.documents import document_of
 from threadline.engine.delivery.dispatcher import Background, Dispatcher
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.engine import Engine
@@ -23,6 +24,7 @@ from threadline.engine.folding.packing import check_entry
 from threadline.engine.maintenance.move import refuse_unfinished
 from threadline.engine.maintenance.scrub import Scrub, ScrubWorker
 from threadline.engine.public_address import PublicAddress
+from threadline.exports.search.embedded import EmbeddedIndex, SearchWorker
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Operation
@@ -114,6 +116,7 @@ def reopen(engine: Engine, settings: Settings) -> Engine:
     )  # a secret that is not there must be told before anything is written
     fresh = _engine_on(engine.store, made, settings, engine.clock, readonly=False)
     fresh.public_address = engine.public_address
+    fresh.search = engine.search
     fresh.recorder.recorded_until = engine.recorder.recorded_until
     engine.recorder.watchers.append(fresh.ranks.committed)
     return fresh
@@ -125,6 +128,7 @@ def _engine_on(store: Store, made: Catalogue, chosen: Settings, clock: Clock, *,
     engine.log.forms.update(forms())
     engine.public_address = PublicAddress(chosen.public_url)
     engine.web = Web()
+    engine.search = _search_index(engine, chosen)
     engine.credentials.cache_seconds = chosen.credential_cache_seconds
     shared_store = readonly or "://" in chosen.store
     if shared_store:
@@ -192,9 +196,20 @@ def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
     return Dispatcher(engine, senders, owner, background=_background(engine, settings, owner))
 
 
+def _search_index(engine: Engine, settings: Settings) -> SearchIndex:
+    embedded = _is_embedded(settings)
+    if not settings.search_index and not embedded and settings.store != MEMORY:
+        return engine.search
+    beside = Path(f"{settings.store}-search") if embedded else None
+    path = Path(settings.search_index) if settings.search_index else beside
+    return EmbeddedIndex(path, engine.log, document_of, lambda mark: ((), mark))
+
+
 def _background(engine: Engine, settings: Settings, owner: str) -> list[Background]:
-    if not settings.scrub_days:
-        return []
+    background: list[Background] = []
+    if isinstance(engine.search, EmbeddedIndex):
+        background.append(SearchWorker(engine.search))
+    return background
     store, clock = engine.store, engine.clock
     scrub = Scrub(store, engine.catalogue, engine.damage, clock, settings.scrub_days)
     # It is held between two pages, and given back when the process ends.

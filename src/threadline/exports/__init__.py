@@ -1,1 +1,1 @@
-"""What leaves Threadline for other engines: lake, curated tables, Iceberg, Spark, search, queues."""
+"""Copies of what the store has, in the formats of other engines; each has its own cursor in the log."""
