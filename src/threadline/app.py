@@ -13,7 +13,6 @@ from pathlib import Path
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
-from threadline.capabilities.search.documents import document_of
 from threadline.engine.delivery.dispatcher import Background, Dispatcher
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.engine import Engine
@@ -24,10 +23,11 @@ from threadline.engine.folding.packing import check_entry
 from threadline.engine.maintenance.move import refuse_unfinished
 from threadline.engine.maintenance.scrub import Scrub, ScrubWorker
 from threadline.engine.public_address import PublicAddress
-from threadline.exports.search.embedded import EmbeddedIndex, SearchWorker
+from threadline.exports.search.worker import KeepsUp, SearchWorker
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Operation
+from threadline.kernel.search import SearchIndex
 from threadline.kernel.sender import Sender, SenderPorts
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock, system_clock
@@ -200,6 +200,9 @@ def _search_index(engine: Engine, settings: Settings) -> SearchIndex:
     embedded = _is_embedded(settings)
     if not settings.search_index and not embedded and settings.store != MEMORY:
         return engine.search
+    from threadline.capabilities.search.documents import document_of
+    from threadline.exports.search.embedded import EmbeddedIndex
+
     beside = Path(f"{settings.store}-search") if embedded else None
     path = Path(settings.search_index) if settings.search_index else beside
     return EmbeddedIndex(path, engine.log, document_of, lambda mark: ((), mark))
@@ -207,13 +210,14 @@ def _search_index(engine: Engine, settings: Settings) -> SearchIndex:
 
 def _background(engine: Engine, settings: Settings, owner: str) -> list[Background]:
     background: list[Background] = []
-    if isinstance(engine.search, EmbeddedIndex):
+    if isinstance(engine.search, KeepsUp):
         background.append(SearchWorker(engine.search))
-    return background
+    if not settings.scrub_days:
+        return background
     store, clock = engine.store, engine.clock
     scrub = Scrub(store, engine.catalogue, engine.damage, clock, settings.scrub_days)
     # It is held between two pages, and given back when the process ends.
-    return [ScrubWorker(scrub, Leases(store, clock, owner, SCRUB_LEASE_SECONDS), clock)]
+    return [*background, ScrubWorker(scrub, Leases(store, clock, owner, SCRUB_LEASE_SECONDS), clock)]
 
 
 def _senders(made: Catalogue, settings: Settings, store: Store, clock: Clock) -> dict[str, Sender]:

@@ -77,7 +77,7 @@ class PersonReader(Protocol):
         """The person a thread belongs to; None if there is none."""
         ...
 
-    def by_threads(self, threads: Sequence[str]) -> dict[str, Person]:
+    def by_threads(self, threads: Sequence[str]) -> Mapping[str, Person]:
         """By thread, the people that some threads belong to, read together."""
         ...
 

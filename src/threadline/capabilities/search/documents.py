@@ -17,7 +17,7 @@ SEARCHED_CONTEXT = ("traits", "campaign", "page", "referrer")
 
 _ID = re.compile(r"[0-9a-f]{32}")
 UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-"""Ranges of a regular expression: scripts without blanks between words, Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
+"""Ranges for a regular expression: Thai, Lao, Burmese, Khmer, Japanese and Chinese put no blanks between words."""
 _UNSPACED = re.compile(f"([{UNSPACED}])")
 
 
@@ -27,8 +27,8 @@ def document_of(recorded: Recorded) -> Document:
     decision = decision_of(recorded) if event.type == DECISION_MADE else None
     rule, status = ("", "") if decision is None else (decision[0], decision[2])
     return Document(
-        recorded.id, event.workspace, recorded.thread, _whole(event.type), event.occurred_at, _text(event), rule, status,
-        _links(recorded),
+        recorded.id, event.workspace, recorded.thread, _whole(event.type), event.occurred_at, _text(event), rule,
+        status,        _links(recorded),
     )  # fmt: skip
 
 
@@ -98,10 +98,8 @@ def _collect(value: Any, parts: list[str]) -> None:
 
 
 def _links(recorded: Recorded) -> tuple[str, ...]:
-    links = ids_named(recorded)
-    if recorded.event.object_id:
-        links = [*links, recorded.event.object_id]
-    return tuple(links[-SEARCH_LINKS_MAX:])
+    links = ids_named(recorded)[: SEARCH_LINKS_MAX - 1]
+    return (*links, recorded.event.object_id) if recorded.event.object_id else tuple(links)
 
 
 def ids_named(recorded: Recorded) -> list[str]:

@@ -78,7 +78,8 @@ def _correlate(context: Context[Needs], params: CorrelateParams) -> Correlated:
     if not network.found:
         raise NotFound(f"nothing in the log is linked to {(params.rule or params.id)[:64]!r}")
     found = sorted(
-        network.found.values(), key=lambda each: (each.recorded.recorded_at, each.recorded.thread, each.recorded.sequence)
+        network.found.values(),
+        key=lambda each: (each.recorded.recorded_at, each.recorded.thread, each.recorded.sequence),
     )
     people = people_by_thread(context, (each.recorded for each in found))
     return Correlated(
