@@ -178,6 +178,7 @@ def composition() -> Composition:
         _files,
         open_limits,
         migrate,
+        _rest,
     )
 
 
@@ -207,6 +208,13 @@ def _senders(made: Catalogue, settings: Settings, store: Store, clock: Clock) ->
 
 def _open_for_program(settings: Settings, readonly: bool) -> Engine:
     return open_engine(None, settings, readonly=readonly)
+
+
+def _rest(engine: Engine) -> None:
+    # Only DynamoDB's feed waits for processes that have announced that they write.
+    leave = getattr(engine.store, "leave_journal", None)
+    if leave is not None:
+        leave()
 
 
 def _back_up(settings: Settings, file: Path, progress: OnProgress) -> Copied:

@@ -24,6 +24,8 @@ LOGGED_EVENT_BYTES_MAX = CLOUDEVENT_BYTES_MAX * 4 // 3 + 16 * 1_024
 text, with whose it is and what was noted on the way in."""
 REQUEST_BYTES_MAX = 4 * 1_024 * 1_024
 """The body of any request, before and after decompression, bytes."""
+LAMBDA_ANSWER_BYTES_MAX = 6 * 1_024 * 1_024
+"""What a function of AWS Lambda may answer, bytes of JSON; the service's own limit."""
 BATCH_EVENTS_MAX = 2_500
 """Events of one request, good or bad. One of more is refused whole, with nothing taken; Segment's own limit."""
 JSON_DEPTH_MAX = 64
@@ -213,3 +215,18 @@ EVENTS_PAGE_MAX = 1_000
 TRAINING_ROWS_MAX = 1_000_000
 EXPORT_FILE_BYTES_MAX = 2_000_000_000
 """One file in the archive of a person: beyond 2 GiB it would take a form of ZIP that not every program reads."""
+
+# --- search ---------------------------------------------------------------------------------
+SEARCH_TEXT_LENGTH_MAX = 8_000
+"""What an index takes of the text of one event, characters."""
+SEARCH_LINKS_MAX = 16
+"""Ids that one event may name, for `search correlate`; what names more is found by the first."""
+SEARCH_WORDS_MAX = 32
+"""Words of one query."""
+SEARCH_QUERY_LENGTH_MAX = 500
+SEARCH_CATCH_UP_EVENTS = 2_000
+"""Entries of the feed that an index takes in before it answers; if there are more, the answer says so."""
+SEARCH_FACETED_MAX = 5_000
+"""The newest matches, of which facets are counted."""
+CORRELATED_EVENTS_MAX = 500
+"""Events of one answer of `search correlate`."""

@@ -73,3 +73,5 @@ class Composition(NamedTuple):
     """The rate limits that processes share, if the settings name a place for them."""
     migrate: Callable[[Settings], Sequence[str]] = lambda settings: ()
     """Makes what the store is kept in, or brings it up to date; the steps that were taken."""
+    rest: Callable[[Engine], None] = lambda engine: None
+    """To be called before a process is frozen: readers of the feed need not wait for it then."""

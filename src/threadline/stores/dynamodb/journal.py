@@ -205,11 +205,7 @@ class Journal:
     def beat(self) -> None:
         """Publish this writer's floor, or leave when idle; settle entries of unknown outcome."""
         with self._register_lock:
-            for position in sorted(self._doubtful):
-                self._close_entry(position)
-                with self._lock:
-                    self._doubtful.discard(position)
-                    self._open.discard(position)
+            self._settle_doubtful()
             with self._lock:
                 if not self._registered:
                     return
@@ -234,13 +230,25 @@ class Journal:
         self._closing.set()
         if self._beater is not None:
             self._beater.join()
+        self.leave()
+
+    def leave(self) -> None:
+        """Leave the register until the next call, unless one is under way: readers wait ten seconds for a writer that
+        is registered and frozen."""
         with self._register_lock:
-            for position in sorted(self._doubtful):
-                self._close_entry(position)
+            self._settle_doubtful()
+            with self._lock:
+                if not self._registered or self._open:
+                    return
+                mark, self._registered = self._mark, False
+            self._update("REMOVE #w", mark, {})
+
+    def _settle_doubtful(self) -> None:
+        for position in sorted(self._doubtful):
+            self._close_entry(position)
+            with self._lock:
+                self._doubtful.discard(position)
                 self._open.discard(position)
-            if self._registered and not self._open:
-                self._registered = False
-                self._update("REMOVE #w", self._mark, {})
 
     # --- reading ----------------------------------------------------------------------------
 

@@ -367,6 +367,10 @@ class DynamoStore:
         self._check_open()
         return []
 
+    def leave_journal(self) -> None:
+        """Let readers of the feed not wait for this process until its next commit: it is about to be frozen."""
+        self._journal.leave()
+
     def close(self) -> None:
         """See `Store.close`."""
         if self._closed:

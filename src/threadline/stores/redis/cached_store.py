@@ -283,6 +283,12 @@ class CachedStore:
         """See `Store.integrity`, of the store behind the cache."""
         return self._store.integrity()
 
+    def leave_journal(self) -> None:
+        """See `DynamoStore.leave_journal`; the other stores have nothing to leave."""
+        leave = getattr(self._store, "leave_journal", None)
+        if leave is not None:
+            leave()
+
     def close(self) -> None:
         """See `Store.close`."""
         self._store.close()

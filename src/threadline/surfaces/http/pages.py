@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -37,13 +39,23 @@ textarea { width: 100%; min-height: 8rem } output { display: block; white-space:
 
 
 class Pages:
-    """Made once, when the server starts: the operations do not change while it runs."""
+    """Each made when it is first asked for, and once: the operations do not change, and a function of Lambda that
+    answers one request must not begin with the description of all."""
 
     def __init__(self, catalogue: Catalogue) -> None:
-        described = document(catalogue.operations, catalogue.public_routes)
-        self._openapi = msgspec.json.encode(described)
-        self._docs = _page("Threadline API", api_page(described)).encode()
-        self._landing = _page("Threadline", _landing()).encode()
+        self._catalogue = catalogue
+
+    @cached_property
+    def _described(self) -> dict[str, Any]:
+        return document(self._catalogue.operations, self._catalogue.public_routes)
+
+    @cached_property
+    def _openapi(self) -> bytes:
+        return msgspec.json.encode(self._described)
+
+    @cached_property
+    def _docs(self) -> bytes:
+        return _page("Threadline API", api_page(self._described)).encode()
 
     def routes(self) -> Iterator[Route]:
         """The three pages; none of them needs a credential, and none holds data."""
@@ -52,7 +64,7 @@ class Pages:
         yield Route("GET", "/openapi.json", self._show_openapi)
 
     async def _show_landing(self, request: Request, names: Mapping[str, str]) -> Response:
-        return Response(self._landing, headers=PAGE_HEADERS, media_type="text/html")
+        return Response(_page("Threadline", _landing()), headers=PAGE_HEADERS, media_type="text/html")
 
     async def _show_docs(self, request: Request, names: Mapping[str, str]) -> Response:
         # The commands go to the server that is asked, wherever it listens.

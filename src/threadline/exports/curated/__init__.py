@@ -1,0 +1,1 @@
+"""Curated tables over everybody: one schema, from which views, Parquet, warehouse SQL and dbt sources come."""

@@ -1,0 +1,160 @@
+"""The lake as its readers see it: the manifest, which names every file that counts."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from threadline.exports.lake.storage import Storage
+from threadline.kernel.errors import Conflict, InvalidValue
+
+MANIFEST = "_manifest.json"
+SCHEMA_VERSION = 1
+"""Of the manifest and of the columns that every file has."""
+EVENTS = "events"
+IDENTITIES = "identities"
+_ATTEMPTS_MAX = 32
+_PATH_LENGTH_MAX = 120
+_SAFE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
+
+
+class File(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that counts."""
+
+    name: str
+    """Below the storage."""
+    workspace: str
+    table: str
+    event: str = ""
+    """The partition of its events; see `partition_of`."""
+    dt: str = ""
+    """The day, UTC, on which its events were recorded."""
+    first: int
+    """Positions of the log that it was made of, first and last; those between them may be in other files."""
+    last: int
+    rows: int
+    bytes: int
+    sha256: str
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A typed column of a declared property. Once it is there it never changes."""
+
+    name: str
+    property: str
+    type: str
+    """``string``, ``int64``, ``double`` or ``bool``."""
+
+
+class Obsolete(msgspec.Struct, frozen=True):
+    """A file that counts no more and is still to be removed."""
+
+    name: str
+    since: float
+    """Seconds since 1970; 0: to be removed at once."""
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a lake consists of. It is replaced as a whole, and only by who has read the one before."""
+
+    schema_version: int = SCHEMA_VERSION
+    store: str = ""
+    """The id of the first event of the log that this is a copy of."""
+    position: int = 0
+    """Entries of the log that are in the files; those that are erased have a number too, and no row."""
+    cursor: str = ""
+    """Of the store's feed, behind the entry at ``position``."""
+    last_cursor: str = ""
+    """Of the store's feed, before that entry."""
+    last_id: str = ""
+    """Of that entry. By these two a log is recognised that is another, or an older copy."""
+    recorded_at: int = 0
+    """When the newest event in the files was recorded, microseconds."""
+    erased: str = ""
+    """The mark up to which erasures have reached the files; see `engine/erasure/erased_ids.py`."""
+    gaps: bool = False
+    """Whether an erased entry was met, behind which a thread may have no first event."""
+    columns: list[Column] = []
+    files: list[File] = []
+    obsolete: list[Obsolete] = []
+    swept_at: float = 0.0
+    """When files that no manifest names were last looked for, seconds since 1970."""
+
+
+_decode = msgspec.json.Decoder(Manifest)
+
+
+class Lake:
+    """A lake in a storage. Nothing is read before it is asked for."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+
+    def manifest(self) -> Manifest:
+        """The manifest as it is now; an empty one for a lake that is not there yet."""
+        return self.tagged()[0]
+
+    def tagged(self) -> tuple[Manifest, str]:
+        """The manifest and its tag, for `commit`."""
+        found = self.storage.tagged(MANIFEST)
+        if found is None:
+            return Manifest(), ""
+        try:
+            manifest = _decode.decode(found[0])
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise InvalidValue(f"{self.storage.url(MANIFEST)} is not the manifest of a lake: {error}") from None
+        if manifest.schema_version > SCHEMA_VERSION:
+            raise InvalidValue(f"{self.storage.url(MANIFEST)} was written by a newer version of Threadline")
+        return manifest, found[1]
+
+    def commit(self, manifest: Manifest, tag: str) -> str:
+        """Replace the manifest; its new tag. Raises `Conflict` if another process was faster."""
+        content = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+        new = self.storage.replace(MANIFEST, content, tag)
+        if new is None:
+            raise Conflict(f"another process has written {self.storage.url(MANIFEST)}; read it and begin again")
+        return new
+
+    def change(self, change: Callable[[Manifest], Manifest]) -> Manifest:
+        """Replace the manifest by what a pure function makes of it, however many do so at the same time."""
+        for _ in range(_ATTEMPTS_MAX):
+            manifest, tag = self.tagged()
+            changed = change(manifest)
+            if changed == manifest or self.storage.replace(
+                MANIFEST, msgspec.json.format(msgspec.json.encode(changed), indent=1), tag
+            ):
+                return changed
+        raise Conflict(f"other processes keep writing {self.storage.url(MANIFEST)}")
+
+    def files(self, workspace: str, table: str = EVENTS) -> Sequence[File]:
+        """The files of a table of a workspace, in the order of the log."""
+        return [each for each in self.manifest().files if (each.workspace, each.table) == (workspace, table)]
+
+    def urls(self, workspace: str, table: str = EVENTS) -> list[str]:
+        """Where other engines find these files."""
+        return [self.storage.url(each.name) for each in self.files(workspace, table)]
+
+
+def path_name(text: str) -> str:
+    """A text as the name of one folder: itself, or with ``~`` and hex digits for what no path should contain."""
+    if _SAFE.fullmatch(text) and len(text) <= _PATH_LENGTH_MAX:
+        return text
+    name = "".join(c if _SAFE.fullmatch(f"_{c}") else f"~{ord(c):x}." for c in text)
+    name = f"~2e.{name[1:]}" if name.startswith(".") else name
+    return name if len(name) <= _PATH_LENGTH_MAX else f"{name[:80]}~{_short(text)}"
+
+
+def partition_of(type: str) -> str:
+    """The partition of the events of a type: its name in lower case, with ``_`` for blanks. Types that differ in these
+    alone share one, and types with other characters have a hash in theirs."""
+    plain = re.sub(r"[ _]+", "_", type).lower() if type.isascii() else ""
+    if _SAFE.fullmatch(plain) and len(plain) <= _PATH_LENGTH_MAX:
+        return plain
+    return f"{re.sub('[^a-z0-9_]+', '_', type.lower())[:60]}-{_short(type)}"
+
+
+def _short(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -1,0 +1,145 @@
+"""A bucket of S3, or of anything that speaks its protocol (`AWS_ENDPOINT_URL`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from threadline.exports.lake.objects import Stored
+from threadline.kernel.errors import Forbidden, InvalidSetting, NotFound, StoreFull, Unauthorized, Unavailable
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_DELETED_AT_ONCE = 1_000
+"""The most that S3 takes."""
+_ABSENT = ("NoSuchKey", "404", "NotFound")
+_TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
+"""Somebody else has written the object, before or at this moment."""
+_DENIED = ("AccessDenied", "AllAccessDisabled", "AccountProblem", "403")
+_BAD_KEYS = (
+    "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired",
+    "UnrecognizedClientException", "InvalidClientTokenId",
+)  # fmt: skip
+_FULL = ("QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded", "InsufficientStorage", "507")
+
+
+class BucketStorage:
+    """The objects of a bucket below a prefix. `replace` and `write_new` are S3's conditional writes."""
+
+    def __init__(self, client: S3Client, bucket: str, prefix: str = "") -> None:
+        self._client = client
+        self._bucket = bucket
+        self._below = f"{prefix}/" if prefix else ""
+
+    @classmethod
+    def open(cls, bucket: str, prefix: str) -> BucketStorage:
+        """A bucket by the credentials of the environment. Raises `InvalidSetting`."""
+        try:
+            import boto3
+        except ImportError:
+            hint = "pip install 'threadline[aws]'"
+            raise InvalidSetting("S3 cannot be used: boto3 is not installed", hint=hint) from None
+        if not bucket:
+            raise InvalidSetting("this URL names no bucket", hint="write s3://bucket/prefix")
+        return cls(boto3.session.Session().client("s3"), bucket, prefix)
+
+    def read(self, name: str) -> bytes:
+        """See `Storage.read`."""
+        found = self.tagged(name)
+        if found is None:
+            raise NotFound(f"there is no {self.url(name)}")
+        return found[0]
+
+    def tagged(self, name: str) -> tuple[bytes, str] | None:
+        """See `Storage.tagged`: the tag is S3's own."""
+        with self._errors("s3:GetObject", name, "s3:ListBucket"):
+            try:
+                answer = self._client.get_object(Bucket=self._bucket, Key=self._below + name)
+                return answer["Body"].read(), answer["ETag"]
+            except self._client.exceptions.ClientError as error:
+                if _code(error) in _ABSENT:
+                    return None
+                raise
+
+    def write(self, name: str, content: bytes) -> None:
+        """See `Storage.write`."""
+        self._put(name, content)
+
+    def write_new(self, name: str, content: bytes) -> bool:
+        """See `Storage.write_new`."""
+        return self._put(name, content, IfNoneMatch="*") is not None
+
+    def replace(self, name: str, content: bytes, expected_tag: str) -> str | None:
+        """See `Storage.replace`."""
+        return self._put(name, content, **({"IfMatch": expected_tag} if expected_tag else {"IfNoneMatch": "*"}))
+
+    def list(self, prefix: str = "") -> Iterator[Stored]:
+        """See `Storage.list`."""
+        with self._errors("s3:ListBucket", prefix):
+            pages = self._client.get_paginator("list_objects_v2")
+            for page in pages.paginate(Bucket=self._bucket, Prefix=self._below + prefix):
+                for each in page.get("Contents", ()):
+                    name = each["Key"].removeprefix(self._below)
+                    yield Stored(name, each["Size"], each["LastModified"].timestamp())
+
+    def delete(self, names: Iterable[str]) -> None:
+        """See `Storage.delete`."""
+        wanted = list(names)
+        for start in range(0, len(wanted), _DELETED_AT_ONCE):
+            page = wanted[start : start + _DELETED_AT_ONCE]
+            with self._errors("s3:DeleteObject", page[0]):
+                objects = [{"Key": self._below + name} for name in page]
+                answer = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": objects, "Quiet": True})  # type: ignore[typeddict-item, unused-ignore]
+            for failed in answer.get("Errors", ()):
+                raise self._refusal(failed.get("Code", ""), failed.get("Message", ""), "s3:DeleteObject", page[0])
+
+    def url(self, name: str = "") -> str:
+        """See `Storage.url`."""
+        return f"s3://{self._bucket}/{self._below}{name}".rstrip("/")
+
+    def _put(self, name: str, content: bytes, **condition: str) -> str | None:
+        """The tag of the written object; None if the condition does not hold."""
+        with self._errors("s3:PutObject", name):
+            try:
+                put: Any = self._client.put_object
+                answer = put(Bucket=self._bucket, Key=self._below + name, Body=content, **condition)
+            except self._client.exceptions.ClientError as error:
+                if condition and _code(error) in _TAKEN:
+                    return None
+                raise
+        tag: str = answer["ETag"]
+        return tag
+
+    @contextmanager
+    def _errors(self, permission: str, name: str, *more: str) -> Iterator[None]:
+        from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
+
+        try:
+            yield
+        except ClientError as error:
+            message = error.response.get("Error", {}).get("Message", "")
+            raise self._refusal(_code(error), message, permission, name, *more) from None
+        except (NoCredentialsError, PartialCredentialsError) as error:
+            hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role"
+            raise Unauthorized(f"{self.url(name)}: {error}", hint=hint) from None
+        except BotoCoreError as error:
+            raise Unavailable(f"{self.url(name)}: {error}") from None
+
+    def _refusal(self, code: str, message: str, permission: str, name: str, *more: str) -> Exception:
+        what = f"{self.url(name)}: {code} {message}".strip()
+        if code == "NoSuchBucket":
+            return InvalidSetting(f"there is no bucket {self._bucket!r}", hint="create it, or name another")
+        if code in _DENIED:
+            hint = f"allow {' and '.join([permission, *more])} on this bucket and what lies in it"
+            return Forbidden(f"permission {permission} is missing: {what}", hint=hint)
+        if code in _BAD_KEYS:
+            return Unauthorized(f"the AWS credentials are not accepted: {what}")
+        if code in _FULL:
+            return StoreFull(f"the storage is full: {what}", hint="make room, or raise the quota; then sync again")
+        return Unavailable(f"S3 cannot do this now: {what}")
+
+
+def _code(error: Any) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))

@@ -1,0 +1,337 @@
+"""The embedded search index: a SQLite file beside the store that catches up with the log before it answers.
+
+What it took of the log and how far it has come are one transaction, so that a process that is killed leaves an index
+that goes on where it was. It holds nothing that the log has not: any doubt about it ends with building it anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import apsw
+
+from threadline.exports.search.tables import Tables
+from threadline.kernel.errors import EventDamaged, InvalidValue, StoreFull, Unavailable
+from threadline.kernel.event import Recorded
+from threadline.kernel.limits import PAGE_ITEMS_MAX, SEARCH_CATCH_UP_EVENTS, SEARCH_FACETED_MAX
+from threadline.kernel.search import Document, Documents, Facets, IndexProgress, IndexStatus, Matches, Query
+from threadline.kernel.store import FeedEntry, is_erased
+
+LAYOUT = 1
+"""Rises with every change of the tables or of the documents: an index of another layout is built anew."""
+BUSY_TIMEOUT_MS = 5_000
+CACHE_KIB = 65_536
+COMMITTED_PAGES = 5
+"""Pages of the feed in one transaction, where so many wait."""
+
+log = logging.getLogger("threadline.search")
+
+
+class Log(Protocol):
+    """What is read of the log; see `threadline.kernel.ports.EventLog`."""
+
+    def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]: ...  # noqa: D102
+    def read(self, found: FeedEntry) -> Recorded: ...  # noqa: D102
+    def feed_waits(self, cursor: str = "") -> bool: ...  # noqa: D102
+
+
+Erased = Callable[[str], tuple[Sequence[str], str]]
+"""The ids of the events erased since a mark ("": ever), and the mark to ask with the next time."""
+
+
+class _Reached(NamedTuple):
+    """How far the index has come."""
+
+    position: int = 0
+    cursor: str = ""
+    before: str = ""
+    """The cursor before the last entry."""
+    last_id: str = ""
+    """The id of the last entry: behind ``before`` in another store, or in one put back from a backup, is another one."""
+    erased: str = ""
+    """The mark up to which erasures are applied."""
+
+
+class EmbeddedIndex:
+    """The index of one store. Thread-safe; any number of processes may share the file."""
+
+    def __init__(self, path: Path | None, log: Log, documents: Documents, erased: Erased) -> None:
+        self.path = path
+        """None: in memory."""
+        self._log = log
+        self._document_of = documents
+        self._erased = erased
+        self._lock = threading.RLock()
+        self._db: apsw.Connection | None = None
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether anybody has ever searched: until then nothing keeps an index."""
+        return self._db is not None or (self.path is not None and self.path.exists())
+
+    def search(self, query: Query) -> Matches:
+        """See `SearchIndex.search`."""
+        with self._opened() as db:
+            progress = self.catch_up(SEARCH_CATCH_UP_EVENTS)
+            tables = self._tables(db, query.workspace)
+            if tables is None or query.threads == ():
+                return Matches([], "", progress, Facets(0, True, {}) if query.facets else None)
+            ids, following = tables.search(query)
+            facets = None
+            if query.facets:
+                counted, values = tables.facets(query, SEARCH_FACETED_MAX)
+                facets = Facets(counted, counted < SEARCH_FACETED_MAX, values)
+            return Matches(ids, following, progress, facets)
+
+    def catch_up(self, limit: int) -> IndexProgress:
+        """See `SearchIndex.catch_up`."""
+        with self._opened() as db:
+            try:
+                return self._catch_up(db, limit)
+            except apsw.BusyError:
+                # Another process is at it, and what it has not committed yet is not here.
+                return IndexProgress(self._reached(db).position, False)
+
+    def rebuild(self) -> None:
+        """See `SearchIndex.rebuild`."""
+        with self._opened() as db, _transaction(db):
+            self._forget(db)
+
+    def status(self) -> IndexStatus:
+        """See `SearchIndex.status`."""
+        with self._opened() as db:
+            reached = self._reached(db)
+            page = [] if self._page(reached, 1) is None else self._page(reached, 1)
+            documents = sum(Tables(db, number).count() for number, _ in self._workspaces(db))
+            size = db.pragma("page_count") * db.pragma("page_size")
+            where = "memory" if self.path is None else str(self.path)
+            return IndexStatus("embedded", IndexProgress(reached.position, not page), documents, size, where)
+
+    def contents(self) -> Iterator[tuple[object, ...]]:
+        """Everything that a search can depend on: equal for an index that was built anew."""
+        with self._opened() as db:
+            for number, name in self._workspaces(db):
+                for row in Tables(db, number).contents():
+                    yield (name, *row)
+
+    def close(self) -> None:
+        """Release the file."""
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+            self._db = None
+
+    # --- catching up --------------------------------------------------------------------------
+
+    def _catch_up(self, db: apsw.Connection, limit: int) -> IndexProgress:
+        taken = 0
+        while True:
+            reached = self._reached(db)
+            size = min(PAGE_ITEMS_MAX * COMMITTED_PAGES, limit - taken)
+            page = self._page(reached, size)
+            if page is None:
+                log.warning("the search index belongs to another store, or to a later state of this one: built anew")
+                self.rebuild()
+                continue
+            # Asked for after the page was read: what was erased meanwhile is in the page, and taken out again.
+            ids, mark = self._erased(reached.erased)
+            if page or ids or mark != reached.erased:
+                self._take(db, reached, page, ids, mark)
+                taken += len(page)
+            if len(page) < size or taken >= limit:
+                position = self._reached(db).position
+                return IndexProgress(position, len(page) < size and not self._log.feed_waits(self._reached(db).cursor))
+
+    def _page(self, reached: _Reached, size: int) -> list[FeedEntry] | None:
+        """The entries that follow; None where the index did not come from this feed."""
+        if not reached.position:
+            return self._entries("", size)
+        try:
+            found = self._entries(reached.before, size + 1)
+        except InvalidValue:
+            return None  # a cursor of another kind of store
+        if not found or (found[0].cursor, found[0].entry.id) != (reached.cursor, reached.last_id):
+            return None
+        return found[1:]
+
+    def _entries(self, cursor: str, size: int) -> list[FeedEntry]:
+        found: list[FeedEntry] = []
+        while len(found) < size:
+            asked = min(PAGE_ITEMS_MAX, size - len(found))
+            page = self._log.feed(found[-1].cursor if found else cursor, asked)
+            found += page
+            if len(page) < asked:
+                break
+        return found
+
+    def _take(
+        self, db: apsw.Connection, reached: _Reached, page: list[FeedEntry], ids: Sequence[str], mark: str
+    ) -> None:
+        documents = self._documents(page)
+        with _transaction(db):
+            if self._reached(db) != reached:
+                return  # another process has taken them
+            values = {value for each in documents for value in (each.type, each.rule, each.status)}
+            number_of = self._numbers(db, values)
+            by_workspace: dict[str, list[Document]] = defaultdict(list)
+            for each in documents:
+                by_workspace[each.workspace].append(each)
+            for workspace, some in by_workspace.items():
+                (self._tables(db, workspace) or self._create(db, workspace)).add(some, number_of)
+            removed = sum(Tables(db, number).remove(ids) for number, _ in self._workspaces(db)) if ids else 0
+            if page:
+                before = page[-2].cursor if len(page) > 1 else reached.cursor
+                last = page[-1]
+                reached = _Reached(reached.position + len(page), last.cursor, before, last.entry.id)
+            db.execute("UPDATE reached SET (position, cursor, before, last_id, erased) = (?, ?, ?, ?, ?)",
+                       (*reached[:4], mark))  # fmt: skip
+        if removed and self.path is not None:
+            with suppress(apsw.BusyError):
+                db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)  # their words are in the log of the file, too
+
+    def _documents(self, page: Sequence[FeedEntry]) -> list[Document]:
+        documents = []
+        for found in page:
+            if is_erased(found.entry):
+                continue
+            with suppress(EventDamaged):  # noted by whoever reads it; nobody can find what cannot be read
+                documents.append(self._document_of(self._log.read(found)))
+        return documents
+
+    # --- the file -----------------------------------------------------------------------------
+
+    @contextmanager
+    def _opened(self) -> Iterator[apsw.Connection]:
+        where = "in memory" if self.path is None else str(self.path)
+        with self._lock:
+            try:
+                if self._db is None:
+                    self._db = self._open()
+                yield self._db
+            except (apsw.CorruptError, apsw.NotADBError) as error:
+                self.close()
+                log.error("the search index %s is damaged (%s): built anew", where, error)
+                self._remove_files()
+                raise Unavailable(f"the search index {where} was damaged and is being built anew: {error}") from None
+            except apsw.FullError as error:
+                raise StoreFull(f"there is no room for the search index {where}: {error}; the log is untouched") from None
+            except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.IOError, OSError) as error:
+                self.close()
+                raise Unavailable(
+                    f"the search index {where} cannot be written: {error}",
+                    hint="Name a file that this process may write with the setting search_index.",
+                ) from None
+
+    def _open(self) -> apsw.Connection:
+        if self.path is not None:
+            # Whoever may not read the store must not read it here.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        db = apsw.Connection(":memory:" if self.path is None else str(self.path))
+        try:
+            db.set_busy_timeout(BUSY_TIMEOUT_MS)
+            for pragma, value in (
+                ("page_size", 8_192), ("journal_mode", "wal"), ("synchronous", "normal"), ("secure_delete", 1),
+                ("cache_size", -CACHE_KIB), ("temp_store", "memory"),
+            ):  # fmt: skip
+                db.pragma(pragma, value)
+            if db.pragma("user_version") != LAYOUT:
+                with _transaction(db):
+                    if db.pragma("user_version") != LAYOUT:
+                        self._forget(db)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _forget(self, db: apsw.Connection) -> None:
+        tables = [
+            name
+            for (name,) in db.execute(
+                "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'words\\_%\\_%' ESCAPE '\\'"
+            )
+        ]
+        for name in tables:
+            db.execute(f'DROP TABLE IF EXISTS "{name}"')
+        db.execute(
+            "CREATE TABLE reached (position INT, cursor TEXT, before TEXT, last_id TEXT, erased TEXT);"
+            "INSERT INTO reached VALUES (0, '', '', '', '');"
+            "CREATE TABLE workspace (n INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);"
+            "CREATE TABLE value (n INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);"
+        )
+        db.pragma("user_version", LAYOUT)
+
+    def _remove_files(self) -> None:
+        if self.path is not None:
+            for end in ("", "-wal", "-shm"):
+                self.path.with_name(self.path.name + end).unlink(missing_ok=True)
+
+    def _reached(self, db: apsw.Connection) -> _Reached:
+        return _Reached(*db.execute("SELECT position, cursor, before, last_id, erased FROM reached").fetchall()[0])
+
+    def _workspaces(self, db: apsw.Connection) -> list[tuple[int, str]]:
+        return [(int(number), str(name)) for number, name in db.execute("SELECT n, name FROM workspace ORDER BY name")]
+
+    def _tables(self, db: apsw.Connection, workspace: str) -> Tables | None:
+        found = db.execute("SELECT n FROM workspace WHERE name = ?", (workspace,)).fetchone()
+        return None if found is None else Tables(db, int(found[0]))
+
+    def _create(self, db: apsw.Connection, workspace: str) -> Tables:
+        db.execute("INSERT INTO workspace (name) VALUES (?)", (workspace,))
+        tables = Tables(db, db.last_insert_rowid())
+        tables.create()
+        return tables
+
+    def _numbers(self, db: apsw.Connection, values: set[str]) -> dict[str, int]:
+        db.executemany("INSERT OR IGNORE INTO value (text) VALUES (?)", [(value,) for value in sorted(values)])
+        return {v: int(db.execute("SELECT n FROM value WHERE text = ?", (v,)).fetchall()[0][0]) for v in values}
+
+
+@contextmanager
+def _transaction(db: apsw.Connection) -> Iterator[None]:
+    """A transaction that writes: it waits for other writers at its beginning, and not in its middle."""
+    if db.in_transaction:
+        yield
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+class SearchWorker:
+    """Lets an index that somebody uses keep up, in a thread of its own."""
+
+    def __init__(self, index: EmbeddedIndex) -> None:
+        self._index = index
+        self._thread: threading.Thread | None = None
+
+    def start(self, stopping: threading.Event) -> None:
+        """Catch up if that is not going on already."""
+        if self._index.is_begun and (self._thread is None or not self._thread.is_alive()):
+            self._thread = threading.Thread(target=self._run, args=(stopping,), name="threadline-search", daemon=True)
+            self._thread.start()
+
+    def _run(self, stopping: threading.Event) -> None:
+        try:
+            while not stopping.is_set() and not self._index.catch_up(SEARCH_CATCH_UP_EVENTS).is_complete:
+                pass
+        except Unavailable as error:
+            log.warning("the search index waits: %s", error)
+        except Exception:
+            log.exception("the search index cannot catch up")
+
+    def finish(self) -> None:
+        """Wait for the page that is being taken in."""
+        if self._thread is not None:
+            self._thread.join()

@@ -1,0 +1,128 @@
+"""The port of a search index: what it has of an event, what can be asked of it, and how far it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
+
+from threadline.kernel.event import Recorded
+
+
+class Document(NamedTuple):
+    """An event as an index has it. A decision is an event, too."""
+
+    id: str
+    workspace: str
+    thread: str
+    type: str
+    occurred_at: int
+    text: str
+    """What a search for words looks at."""
+    rule: str = ""
+    """The rule of a decision; empty for any other event."""
+    status: str = ""
+    """The status of a decision."""
+    links: tuple[str, ...] = ()
+    """Ids that the event names: its cause, the event that it decides about, the effect whose outcome it is."""
+
+
+Documents = Callable[[Recorded], Document]
+"""What makes the document of an event. Pure, so that an index that is built anew is the same."""
+
+
+class Phrase(NamedTuple):
+    """Words that stand next to each other, in this order."""
+
+    words: tuple[str, ...]
+    is_beginning: bool = False
+    """Whether the last one may be the beginning of a longer word."""
+    is_excluded: bool = False
+    """Whether events with it are not wanted."""
+
+
+class Query(NamedTuple):
+    """Which events of a workspace. All that is given must be true of an event; nothing given: every event."""
+
+    workspace: str
+    phrases: tuple[Phrase, ...] = ()
+    decisions: bool | None = None
+    """True: only decisions; False: everything else."""
+    type: str = ""
+    threads: tuple[str, ...] | None = None
+    """Any of these; None: any at all."""
+    rule: str = ""
+    status: str = ""
+    links: tuple[str, ...] = ()
+    """Events that name any of these ids."""
+    start: int | None = None
+    stop: int | None = None
+    cursor: str = ""
+    limit: int = 20
+    facets: bool = False
+
+
+class Facets(NamedTuple):
+    """How many of the newest matches have which value, each with the most frequent first."""
+
+    counted: int
+    """Matches that were counted."""
+    is_complete: bool
+    """Whether these were all."""
+    values: Mapping[str, Mapping[str, int]]
+    """By ``type``, ``rule`` and ``status``."""
+
+
+class IndexProgress(NamedTuple):
+    """How much of the log an index has."""
+
+    position: int
+    """Entries of the feed from the first on; all that matches of these is found, and of later ones nothing."""
+    is_complete: bool
+    """Whether the feed had no more when it was looked at."""
+
+
+class Matches(NamedTuple):
+    """A page of matches, the newest first."""
+
+    ids: list[str]
+    next: str
+    """The cursor of the next page; empty at the end."""
+    progress: IndexProgress
+    facets: Facets | None = None
+
+
+class IndexStatus(NamedTuple):
+    """An index as operators see it."""
+
+    engine: str
+    progress: IndexProgress
+    documents: int
+    bytes: int
+    location: str
+
+
+class SearchIndex(Protocol):
+    """Finds events by what is in them. It derives from the log, catches up with it, and can be built anew."""
+
+    def search(self, query: Query) -> Matches:
+        """The matches of a query, after catching up, but with at most `SEARCH_CATCH_UP_EVENTS` entries of the feed.
+
+        Raises `Unavailable` without an index.
+        """
+        ...
+
+    def catch_up(self, limit: int) -> IndexProgress:
+        """Take in at most so many entries of the feed, and take out what was erased."""
+        ...
+
+    def rebuild(self) -> None:
+        """Forget everything; catching up begins at the start of the feed."""
+        ...
+
+    def status(self) -> IndexStatus:
+        """How it stands, without catching up."""
+        ...
+
+    def close(self) -> None:
+        """Release files and connections."""
+        ...
