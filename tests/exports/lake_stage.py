@@ -37,6 +37,7 @@ def lake_in(folder: Path) -> Lake:
 def happenings(random: Random, count: int) -> list[Event]:
     """Events of a few people of two workspaces, under one or two identifiers that join them in time."""
     made = []
+    run = random.randrange(10**6)
     workspaces, types = ["default", random.choice(WORKSPACES)], random.sample(HOSTILE, 3)
     for number in range(count):
         person = random.randrange(6)
@@ -45,7 +46,7 @@ def happenings(random: Random, count: int) -> list[Event]:
             names = {"user_id": f"user {person}", "anonymous_id": f"device-{person}", "email": f"p{person}@example.com"}
         made.append(
             staging.event(
-                random.choice(types), names, f"key {number}", staging.NOW - random.randrange(3 * DAY),
+                random.choice(types), names, f"key {run} {number}", staging.NOW - random.randrange(3 * DAY),
                 workspace=random.choice(workspaces),
                 properties={"total": random.choice([1, 2.5, "3", None, [1], {"a": "☃"}, 10**18, True]), "n": number},
                 context={"page": {"url": "https://example.com/?a=\"b\""}} if number % 2 else {},
