@@ -11,11 +11,10 @@ from typing import Any
 from threadline.engine.engine import Engine
 from threadline.engine.folding.person import own
 from threadline.engine.folding.refold import person_entries, person_events, read_ahead
-from threadline.exports.curated.duck import name, text
 from threadline.exports.curated.folded import Folds, Row, rows_of
 from threadline.exports.curated.schema import Kind, Table
 from threadline.exports.curated.zone import PEOPLE, Zone
-from threadline.exports.lake.lake import Lake
+from threadline.exports.duck import name, text
 from threadline.exports.lake.schema import pa
 
 _PAGE = 500
@@ -29,16 +28,12 @@ _OF_EVENTS = "SELECT person, count(*) AS events, sum(position)::BIGINT AS positi
 """A person by the set of their events. A late event, an erasure, a merge and a split all show in it."""
 
 
-def folded_tables(connection: Any, engine: Engine, lake: Lake | None, workspace: str, folds: Folds) -> None:
+def folded_tables(connection: Any, engine: Engine, zone: Zone | None, workspace: str, folds: Folds) -> None:
     """Make the folded tables in a connection that has the view `events`."""
     connection.execute(f"CREATE TABLE {PEOPLE} AS {_OF_EVENTS} FROM events GROUP BY person")
-    zone = None if lake is None else Zone(lake.storage, workspace)
-    manifest = None if zone is None else zone.manifest()
-    known = zone is not None and manifest is not None and manifest.fingerprint == folds.fingerprint
-    files = {
-        table: zone.urls(manifest, table) if known and zone is not None and manifest is not None else []
-        for table in (PEOPLE, *(each.name for each in folds.tables))
-    }
+    known = zone is not None and zone.is_current()
+    tables = (PEOPLE, *(each.name for each in folds.tables))
+    files = {table: zone.urls(table) if known and zone is not None else [] for table in tables}
     before = _read(files[PEOPLE]) if files[PEOPLE] else f"(FROM {PEOPLE} WHERE false)"
     connection.execute(f"CREATE TABLE unchanged AS SELECT person FROM {PEOPLE} NATURAL JOIN {before}")
     for table in folds.tables:

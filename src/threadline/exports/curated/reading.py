@@ -14,20 +14,22 @@ from typing import Any
 from msgspec.structs import replace
 
 from threadline.engine.engine import Engine
-from threadline.exports.curated import duck
-from threadline.exports.curated.duck import name, text
+from threadline.exports import duck
 from threadline.exports.curated.folded import folds_of
 from threadline.exports.curated.people import folded_tables
 from threadline.exports.curated.queries import TABLES, VIEWS
+from threadline.exports.curated.zone import Zone
+from threadline.exports.duck import name, text
+from threadline.exports.lake.folder import FolderStorage
 from threadline.exports.lake.lake import EVENTS, IDENTITIES, Lake, Manifest, path_name
 from threadline.exports.lake.schema import IDENTITIES as IDENTITY_COLUMNS
 from threadline.exports.lake.schema import RAW
-from threadline.exports.lake.folder import FolderStorage
 from threadline.exports.lake.sync import sync
 from threadline.kernel.errors import InvalidValue
 
 TYPED = "typed"
 """The schema with a view for each type of event, where declared properties are columns."""
+BATCH_ROWS = 10_000
 NEED_FOLDS = ("streak_snapshots", "streak_distribution", "weekly_streaks", "content_totals", "content_effectiveness",
                 "feature_vectors")  # fmt: skip
 
@@ -42,10 +44,7 @@ def opened(engine: Engine, lake: Lake | None, workspace: str) -> Iterator[Readin
         sync(engine, newer)
         connection = duck.connected(scratch, None if lake is None else lake.storage)
         try:
-            reading = Reading(engine, connection, workspace)
-            reading.add_events([*([] if lake is None else [(lake, manifest)]), (newer, newer.manifest())])
-            reading.add_tables(lake)
-            yield reading
+            yield Reading(engine, connection, workspace, None if lake is None else (lake, manifest), newer)
         finally:
             connection.close()
 
@@ -53,22 +52,33 @@ def opened(engine: Engine, lake: Lake | None, workspace: str) -> Iterator[Readin
 class Reading:
     """A workspace's tables in DuckDB."""
 
-    def __init__(self, engine: Engine, connection: Any, workspace: str) -> None:
+    def __init__(
+        self, engine: Engine, connection: Any, workspace: str, lake: tuple[Lake, Manifest] | None, newer: Lake
+    ) -> None:
         self.engine = engine
         self.connection = connection
         self.workspace = workspace
-        self._lake: Lake | None = None
+        self.folds = folds_of(engine.catalogue)
+        self.zone = None if lake is None else Zone(*lake, workspace, self.folds.fingerprint)
+        tail = newer.manifest()
+        self.position = tail.position
+        """Entries of the log that the answers are of."""
         self._folders: list[str] = []
         self._typed: dict[str, list[str]] = {}
         self._folded = False
+        self._add_events([*([] if lake is None else [lake]), (newer, tail)])
+        # Those that are folded are made when they are asked for.
+        for table, query in {**TABLES, **VIEWS}.items():
+            if table not in NEED_FOLDS:
+                self._view(table, query)
 
-    def add_events(self, lakes: Sequence[tuple[Lake, Manifest]]) -> None:
+    def _add_events(self, lakes: Sequence[tuple[Lake, Manifest]]) -> None:
         """Make the views `events` and `identities` of what several lakes have together."""
         urls: dict[str, list[str]] = {EVENTS: [], IDENTITIES: []}
         for lake, manifest in lakes:
-            self._folders.append(lake.storage.url(f"raw/{path_name(self.workspace)}/"))
+            self._folders += [lake.storage.url(f"{zone}/{path_name(self.workspace)}/") for zone in ("raw", "curated")]
             for file in manifest.files:
-                if file.workspace == self.workspace:
+                if file.workspace == self.workspace and file.table in urls:
                     urls[file.table].append(lake.storage.url(file.name))
                     if file.table == EVENTS:
                         self._typed.setdefault(file.event, []).append(lake.storage.url(file.name))
@@ -78,18 +88,11 @@ class Reading:
             "CREATE TABLE moved AS SELECT thread, arg_max(person, position) AS person FROM identities "
             "GROUP BY thread HAVING arg_max(person, position) <> thread OR count(DISTINCT person) > 1"
         )
-        self._view("events", self._events(self._files(urls[EVENTS], RAW)))
-
-    def add_tables(self, lake: Lake | None) -> None:
-        """Make the tables that are queries, and the views on them. Those that are folded are made when they are
-        asked for."""
-        self._lake = lake
-        for table, query in TABLES.items():
-            if table not in NEED_FOLDS:
-                self._view(table, query)
+        self._view("events", self._events(self._files(urls[EVENTS], RAW), RAW.names))
 
     def run(self, query: str) -> Any:
-        """The result of a query, to be fetched. Raises `InvalidValue` for one that DuckDB does not take."""
+        """The result of a query, as a reader of Arrow's record batches. Raises `InvalidValue` for a query that DuckDB
+        does not take."""
         database = duck.duckdb()
         try:
             written = query.lower()
@@ -98,7 +101,7 @@ class Reading:
             if TYPED in written:
                 self._add_typed()
             duck.lock(self.connection, self._folders)
-            return self.connection.execute(query)
+            return self.connection.execute(query).to_arrow_reader(BATCH_ROWS)
         except database.Error as error:
             raise InvalidValue(f"DuckDB: {error}") from None
 
@@ -107,16 +110,16 @@ class Reading:
         if self._folded:
             return
         self._folded = True
-        folded_tables(self.connection, self.engine, self._lake, self.workspace, folds_of(self.engine.catalogue))
-        self._view("content_effectiveness", TABLES["content_effectiveness"])
-        for view, query in VIEWS.items():
-            self._view(view, query)
+        folded_tables(self.connection, self.engine, self.zone, self.workspace, self.folds)
+        for table, query in {**TABLES, **VIEWS}.items():
+            if table in NEED_FOLDS:
+                self._view(table, query)
 
     def _add_typed(self) -> None:
         self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {TYPED}")
         for event, urls in self._typed.items():
             files = f"read_parquet([{', '.join(map(text, urls))}], union_by_name = true, hive_partitioning = false)"
-            self._view(f"{TYPED}.{name(event)}", self._events(files, "COLUMNS('^p_'), "))
+            self._view(f"{TYPED}.{name(event)}", self._events(files))
 
     def _view(self, view: str, query: str) -> None:
         self.connection.execute(f"CREATE OR REPLACE VIEW {view} AS {query}")
@@ -129,10 +132,11 @@ class Reading:
         self.connection.execute(f"CREATE TABLE {empty} AS SELECT * FROM {empty}_rows")
         return empty
 
-    def _events(self, files: str, typed: str = "") -> str:
-        """Events with whose they are now, their day, and ``typed`` columns."""
+    def _events(self, files: str, columns: Sequence[str] = ()) -> str:
+        """Events with whose they are now and their day; without ``columns`` all that the files have."""
         moved = self.connection.execute("SELECT count(*) FROM moved").fetchone()[0]
-        person = "coalesce(m.person, e.person) AS person" if moved else "e.person"
+        person = "coalesce(m.person, e.person)" if moved else "e.person"
         join = "LEFT JOIN moved m ON m.thread = e.thread" if moved else ""
-        named = [person if column == "person" else f"e.{column}" for column in RAW.names]
-        return f"SELECT {', '.join(named)}, {typed}utc_day(e.occurred_at) AS day FROM {files} e {join}"
+        shown = ", ".join(f"{person} AS person" if each == "person" else f"e.{name(each)}" for each in columns)
+        shown = shown or f"e.* REPLACE ({person} AS person)"
+        return f"SELECT {shown}, utc_day(e.occurred_at) AS day FROM {files} e {join}"

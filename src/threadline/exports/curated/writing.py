@@ -11,15 +11,14 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from threadline.engine.engine import Engine
-from threadline.exports.curated.duck import name, text
 from threadline.exports.curated.folded import folds_of
 from threadline.exports.curated.reading import opened
 from threadline.exports.curated.schema import FIXED, Column, Kind, Table
 from threadline.exports.curated.warehouse import Dialect, Files, Target, dbt_sources, statements
 from threadline.exports.curated.zone import PEOPLE, Zone
+from threadline.exports.duck import name, text
 from threadline.exports.lake.lake import Lake
 from threadline.kernel.errors import NotFound
-from threadline.kernel.time import format_time
 
 FILE_BYTES = 128 * 1_024 * 1_024
 """About so much makes a file."""
@@ -45,31 +44,31 @@ def tables_of(engine: Engine) -> tuple[Table, ...]:
 def curate(engine: Engine, lake: Lake, workspace: str) -> list[Curated]:
     """Write the curated tables of a workspace, as of the end of the log. Killed at any instant it has changed nothing,
     and what is the same as before is not another file."""
-    zone = Zone(lake.storage, workspace)
-    before = zone.manifest()
-    folds = folds_of(engine.catalogue)
+    done = []
     with opened(engine, lake, workspace) as reading, TemporaryDirectory(prefix="threadline-curated-") as scratch:
         reading.add_folded()
-        written, done = {}, []
+        zone = reading.zone
+        assert zone is not None
+        written = {}
         for table, query in _queries(tables_of(engine)):
             rows, files = _parquet(reading.connection, query, Path(scratch, table))
-            written[table] = zone.add(table, files)
-            done.append(Curated(table, rows, sum(each.bytes for each in written[table].files)))
-    zone.commit(written, folds.fingerprint, format_time(engine.now()), before)
+            written[table] = zone.add(table, files, rows, reading.position)
+            done.append(Curated(table, rows, sum(each.bytes for each in written[table])))
+    zone.publish(written)
     return [each for each in done if each.table != PEOPLE]
 
 
 def warehouse_sql(engine: Engine, lake: Lake, workspace: str, dialect: Dialect, target: Target) -> list[str]:
     """What loads the curated tables of a workspace into a warehouse, as they were last written."""
-    zone = Zone(lake.storage, workspace)
-    manifest = zone.manifest()
-    if not manifest.tables:
-        raise NotFound(f"{lake.storage.url(zone.folder)} has no curated tables yet", hint="run `threadline curate`")
+    zone = Zone(lake, lake.manifest(), workspace, "")
     found = []
     for table in tables_of(engine):
-        if (written := manifest.tables.get(table.name)) is not None:
-            files = Files(written.folder, [each.name for each in written.files], zone.copy_manifest(table.name))
-            found += statements(dialect, table, files, target)
+        if files := zone.files(table.name):
+            folder = files[0].name.rpartition("/")[0]
+            at = Files(folder, [each.name for each in files], zone.copy_manifest(table.name))
+            found += statements(dialect, table, at, target)
+    if not found:
+        raise NotFound(f"{lake.storage.url()} has no curated tables yet", hint="run `threadline curate`")
     return found
 
 

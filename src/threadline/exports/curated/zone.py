@@ -1,119 +1,81 @@
-"""The curated zone of a workspace: which files each table consists of, in one manifest that is replaced as a whole."""
+"""The curated zone of a workspace: its tables' files, which the lake's manifest names like all others."""
 
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from threadline.exports.curated.warehouse import redshift_manifest
-from threadline.exports.lake.lake import path_name
-from threadline.exports.lake.storage import Storage
-from threadline.kernel.errors import Conflict, InvalidValue
+from threadline.exports.lake.lake import File, Lake, Manifest, Obsolete, path_name
+from threadline.kernel.errors import Conflict
 
 PEOPLE = "_people"
 """A table of the zone for itself: of which events each person's rows were folded."""
-_VERSION = 1
-
-
-class ZoneFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of a table."""
-
-    name: str
-    """Below the storage."""
-    bytes: int
-    sha256: str
-
-
-class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """A table as it lies in the storage."""
-
-    folder: str
-    """Below the storage. Nothing else is in it, for engines that read folders. Its name depends on the content."""
-    files: list[ZoneFile]
-
-
-class ZoneManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the curated zone of a workspace consists of."""
-
-    schema_version: int = _VERSION
-    fingerprint: str = ""
-    """Of the definitions by which people were folded."""
-    at: str = ""
-    """When it was written."""
-    tables: dict[str, Written] = {}
-    previous: list[str] = []
-    """Folders that the manifest before this one named: some reader may still be in them."""
 
 
 class Zone:
-    """The curated zone of a workspace in a storage."""
+    """The curated tables of a workspace, as a manifest of the lake names them."""
 
-    def __init__(self, storage: Storage, workspace: str) -> None:
-        self.storage = storage
-        self.folder = f"curated/{path_name(workspace)}"
-        self._manifest = f"{self.folder}/_manifest.json"
+    def __init__(self, lake: Lake, manifest: Manifest, workspace: str, fingerprint: str) -> None:
+        self.lake = lake
+        self.manifest = manifest
+        self.workspace = workspace
+        self._run = hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
+        self._folder = f"curated/{path_name(workspace)}"
 
-    def manifest(self) -> ZoneManifest:
-        """The manifest as it is now; an empty one where nothing was written yet."""
-        return self._tagged()[0]
+    def files(self, table: str) -> list[File]:
+        """The files of a table."""
+        return [each for each in self.manifest.files if (each.workspace, each.table) == (self.workspace, table)]
 
-    def urls(self, manifest: ZoneManifest, table: str) -> list[str]:
+    def is_current(self) -> bool:
+        """Whether the tables were made under the definitions in force."""
+        return any(each.name.split("/")[3].startswith(self._run) for each in self.files(PEOPLE))
+
+    def urls(self, table: str) -> list[str]:
         """Where the files of a table are."""
-        written = manifest.tables.get(table)
-        return [] if written is None else [self.storage.url(each.name) for each in written.files]
+        return [self.lake.storage.url(each.name) for each in self.files(table)]
 
-    def add(self, table: str, files: Sequence[Path]) -> Written:
-        """Put the files of a table there. They do not count before `commit`; written twice they are the same."""
+    def add(self, table: str, files: Sequence[Path], rows: int, position: int) -> list[File]:
+        """Put the files of a table into a folder of their own, for engines that read folders. They do not count before
+        `publish`; the folder's name depends on what is in them, so that written twice they are the same."""
         contents = [each.read_bytes() for each in files]
         digests = [hashlib.sha256(each).hexdigest() for each in contents]
-        folder = f"{self.folder}/{table}/{hashlib.sha256(''.join(digests).encode()).hexdigest()[:16]}"
+        digest = hashlib.sha256("".join(digests).encode()).hexdigest()
+        folder = f"{self._folder}/{table}/{self._run}-{digest[:16]}"
         added = []
-        for number, (content, digest) in enumerate(zip(contents, digests, strict=True)):
+        for number, (content, sha256) in enumerate(zip(contents, digests, strict=True)):
             name = f"{folder}/part-{number:05}.parquet"
-            self.storage.write(name, content)
-            added.append(ZoneFile(name=name, bytes=len(content), sha256=digest))
-        return Written(folder=folder, files=added)
+            self.lake.storage.write(name, content)
+            about: dict[str, Any] = {"name": name, "workspace": self.workspace, "table": table, "bytes": len(content)}
+            added.append(File(**about, first=1, last=position, rows=0 if number else rows, sha256=sha256))
+        return added
 
-    def commit(self, tables: Mapping[str, Written], fingerprint: str, at: str, before: ZoneManifest) -> ZoneManifest:
-        """Make these the tables, and remove what neither they nor those before them need.
+    def publish(self, tables: Mapping[str, Sequence[File]]) -> Manifest:
+        """Make these the tables, in one commit. Raises `Conflict` if an erasure has reached the lake since its manifest
+        was read: what was made before might name an erased person."""
+        added = [file for files in tables.values() for file in files]
+        names = {each.name for each in added}
 
-        Raises `Conflict` if another process has written since ``before`` was read.
-        """
-        now, tag = self._tagged()
-        if now != before:
-            raise Conflict(f"another process has written {self.storage.url(self._manifest)} meanwhile")
-        folders = [each.folder for each in before.tables.values()]
-        manifest = ZoneManifest(fingerprint=fingerprint, at=at, tables=dict(tables), previous=folders)
-        for name, written in tables.items():
-            entries = [(self.storage.url(each.name), each.bytes) for each in written.files]
-            self.storage.write(self.copy_manifest(name), redshift_manifest(entries))
-        if self.storage.replace(self._manifest, msgspec.json.format(msgspec.json.encode(manifest)), tag) is None:
-            raise Conflict(f"another process has written {self.storage.url(self._manifest)} meanwhile")
-        self._sweep(manifest)
-        return manifest
+        def change(manifest: Manifest) -> Manifest:
+            if manifest.erased != self.manifest.erased:
+                raise Conflict("an erasure has reached the lake meanwhile; write the tables again")
+            ours = [each for each in manifest.files if each.workspace == self.workspace and each.table in tables]
+            old = [Obsolete(each.name, time.time()) for each in ours if each.name not in names]
+            others = [each for each in manifest.files if each not in ours]
+            waiting = [each for each in manifest.obsolete if each.name not in names]
+            return replace(manifest, files=[*others, *added], obsolete=[*waiting, *old])
+
+        self.manifest = self.lake.change(change)
+        for table, files in tables.items():
+            entries = [(self.lake.storage.url(each.name), each.bytes) for each in files]
+            self.lake.storage.write(self.copy_manifest(table), redshift_manifest(entries))
+        return self.manifest
 
     def copy_manifest(self, table: str) -> str:
         """The name of the list of a table's files for Redshift's COPY."""
-        return f"{self.folder}/{table}.manifest.json"
-
-    def _sweep(self, manifest: ZoneManifest) -> None:
-        needed = {*manifest.previous, *(each.folder for each in manifest.tables.values())}
-        stored = [each.name for each in self.storage.list(f"{self.folder}/") if each.name.endswith(".parquet")]
-        self.storage.delete([name for name in stored if name.rpartition("/")[0] not in needed])
-
-    def _tagged(self) -> tuple[ZoneManifest, str]:
-        found = self.storage.tagged(self._manifest)
-        if found is None:
-            return ZoneManifest(), ""
-        try:
-            manifest = msgspec.json.decode(found[0], type=ZoneManifest)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise InvalidValue(
-                f"{self.storage.url(self._manifest)} is no manifest of a curated zone: {error}"
-            ) from None
-        if manifest.schema_version > _VERSION:
-            raise InvalidValue(f"{self.storage.url(self._manifest)} was written by a newer version of Threadline")
-        return manifest, found[1]
+        return f"{self._folder}/{table}.manifest.json"
