@@ -24,30 +24,36 @@ _ARROW: dict[Kind, Any] = {
     "text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "flag": pa.bool_(),
     "instant": pa.timestamp("us", "UTC"), "day": pa.date32(), "json": pa.string(), "texts": pa.list_(pa.string()),
 }  # fmt: skip
+DUCKDB: dict[Kind, str] = {
+    "text": "VARCHAR", "integer": "BIGINT", "number": "DOUBLE", "flag": "BOOLEAN", "instant": "TIMESTAMPTZ",
+    "day": "DATE", "json": "VARCHAR", "texts": "VARCHAR[]",
+}  # fmt: skip
 _OF_EVENTS = "SELECT person, count(*) AS events, sum(position)::BIGINT AS positions, bit_xor(hash(position)) AS mixed"
 """A person by the set of their events. A late event, an erasure, a merge and a split all show in it."""
 
 
 def folded_tables(connection: Any, engine: Engine, zone: Zone | None, workspace: str, folds: Folds) -> None:
     """Make the folded tables in a connection that has the view `events`."""
-    connection.execute(f"CREATE TABLE {PEOPLE} AS {_OF_EVENTS} FROM events GROUP BY person")
+    connection.execute(f"CREATE TABLE parts.{PEOPLE} AS {_OF_EVENTS} FROM events GROUP BY person")
     known = zone is not None and zone.is_current()
     tables = (PEOPLE, *(each.name for each in folds.tables))
     files = {table: zone.urls(table) if known and zone is not None else [] for table in tables}
-    before = _read(files[PEOPLE]) if files[PEOPLE] else f"(FROM {PEOPLE} WHERE false)"
-    connection.execute(f"CREATE TABLE unchanged AS SELECT person FROM {PEOPLE} NATURAL JOIN {before}")
+    before = _read(files[PEOPLE]) if files[PEOPLE] else f"(FROM parts.{PEOPLE} WHERE false)"
+    connection.execute(f"CREATE TABLE parts.unchanged AS SELECT person FROM parts.{PEOPLE} NATURAL JOIN {before}")
     for table in folds.tables:
         columns = ", ".join(name(each.name) for each in table.columns)
         connection.register("rows", pa.table([[]] * len(table.columns), schema=arrow_schema(table)))
-        connection.execute(f"CREATE TABLE new_{table.name} AS FROM rows")
-        kept = f"SELECT {columns} FROM {_read(files[table.name])} SEMI JOIN unchanged USING (person) UNION ALL "
-        view = f"{kept if files[table.name] else ''}SELECT {columns} FROM new_{table.name}"
-        connection.execute(f"CREATE VIEW {table.name} AS {view}")
-    changed = connection.execute(f"SELECT person FROM {PEOPLE} ANTI JOIN unchanged USING (person)").fetchall()
+        connection.execute(f"CREATE TABLE parts.new_{table.name} AS FROM rows")
+        kept = f"SELECT {columns} FROM {_read(files[table.name])} SEMI JOIN parts.unchanged USING (person) UNION ALL "
+        view = f"{kept if files[table.name] else ''}SELECT {columns} FROM parts.new_{table.name}"
+        connection.execute(f"CREATE OR REPLACE VIEW {table.name} AS {view}")
+    changed = connection.execute(
+        f"SELECT person FROM parts.{PEOPLE} ANTI JOIN parts.unchanged USING (person)"
+    ).fetchall()
     for pages in _gathered(engine, workspace, folds, [person for (person,) in changed]):
         for table, rows in zip(folds.tables, pages, strict=True):
             connection.register("rows", arrow_table(table, rows))
-            connection.execute(f"INSERT INTO new_{table.name} FROM rows")
+            connection.execute(f"INSERT INTO parts.new_{table.name} FROM rows")
     connection.unregister("rows")
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from threadline.engine.engine import Engine
 from threadline.exports import duck
 from threadline.exports.curated.folded import folds_of
-from threadline.exports.curated.people import folded_tables
+from threadline.exports.curated.people import DUCKDB, folded_tables
 from threadline.exports.curated.queries import TABLES, VIEWS
 from threadline.exports.curated.zone import Zone
 from threadline.exports.duck import name, text
@@ -66,11 +66,13 @@ class Reading:
         self._folders: list[str] = []
         self._typed: dict[str, list[str]] = {}
         self._folded = False
+        connection.execute("CREATE SCHEMA parts")
         self._add_events([*([] if lake is None else [lake]), (newer, tail)])
-        # Those that are folded are made when they are asked for.
-        for table, query in {**TABLES, **VIEWS}.items():
-            if table not in NEED_FOLDS:
-                self._view(table, query)
+        for table in self.folds.tables:
+            columns = ", ".join(f"NULL::{DUCKDB[each.kind]} AS {name(each.name)}" for each in table.columns)
+            self._view(table.name, f"SELECT {columns} WHERE false")
+        for table_name, query in {**TABLES, **VIEWS}.items():
+            self._view(table_name, query)
 
     def _add_events(self, lakes: Sequence[tuple[Lake, Manifest]]) -> None:
         """Make the views `events` and `identities` of what several lakes have together."""
@@ -85,7 +87,7 @@ class Reading:
         self._view("identities", f"SELECT * FROM {self._files(urls[IDENTITIES], IDENTITY_COLUMNS)}")
         # A thread that was always its own person's needs no look-up, and there are usually few others.
         self.connection.execute(
-            "CREATE TABLE moved AS SELECT thread, arg_max(person, position) AS person FROM identities "
+            "CREATE TABLE parts.moved AS SELECT thread, arg_max(person, position) AS person FROM identities "
             "GROUP BY thread HAVING arg_max(person, position) <> thread OR count(DISTINCT person) > 1"
         )
         self._view("events", self._events(self._files(urls[EVENTS], RAW), RAW.names))
@@ -103,17 +105,15 @@ class Reading:
             duck.lock(self.connection, self._folders)
             return self.connection.execute(query).to_arrow_reader(BATCH_ROWS)
         except database.Error as error:
-            raise InvalidValue(f"DuckDB: {error}") from None
+            said, _, _ = str(error).partition("\n\n")  # after an empty line it repeats the query
+            raise InvalidValue(f"DuckDB: {' '.join(said.split())}") from None
 
     def add_folded(self) -> None:
-        """Make the tables that are folded person by person: those people are folded of whom something is new."""
+        """Fill the tables that are folded person by person: those people are folded of whom something is new."""
         if self._folded:
             return
         self._folded = True
         folded_tables(self.connection, self.engine, self.zone, self.workspace, self.folds)
-        for table, query in {**TABLES, **VIEWS}.items():
-            if table in NEED_FOLDS:
-                self._view(table, query)
 
     def _add_typed(self) -> None:
         self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {TYPED}")
@@ -127,16 +127,17 @@ class Reading:
     def _files(self, urls: Sequence[str], columns: Any) -> str:
         if urls:
             return f"read_parquet([{', '.join(map(text, urls))}], hive_partitioning = false)"
-        empty = f"no_{len(columns)}"
-        self.connection.register(f"{empty}_rows", columns.empty_table())
-        self.connection.execute(f"CREATE TABLE {empty} AS SELECT * FROM {empty}_rows")
+        empty = f"parts.without_{len(columns)}_columns"
+        self.connection.register("rows", columns.empty_table())
+        self.connection.execute(f"CREATE TABLE {empty} AS FROM rows")
+        self.connection.unregister("rows")
         return empty
 
     def _events(self, files: str, columns: Sequence[str] = ()) -> str:
         """Events with whose they are now and their day; without ``columns`` all that the files have."""
-        moved = self.connection.execute("SELECT count(*) FROM moved").fetchone()[0]
+        moved = self.connection.execute("SELECT count(*) FROM parts.moved").fetchone()[0]
         person = "coalesce(m.person, e.person)" if moved else "e.person"
-        join = "LEFT JOIN moved m ON m.thread = e.thread" if moved else ""
+        join = "LEFT JOIN parts.moved m ON m.thread = e.thread" if moved else ""
         shown = ", ".join(f"{person} AS person" if each == "person" else f"e.{name(each)}" for each in columns)
         shown = shown or f"e.* REPLACE ({person} AS person)"
         return f"SELECT {shown}, utc_day(e.occurred_at) AS day FROM {files} e {join}"

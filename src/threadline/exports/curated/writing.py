@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from threadline.engine.engine import Engine
 from threadline.exports.curated.folded import folds_of
+from threadline.exports.curated.people import DUCKDB
 from threadline.exports.curated.reading import opened
-from threadline.exports.curated.schema import FIXED, Column, Kind, Table
+from threadline.exports.curated.schema import FIXED, Column, Table
 from threadline.exports.curated.warehouse import Dialect, Files, Target, dbt_sources, statements
 from threadline.exports.curated.zone import PEOPLE, Zone
 from threadline.exports.duck import name, text
@@ -22,10 +23,6 @@ from threadline.kernel.errors import NotFound
 
 FILE_BYTES = 128 * 1_024 * 1_024
 """About so much makes a file."""
-_TYPES: dict[Kind, str] = {
-    "text": "VARCHAR", "integer": "BIGINT", "number": "DOUBLE", "flag": "BOOLEAN", "instant": "TIMESTAMPTZ",
-    "day": "DATE", "json": "VARCHAR", "texts": "VARCHAR[]",
-}  # fmt: skip
 
 
 class Curated(NamedTuple):
@@ -81,11 +78,11 @@ def _queries(tables: tuple[Table, ...]) -> Iterator[tuple[str, str]]:
     for table in tables:
         order = ", ".join(name(each) for each in dict.fromkeys((table.sort, *table.key)))
         yield table.name, f"SELECT {', '.join(map(_cast, table.columns))} FROM {table.name} ORDER BY {order}"
-    yield PEOPLE, f"FROM {PEOPLE} ORDER BY person"
+    yield PEOPLE, f"FROM parts.{PEOPLE} ORDER BY person"
 
 
 def _cast(column: Column) -> str:
-    return f"CAST({name(column.name)} AS {_TYPES[column.kind]}) AS {name(column.name)}"
+    return f"CAST({name(column.name)} AS {DUCKDB[column.kind]}) AS {name(column.name)}"
 
 
 def _parquet(connection: Any, query: str, folder: Path) -> tuple[int, list[Path]]:
