@@ -42,7 +42,7 @@ from threadline.settings import (
     load,
     without_secret,
 )
-from threadline.surfaces.composition import Composition, Copied, OnProgress, SharedLimits
+from threadline.surfaces.composition import Composition, Copied, LakeDoor, OnProgress, SharedLimits
 from threadline.surfaces.definition_checks import settings_in_force
 from threadline.surfaces.python.embedded import Threadline
 from threadline.surfaces.rereading import forms, readers
@@ -183,7 +183,14 @@ def composition() -> Composition:
         open_limits,
         migrate,
         _rest,
+        _lake,
     )
+
+
+def _lake(settings: Settings) -> LakeDoor:
+    from threadline.exports.curated.commands import LakeCommands
+
+    return LakeCommands(settings.lake, settings.workspace)
 
 
 def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:

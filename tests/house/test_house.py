@@ -72,7 +72,7 @@ UNUSED_LIMITS: dict[str, str] = {}
 
 DRIVERS = {
     "apsw": "stores", "cryptography": "wire", "css_inline": "capabilities", "dkim": "capabilities",
-    "httptools": "surfaces", "httpx": "surfaces", "joserfc": "surfaces", "jsonschema_rs": "capabilities",
+    "duckdb": "exports", "httptools": "surfaces", "httpx": "surfaces", "joserfc": "surfaces", "jsonschema_rs": "capabilities",
     "minijinja": "capabilities", "mrml": "capabilities", "psycopg": "stores", "pyarrow": "wire",
     "re2": "capabilities", "redis": "stores", "urllib3": "stores", "uvicorn": "surfaces", "zen": "capabilities",
 }  # fmt: skip
