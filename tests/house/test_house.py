@@ -94,6 +94,7 @@ LIBRARIES = {
     "mypy_boto3_s3": {"exports"},
     "mypy_boto3_sesv2": {"senders"},
     "mypy_boto3_sqs": {"surfaces"},
+    "pyiceberg": {"exports"},
     # The test kit is used where these are installed, and by nothing that runs in production.
     "hypothesis": {"testing"},
     "pytest": {"testing"},
