@@ -25,7 +25,7 @@ class Recipe(NamedTuple):
     @property
     def definitions(self) -> str:
         """A hash that changes with every definition, and every version of Threadline, that makes other states."""
-        return short_hash(self.layout)
+        return definitions_of(self.layout)
 
     def catalogue(self) -> Catalogue:
         """The catalogue, made once in a process.
@@ -33,6 +33,11 @@ class Recipe(NamedTuple):
         Raises `InvalidSetting` where this process has another version of Threadline: its states would differ.
         """
         return _made(self)
+
+
+def definitions_of(layout: str) -> str:
+    """See `Recipe.definitions`."""
+    return short_hash(layout)
 
 
 def recipe(make: Callable[[Texts], Catalogue], texts: Texts = ()) -> Recipe:
