@@ -42,7 +42,7 @@ from threadline.settings import (
     load,
     without_secret,
 )
-from threadline.surfaces.composition import Composition, Copied, LakeDoor, OnProgress, SharedLimits
+from threadline.surfaces.composition import Composition, Copied, LakeDoor, LakeRefolded, OnProgress, SharedLimits
 from threadline.surfaces.definition_checks import settings_in_force
 from threadline.surfaces.python.embedded import Threadline
 from threadline.surfaces.rereading import forms, readers
@@ -149,7 +149,15 @@ def _engine_on(store: Store, made: Catalogue, chosen: Settings, clock: Clock, *,
 
 def catalogue(files: Sequence[Path] = ()) -> Catalogue:
     """Everything that ships, shaped by what these files of definitions declare."""
-    definitions = Definitions.load(files)
+    return _declared(Definitions.load(files))
+
+
+def catalogue_of(texts: Sequence[tuple[str, str]]) -> Catalogue:
+    """The same of texts, each with a name for messages: for processes where there are no such files."""
+    return _declared(Definitions(texts))
+
+
+def _declared(definitions: Definitions) -> Catalogue:
     definitions.section(SETTINGS_SECTION.name)  # read before, by `load`
     identity = rules(definitions)
     return Catalogue.declared(definitions, identity, SETTINGS_SECTION)
@@ -184,6 +192,8 @@ def composition() -> Composition:
         migrate,
         _rest,
         _lake,
+        refold_lake=refold_lake,
+        check_lake_states=_check_lake_states,
     )
 
 
@@ -253,6 +263,34 @@ def _restore(settings: Settings, backup: Path, progress: OnProgress, replace: bo
     from threadline.stores.sqlite.backup import restore
 
     return restore(backup, _embedded(settings), progress, replace=replace, check=check_entry)
+
+
+def refold_lake(
+    lake: str, texts: Sequence[tuple[str, str]], workspace: str | None = None, spark: str | None = None
+) -> LakeRefolded:
+    """Fold everybody again from a lake, by these definitions, and publish the states there.
+
+    With ``spark`` on a Spark session, made on this master ("": that of the environment), else by DuckDB here.
+    """
+    from threadline.exports.lake.lake import Lake
+    from threadline.exports.lake.storage import open_storage
+    from threadline.exports.spark import job, single
+    from threadline.exports.spark.recipe import recipe
+
+    opened, made = Lake(open_storage(lake)), recipe(catalogue_of, texts)
+    if spark is None:
+        done = single.refold(opened, made, workspace)
+    else:
+        done = job.refold(job.open_session(spark), opened, made, workspace)
+    return LakeRefolded(*done)
+
+
+def _check_lake_states(engine: Engine, lake: str) -> tuple[int, int, Sequence[str]]:
+    from threadline.exports.lake.lake import Lake
+    from threadline.exports.lake.storage import open_storage
+    from threadline.exports.spark.checking import check_states
+
+    return check_states(engine.store, engine.catalogue, Lake(open_storage(lake)))
 
 
 def _writer(settings: Settings) -> str:
