@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -42,7 +42,7 @@ class Log(Protocol):
     def feed_waits(self, cursor: str = "") -> bool: ...  # noqa: D102
 
 
-Erased = Callable[[str], tuple[Sequence[str], str]]
+Erased = Callable[[str], tuple[Collection[str], str]]
 """The ids of the events erased since a mark ("": ever), and the mark to ask with the next time."""
 
 
@@ -54,7 +54,7 @@ class _Reached(NamedTuple):
     before: str = ""
     """The cursor before the last entry."""
     last_id: str = ""
-    """The id of the last entry: behind ``before`` in another store, or in one put back from a backup, is another one."""
+    """The id of the last entry: another store, or one put back from a backup, has another one behind ``before``."""
     erased: str = ""
     """The mark up to which erasures are applied."""
 
@@ -172,7 +172,7 @@ class EmbeddedIndex:
         return found
 
     def _take(
-        self, db: apsw.Connection, reached: _Reached, page: list[FeedEntry], ids: Sequence[str], mark: str
+        self, db: apsw.Connection, reached: _Reached, page: list[FeedEntry], ids: Collection[str], mark: str
     ) -> None:
         documents = self._documents(page)
         with _transaction(db):
