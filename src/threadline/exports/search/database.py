@@ -30,8 +30,6 @@ def connect(path: Path | None) -> Connection:
     db = apsw.Connection(":memory:" if path is None else str(path))
     try:
         db.set_busy_timeout(_BUSY_TIMEOUT_MS)
-        # A transaction waits for other writers at its beginning, and not in its middle.
-        db.transaction_mode = "IMMEDIATE"
         for pragma, value in (
             ("page_size", 8_192), ("journal_mode", "wal"), ("synchronous", "normal"), ("secure_delete", 1),
             ("cache_size", -_CACHE_KIB), ("temp_store", "memory"),
