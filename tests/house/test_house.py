@@ -90,7 +90,7 @@ LIBRARIES = {
     "uvloop": {"surfaces"},
     # Amazon's services: a store, who sends mail, and the queue that takes in what comes of it.
     "boto3": {"senders", "surfaces"},
-    "botocore": {"senders", "stores"},
+    "botocore": {"senders", "stores", "surfaces"},
     "mypy_boto3_sesv2": {"senders"},
     "mypy_boto3_sqs": {"surfaces"},
     # The test kit is used where these are installed, and by nothing that runs in production.
