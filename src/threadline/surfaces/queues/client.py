@@ -49,3 +49,14 @@ def name_of_queue(url: str) -> str:
             hint="Write it like https://sqs.eu-central-1.amazonaws.com/123456789012/lead-ingestion",
         )
     return name
+
+
+def region_of_topic(arn: str) -> str | None:
+    """The region in the name of a topic. Raises `InvalidSetting` for what is none."""
+    parts = arn.split(":")
+    if len(parts) != 6 or parts[0] != "arn" or parts[2] != "sns" or not parts[5]:
+        raise InvalidSetting(
+            f"{arn!r:.200} is not the ARN of a topic",
+            hint="Write it like arn:aws:sns:eu-central-1:123456789012:lead-events",
+        )
+    return parts[3] or None
