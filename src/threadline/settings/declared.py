@@ -318,6 +318,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "Sign webhooks to addresses that rules name themselves: `whsec_…`, separated by commas, the newest first.",
         ),
     ] = ""
+    schedule_target: Annotated[
+        str,
+        _about("ARN", "On AWS Lambda: the function that EventBridge Scheduler calls when something is due."),
+    ] = ""
+    schedule_role: Annotated[
+        str,
+        _about("ARN", "The role under which EventBridge Scheduler calls it."),
+    ] = ""
+    schedule_group: Annotated[
+        str,
+        _about("name", "The group of schedules that Threadline makes.", min_length=1),
+    ] = "default"
     connections_max: Annotated[
         int,
         _about("connections", "Connections of one process to a PostgreSQL server; each costs the server memory.", ge=1),
