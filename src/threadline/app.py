@@ -23,9 +23,11 @@ from threadline.engine.folding.packing import check_entry
 from threadline.engine.maintenance.move import refuse_unfinished
 from threadline.engine.maintenance.scrub import Scrub, ScrubWorker
 from threadline.engine.public_address import PublicAddress
+from threadline.exports.search.worker import KeepsUp, SearchWorker
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Operation
+from threadline.kernel.search import SearchIndex
 from threadline.kernel.sender import Sender, SenderPorts
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock, system_clock
@@ -114,6 +116,7 @@ def reopen(engine: Engine, settings: Settings) -> Engine:
     )  # a secret that is not there must be told before anything is written
     fresh = _engine_on(engine.store, made, settings, engine.clock, readonly=False)
     fresh.public_address = engine.public_address
+    fresh.search = engine.search
     fresh.recorder.recorded_until = engine.recorder.recorded_until
     engine.recorder.watchers.append(fresh.ranks.committed)
     return fresh
@@ -125,6 +128,7 @@ def _engine_on(store: Store, made: Catalogue, chosen: Settings, clock: Clock, *,
     engine.log.forms.update(forms())
     engine.public_address = PublicAddress(chosen.public_url)
     engine.web = Web()
+    engine.search = _search_index(engine, chosen)
     engine.credentials.cache_seconds = chosen.credential_cache_seconds
     shared_store = readonly or "://" in chosen.store
     if shared_store:
@@ -192,13 +196,28 @@ def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
     return Dispatcher(engine, senders, owner, background=_background(engine, settings, owner))
 
 
+def _search_index(engine: Engine, settings: Settings) -> SearchIndex:
+    embedded = _is_embedded(settings)
+    if not settings.search_index and not embedded and settings.store != MEMORY:
+        return engine.search
+    from threadline.capabilities.search.documents import document_of
+    from threadline.exports.search.embedded import EmbeddedIndex
+
+    beside = Path(f"{settings.store}-search") if embedded else None
+    path = Path(settings.search_index) if settings.search_index else beside
+    return EmbeddedIndex(path, engine.log, document_of, lambda mark: ((), mark))
+
+
 def _background(engine: Engine, settings: Settings, owner: str) -> list[Background]:
+    background: list[Background] = []
+    if isinstance(engine.search, KeepsUp):
+        background.append(SearchWorker(engine.search))
     if not settings.scrub_days:
-        return []
+        return background
     store, clock = engine.store, engine.clock
     scrub = Scrub(store, engine.catalogue, engine.damage, clock, settings.scrub_days)
     # It is held between two pages, and given back when the process ends.
-    return [ScrubWorker(scrub, Leases(store, clock, owner, SCRUB_LEASE_SECONDS), clock)]
+    return [*background, ScrubWorker(scrub, Leases(store, clock, owner, SCRUB_LEASE_SECONDS), clock)]
 
 
 def _senders(made: Catalogue, settings: Settings, store: Store, clock: Clock) -> dict[str, Sender]:

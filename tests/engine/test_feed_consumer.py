@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -26,7 +27,7 @@ from threadline.engine.delivery.feed_consumer import (
 from threadline.engine.delivery.leases import LEASE_SECONDS, Leases
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import Conflict, InvalidValue, Unavailable
-from threadline.kernel.store import Batch, Key, Put, Store, feed_pages
+from threadline.kernel.store import Batch, Key, Put, Refusal, Store, feed_pages
 from threadline.kernel.time import SECOND
 from threadline.stores.memory import MemoryStore
 
@@ -171,6 +172,24 @@ def test_a_process_that_was_overtaken_while_it_handled_a_page_moves_nothing() ->
     other.handler = others
     assert slow.step() == 0
     assert consumer_state(on.store, NAME).position == len(others.ids) == len(on.all_ids())
+
+
+def test_a_cursor_that_comes_to_the_store_after_another_process_went_on_is_refused() -> None:
+    on = Stage()
+    on.record(6)
+    slow, other = on.consumer("slow"), on.consumer("other")
+    commit, paused = on.store.commit, [True]
+
+    def late(batches: Sequence[Batch]) -> list[Refusal | None]:
+        if paused and any(write.key == cursor_key(NAME) for batch in batches for write in batch.writes):
+            paused.clear()
+            on.clock.now += int(LEASE_SECONDS * SECOND) + 1
+            assert (other.step(), other.step()) == (3, 3)
+        return commit(batches)
+
+    on.store.commit = late  # type: ignore[method-assign]
+    assert slow.step() == 0
+    assert consumer_state(on.store, NAME).position == 6
 
 
 def test_a_page_that_fails_is_tried_again_after_a_while_and_says_why() -> None:

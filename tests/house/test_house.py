@@ -73,7 +73,7 @@ UNUSED_LIMITS: dict[str, str] = {}
 DRIVERS = {
     "apsw": "stores", "cryptography": "wire", "css_inline": "capabilities", "dkim": "capabilities",
     "httptools": "surfaces", "httpx": "surfaces", "joserfc": "surfaces", "jsonschema_rs": "capabilities",
-    "minijinja": "capabilities", "mrml": "capabilities", "psycopg": "stores", "pyarrow": "surfaces",
+    "minijinja": "capabilities", "mrml": "capabilities", "psycopg": "stores", "pyarrow": "wire",
     "re2": "capabilities", "redis": "stores", "urllib3": "stores", "uvicorn": "surfaces", "zen": "capabilities",
 }  # fmt: skip
 """Third-party driver -> the room in which exactly one file knows it."""
@@ -89,8 +89,9 @@ LIBRARIES = {
     "rich": {"surfaces"},
     "uvloop": {"surfaces"},
     # Amazon's services: a store, who sends mail, and the queue that takes in what comes of it.
-    "boto3": {"senders", "surfaces"},
-    "botocore": {"senders", "stores"},
+    "boto3": {"exports", "senders", "surfaces"},
+    "botocore": {"exports", "senders", "stores"},
+    "mypy_boto3_s3": {"exports"},
     "mypy_boto3_sesv2": {"senders"},
     "mypy_boto3_sqs": {"surfaces"},
     # The test kit is used where these are installed, and by nothing that runs in production.

@@ -20,7 +20,7 @@ from threadline.engine.erasure.removal import erased_events
 from threadline.engine.folding.person import PERSON
 from threadline.engine.maintenance.dump import dump
 from threadline.engine.maintenance.rebuild import refold_everybody
-from threadline.kernel.erasure import ERASURE, ERASURE_IDS, ERASURE_OPEN, LEDGER_HEAD, Certificate
+from threadline.kernel.erasure import ERASED_LOG, ERASURE, ERASURE_IDS, ERASURE_OPEN, LEDGER_HEAD, Certificate
 from threadline.kernel.errors import BeingErased, Conflict, NotFound
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.pseudonym import PSEUDONYM_KEY
@@ -30,7 +30,7 @@ from threadline.testing import scenarios
 
 ADA = f"ada-{MARKER}"
 SALTED = {ERASURE, LEDGER_HEAD, PSEUDONYM_KEY}
-LEDGER = SALTED | {ERASURE_IDS, "job", "job_created"}
+LEDGER = SALTED | {ERASED_LOG, ERASURE_IDS, "job", "job_created"}
 
 
 def certificate(stage: Stage, id: str) -> Certificate:

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import apsw
@@ -337,3 +337,17 @@ def test_more_event_types_than_are_cached_are_all_kept(store: SqliteStore, monke
     store.commit([Batch(entries[:0]), *[Batch([one._replace(id=f"{n:032x}")]) for n, one in enumerate(entries, 500)]])
     assert [page.entry.type for page in store.feed()] == [one.type for one in entries] * 2
     assert [one.sequence for one in thread_page(store, "aa" * 16) if one.type == "type7"] == [7, 7, 42, 42]
+
+
+def test_table_that_was_asked_for_before_anything_was_in_it_is_read_by_every_thread_once_it_is_written(
+    tmp_path: Path,
+) -> None:
+    with closing(SqliteStore(tmp_path / FILE)) as store:
+        for number in range(200):
+            table = f"table {number}"
+            asking = threading.Thread(target=lambda table=table: [store.query(table, "p") for _ in range(5)])
+            assert store.query(table, "p") == []
+            asking.start()
+            put(store, Key(table, "p"), b"value")
+            asking.join()
+            assert [item.value for item in store.query(table, "p")] == [b"value"]

@@ -26,6 +26,7 @@ from threadline.engine.signer import Signer
 from threadline.engine.simulation.simulations import Simulations
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.ports import Web
+from threadline.kernel.search import IndexProgress, IndexStatus, Matches, Query, SearchIndex
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock
 
@@ -36,6 +37,34 @@ class Offline:
     def get(self, url: str, bytes_max: int) -> bytes:
         """Nothing is fetched."""
         raise Unavailable(f"{url[:200]} cannot be fetched: this engine has no way out")
+
+
+class NoIndex:
+    """In place of a search index until the composition root gives an engine one."""
+
+    def search(self, query: Query) -> Matches:
+        """Nothing is found."""
+        raise _no_index()
+
+    def catch_up(self, limit: int) -> IndexProgress:
+        """Nothing is taken in."""
+        raise _no_index()
+
+    def rebuild(self) -> None:
+        """Nothing is built."""
+        raise _no_index()
+
+    def status(self) -> IndexStatus:
+        """Nothing is there."""
+        raise _no_index()
+
+    def close(self) -> None:
+        """There is nothing to release."""
+
+
+def _no_index() -> Unavailable:
+    hint = "Set search_index to a file on a local disk; an embedded store has its index beside it."
+    return Unavailable("this store has no search index", hint=hint)
 
 
 class Engine:
@@ -60,6 +89,7 @@ class Engine:
         self.signer = Signer(store)
         self.public_address = PublicAddress("")
         self.web: Web = Offline()
+        self.search: SearchIndex = NoIndex()
         self.damage = DamagedEvents(store, clock)
         self.reader.note_damage = self.damage.note
         self.log = EventLog(store, self.credentials, self.damage)
@@ -83,4 +113,5 @@ class Engine:
     def close(self) -> None:
         """Release the store. In a fork it does nothing: the store is its parent's."""
         if not self.recorder.forked:
+            self.search.close()
             self.store.close()

@@ -20,6 +20,7 @@ from threadline.kernel.projection import Projection, Row, State
 from threadline.kernel.ranking import Board, Counted, Place
 from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.requirement import Requirement
+from threadline.kernel.search import SearchIndex
 from threadline.kernel.section import Section
 from threadline.kernel.sender import Queue
 from threadline.kernel.store import Check, Delete, FeedEntry, Put, Refusal, Store
@@ -74,6 +75,10 @@ class PersonReader(Protocol):
 
     def by_thread(self, thread: str) -> Person | None:
         """The person a thread belongs to; None if there is none."""
+        ...
+
+    def by_threads(self, threads: Sequence[str]) -> Mapping[str, Person]:
+        """By thread, the people that some threads belong to, read together."""
         ...
 
     def person_of(self, recorded: Recorded) -> Person:
@@ -161,6 +166,10 @@ class EventLog(Protocol):
 
     def event(self, workspace: str, id: str) -> Recorded:
         """One event by its id; raises `NotFound`."""
+        ...
+
+    def events(self, workspace: str, ids: Sequence[str]) -> dict[str, Recorded]:
+        """Those of these events that are there and are as they were written, by id: one read."""
         ...
 
     def of_key(self, workspace: str, source: str, key: str) -> Recorded | None:
@@ -761,6 +770,15 @@ class WithErasures(Protocol):
         ...
 
 
+class WithSearch(Protocol):
+    """Has `SearchIndex`."""
+
+    @property
+    def search(self) -> SearchIndex:
+        """See `SearchIndex`."""
+        ...
+
+
 class Ports(
     WithReader,
     WithRows,
@@ -782,6 +800,7 @@ class Ports(
     WithSigner,
     WithPublicAddress,
     WithErasures,
+    WithSearch,
     Protocol,
 ):
     """All of them: what the engine gives to every operation."""

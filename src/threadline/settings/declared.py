@@ -263,6 +263,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             ge=0,
         ),
     ] = 7.0
+    search_index: Annotated[
+        str,
+        _about(
+            "path",
+            "The file of the search index, on a local disk. Empty: beside an embedded store; a shared store has none.",
+        ),
+    ] = ""
     leaderboard_refresh_seconds: Annotated[
         float,
         _about(

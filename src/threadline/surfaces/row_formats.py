@@ -14,7 +14,7 @@ import msgspec
 
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import COLUMNS
-from threadline.surfaces.arrow import arrow
+from threadline.wire.arrow import arrow
 
 Format = Literal["json", "csv", "parquet"]
 MEDIA_TYPES: dict[Format, str] = {

@@ -29,6 +29,7 @@ CODES = {
     "no_user_id": "an alias call has no `userId`",
     "not_an_object": "the message is JSON, but not an object",
     "number_out_of_range": "a number is too large: a double must hold a fraction, 64 bits an integer",
+    "payload_missing": "a message of a queue names a payload in S3 that is not there, or a bucket that is not read",
     "reserved_type": "names that start with `threadline.` are Threadline's own",
     "too_deep": "the JSON is nested deeper than 64 levels",
     "too_large": "the message is larger than one may be",

@@ -17,7 +17,7 @@ SEARCHED_CONTEXT = ("traits", "campaign", "page", "referrer")
 
 _ID = re.compile(r"[0-9a-f]{32}")
 UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-"""Ranges of a regular expression: scripts without blanks between words, Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
+"""Ranges for a regular expression: Thai, Lao, Burmese, Khmer, Japanese and Chinese put no blanks between words."""
 _UNSPACED = re.compile(f"([{UNSPACED}])")
 
 
@@ -27,8 +27,8 @@ def document_of(recorded: Recorded) -> Document:
     decision = decision_of(recorded) if event.type == DECISION_MADE else None
     rule, status = ("", "") if decision is None else (decision[0], decision[2])
     return Document(
-        recorded.id, event.workspace, recorded.thread, event.type, event.occurred_at, _text(event), rule, status,
-        _links(recorded),
+        recorded.id, event.workspace, recorded.thread, _whole(event.type), event.occurred_at, _text(event), rule,
+        status,        _links(recorded),
     )  # fmt: skip
 
 
@@ -74,8 +74,12 @@ def _text(event: Event) -> str:
         for name in SEARCHED_CONTEXT:
             if name in event.context:
                 _collect(event.context[name], parts)
-    text = "\n".join(parts)[:SEARCH_TEXT_LENGTH_MAX]
-    return spaced(text).replace("\0", " ")
+    return spaced(_whole("\n".join(parts)[:SEARCH_TEXT_LENGTH_MAX])).replace("\0", " ")
+
+
+def _whole(text: str) -> str:
+    """The text without halves of surrogate pairs, which the log keeps and no index takes."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _collect(value: Any, parts: list[str]) -> None:
@@ -94,11 +98,14 @@ def _collect(value: Any, parts: list[str]) -> None:
 
 
 def _links(recorded: Recorded) -> tuple[str, ...]:
-    event = recorded.event
+    links = ids_named(recorded)[: SEARCH_LINKS_MAX - 1]
+    return (*links, recorded.event.object_id) if recorded.event.object_id else tuple(links)
+
+
+def ids_named(recorded: Recorded) -> list[str]:
+    """The ids that an event names, its cause first: of events, effects and people."""
     links = [recorded.cause] if _ID.fullmatch(recorded.cause) else []
-    for value in event.properties.values():
+    for value in recorded.event.properties.values():
         if type(value) is str and len(value) == 32 and value != recorded.id and _ID.fullmatch(value):
             links.append(value)  # noqa: PERF401 — a comprehension is slower where nothing fits, as nearly always
-    if event.object_id:
-        links.append(event.object_id)
-    return tuple(dict.fromkeys(links))[:SEARCH_LINKS_MAX] if len(links) > 1 else tuple(links)
+    return list(dict.fromkeys(links)) if len(links) > 1 else links

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from threadline.engine.erasure.erased_ids import note_erased
 from threadline.engine.erasure.ledger import add_keys, certificates, read, taken_over, thread_pseudonym
 from threadline.engine.erasure.ledger_file import Entry, LedgerFile
 from threadline.engine.erasure.record import stored
@@ -122,6 +123,7 @@ def _take_over(store: Store, entry: Entry) -> None:
     one = read(entry.certificate)
     for start in range(0, len(entry.ids), PAGE_IDS):
         ids = entry.ids[start : start + PAGE_IDS]
+        note_erased(store, ids)
         known = store.seen(ids)
         store.commit([Batch([erased(id) for id in ids if id not in known])])
         store.commit([Batch(writes=[page_put(one.workspace, one.erasure, Page(list(ids), [], []))])])

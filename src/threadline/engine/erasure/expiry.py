@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 from threadline.engine.erasure import removal
+from threadline.engine.erasure.erased_ids import note_erased
 from threadline.engine.erasure.steps import EngineParts
 from threadline.engine.folding.history import in_occurred_order
 from threadline.engine.folding.index_rows import index_rows
@@ -56,6 +57,7 @@ class Expiry:
             rows = [Delete(key) for key in dict.fromkeys(page.rows)]
             parts = [rows[at : at + ROWS_MAX] for at in range(0, len(rows), ROWS_MAX)]
             self._engine.store.commit([Batch(writes=part) for part in parts])
+            note_erased(self._engine.store, page.ids, page.recorded)
             self._engine.store.erase(page.ids)
             self._engine.recorder.forget_events(page.ids)
         self._fold_again(person)

@@ -10,6 +10,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from threadline.engine.erasure import ledger, removal
+from threadline.engine.erasure.erased_ids import note_erased
 from threadline.engine.erasure.record import Record, Stored
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import PERSON, THREAD, person_key, snapshot_key, thread_key
@@ -111,6 +112,7 @@ class Steps:
         # The ids are noted first: after a kill nothing else would say which events there were.
         self._commit(at, [removal.page_put(record.workspace, record.again or record.id, page)])
         self._commit(at, [Delete(key) for key in dict.fromkeys(page.rows)])
+        note_erased(store, page.ids, page.recorded)
         store.erase(page.ids)
         self._engine.recorder.forget_events(page.ids)
         self._put(at, replace(record, erased=record.erased + len(page.ids)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Protocol
@@ -77,6 +78,42 @@ class StoredHistory:
     def _known(self, events: Iterable[Recorded]) -> Iterable[Recorded]:
         known_at = self._known_at
         return events if known_at is None else (each for each in events if each.known_at <= known_at)
+
+
+class ReplayedHistory:
+    """Events in memory, in occurred order."""
+
+    def __init__(self) -> None:
+        self._events: list[tuple[int, str, Recorded]] = []
+
+    def add(self, recorded: Recorded) -> None:
+        """Put an event in its place."""
+        entry = (recorded.event.occurred_at, recorded.id, recorded)
+        if self._events and entry[:2] < self._events[-1][:2]:
+            insort(self._events, entry, key=_place_order)
+        else:
+            self._events.append(entry)
+
+    def between(self, start: int | None, stop: int) -> Iterable[Recorded]:
+        """See `History`."""
+        first = 0 if start is None else self._place(start)
+        return [each[2] for each in self._events[first : self._place(stop)]]
+
+    def at_edges(self, edges: Sequence[Edge]) -> list[Recorded]:
+        """See `History`."""
+        return [each for edge in edges for each in self.between(edge.start, edge.stop) if edge.holds(each)]
+
+    def next_at(self, instant: int) -> int | None:
+        """See `History`."""
+        place = self._place(instant)
+        return self._events[place][0] if place < len(self._events) else None
+
+    def _place(self, instant: int) -> int:
+        return bisect_left(self._events, (instant, ""), key=_place_order)
+
+
+def _place_order(entry: tuple[int, str, Recorded]) -> tuple[int, str]:
+    return entry[:2]
 
 
 def occurred_order(recorded: Recorded) -> tuple[int, str]:

@@ -34,6 +34,19 @@ class EventLog:
         """One event by its id; raises `NotFound`."""
         return find_event(self._store, workspace, id)
 
+    def events(self, workspace: str, ids: Sequence[str]) -> dict[str, Recorded]:
+        """Those of these events that are there and are as they were written, by id: one read."""
+        found: dict[str, Recorded] = {}
+        for id, entry in self._store.find(ids).items():
+            try:
+                recorded = checked_event(entry)
+            except EventDamaged as error:
+                self._damage.note(error)
+                continue
+            if recorded.event.workspace == workspace:
+                found[id] = recorded
+        return found
+
     def of_key(self, workspace: str, source: str, key: str) -> Recorded | None:
         """The event that a source sent under an idempotency key; None if there is none."""
         return self.of_keys(workspace, [source], [key])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
 from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.history import ReplayedHistory
 from threadline.engine.folding.late_arrival import take_in
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_view import ReactingPersonView
@@ -30,7 +30,7 @@ from threadline.kernel.policy import (
     Wish,
     source_of,
 )
-from threadline.kernel.projection import Edge, Look, State
+from threadline.kernel.projection import Look, State
 from threadline.kernel.simulation import Decisions
 
 TIMERS_MAX = 100_000
@@ -238,42 +238,6 @@ class _EvaluatorPolicy:
 def _kind(wish: Wish) -> object:
     """What says how much room a wish takes."""
     return wish.type if isinstance(wish, Emit) else type(wish)
-
-
-class ReplayedHistory:
-    """What was folded so far, in occurred order; a `threadline.engine.folding.history.History`."""
-
-    def __init__(self) -> None:
-        self._events: list[tuple[int, str, Recorded]] = []
-
-    def add(self, recorded: Recorded) -> None:
-        """Put an event in its place."""
-        entry = (recorded.event.occurred_at, recorded.id, recorded)
-        if self._events and entry[:2] < self._events[-1][:2]:
-            insort(self._events, entry, key=_order)
-        else:
-            self._events.append(entry)
-
-    def between(self, start: int | None, stop: int) -> Iterable[Recorded]:
-        """See `History`."""
-        first = 0 if start is None else self._place(start)
-        return [each[2] for each in self._events[first : self._place(stop)]]
-
-    def at_edges(self, edges: Sequence[Edge]) -> list[Recorded]:
-        """See `History`."""
-        return [each for edge in edges for each in self.between(edge.start, edge.stop) if edge.holds(each)]
-
-    def next_at(self, instant: int) -> int | None:
-        """See `History`."""
-        place = self._place(instant)
-        return self._events[place][0] if place < len(self._events) else None
-
-    def _place(self, instant: int) -> int:
-        return bisect_left(self._events, (instant, ""), key=_order)
-
-
-def _order(entry: tuple[int, str, Recorded]) -> tuple[int, str]:
-    return entry[:2]
 
 
 class _Scene:

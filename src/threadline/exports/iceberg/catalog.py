@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 NAME = "threadline"
 """What the catalogue is called in PyIceberg's own configuration."""
+NAMESPACE_PREFIX = "threadline_"
+WORKSPACE = "threadline.workspace"
+"""The property of a namespace that names its workspace."""
 _PLAIN = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
 
 
@@ -67,6 +70,6 @@ def namespace_of(workspace: str) -> str:
     A workspace of another form has a hash at the end; two underscores cannot occur in a plain name.
     """
     if _PLAIN.fullmatch(workspace) and len(workspace) <= 100:
-        return f"threadline_{workspace}"
+        return f"{NAMESPACE_PREFIX}{workspace}"
     plain = "_".join(re.findall("[a-z0-9]+", workspace.lower()))[:80]
-    return f"threadline_{plain}__{short_hash(workspace)}"
+    return f"{NAMESPACE_PREFIX}{plain}__{short_hash(workspace)}"

@@ -6,14 +6,13 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from threadline.exports.iceberg.table import VERSION_HINT
 from threadline.kernel.errors import InvalidValue
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from threadline.exports.iceberg.table import LogTable
-
-VERSION_HINT = "version-hint.text"
 
 
 def clean(log: LogTable, keep_seconds: float = 0.0) -> int:
@@ -60,7 +59,7 @@ def _listed(table: Table) -> set[str]:
 
 def _named(table: Table) -> set[str]:
     """The addresses of the files that the newest metadata names, itself among them."""
-    found = {table.metadata_location, f"{table.location()}/metadata/{VERSION_HINT}"}
+    found = {table.metadata_location, f"{table.location()}/{VERSION_HINT}"}
     found |= {each.metadata_file for each in table.metadata.metadata_log}
     for snapshot in table.snapshots():
         found.add(snapshot.manifest_list)

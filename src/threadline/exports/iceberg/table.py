@@ -11,7 +11,7 @@ import itertools
 import uuid
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from threadline.kernel.errors import Conflict
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 LOG_POSITION = "threadline.log-position"
 ERASURES = "threadline.erasures"
+STORE = "threadline.store"
+VERSION_HINT = "metadata/version-hint.text"
+"""Below a table: the name of its newest metadata, for readers without a catalogue."""
 FILE_BYTES = 32 << 20
 """Of a data file, compressed: what compaction aims at. One is read into memory at a time, at several times that."""
 ROWS_AT_ONCE = 200_000
@@ -50,6 +53,8 @@ class Reached(NamedTuple):
     """It has every row of the log up to this position, and none beyond."""
     erasures: str = ""
     """The mark of the erasures that it is known to have heeded."""
+    store: str = ""
+    """Whose log it is; see `Manifest.store`."""
 
 
 class LogTable:
@@ -75,27 +80,42 @@ class LogTable:
         while snapshot is not None:
             summary = _summary(snapshot)
             if LOG_POSITION in summary:
-                return Reached(int(summary[LOG_POSITION]), summary.get(ERASURES, ""))
+                return Reached(int(summary[LOG_POSITION]), summary.get(ERASURES, ""), summary.get(STORE, ""))
             parent = snapshot.parent_snapshot_id
             snapshot = None if parent is None else self._table.snapshot_by_id(parent)
         # What is beyond the last row and was no row then is none now: it was erased.
-        return Reached(max((_highest(task.file) for task in self._tasks()), default=0))
+        return Reached(max((self._range(task)[1] for task in self._tasks()), default=0))
 
     def append(self, parts: Iterable[pa.Table], reached: Reached) -> int:
         """Add rows in one commit; how many. A column that is new is added to the table. Raises `Conflict` if another
         process has committed since `refresh`; then nothing was added."""
-        rows, counter, commit = 0, itertools.count(), uuid.uuid4()
-        written: list[DataFile] = []
         with _committing(self._table) as transaction:
-            for part in _gathered(parts):
-                with transaction.update_schema() as schema:
-                    schema.union_by_name(part.schema)
-                written += self._write(transaction, part, commit, counter)
-                rows += part.num_rows
+            written = self._written(transaction, parts)
             with transaction.update_snapshot(snapshot_properties=_named(reached)).merge_append() as snapshot:
                 for file in written:
                     snapshot.append_data_file(file)
-        return rows
+        return sum(file.record_count for file in written)
+
+    def replace(self, parts: Iterable[pa.Table], reached: Reached) -> int:
+        """The same, with these rows in the place of all that are there."""
+        with _committing(self._table) as transaction:
+            written = self._written(transaction, parts)
+            with transaction.update_snapshot(snapshot_properties=_named(reached)).overwrite() as snapshot:
+                for task in self._tasks():
+                    snapshot.delete_data_file(task.file)
+                for file in written:
+                    snapshot.append_data_file(file)
+        return sum(file.record_count for file in written)
+
+    def _written(self, transaction: Transaction, parts: Iterable[pa.Table]) -> list[DataFile]:
+        """Data files of these rows, after columns that are new have been added."""
+        counter, commit = itertools.count(), uuid.uuid4()
+        written: list[DataFile] = []
+        for part in _gathered(parts):
+            with transaction.update_schema() as schema:
+                schema.union_by_name(part.schema)
+            written += self._write(transaction, part, commit, counter)
+        return written
 
     def erase(self, ids: Collection[str], reached: Reached) -> int:
         """Take the rows with these ids out of the newest snapshot in one commit; how many there were.
@@ -129,7 +149,7 @@ class LogTable:
         Neighbours are joined, so that the range of positions and times that a file covers stays narrow.
         """
         gone = 0
-        for tasks in _bins(sorted(self._tasks(), key=lambda task: _lowest(task.file)), file_bytes):
+        for tasks in _bins(sorted(self._tasks(), key=self._range), file_bytes):
             self._join(tasks)
             gone += len(tasks) - 1
         return gone
@@ -168,6 +188,24 @@ class LogTable:
         metadata = transaction.table_metadata
         return list(_dataframe_to_data_files(metadata, rows, self._table.io, write_uuid=commit, counter=counter))
 
+    def hint(self) -> None:
+        """Say in the table's folder which metadata is the newest."""
+        name = self._table.metadata_location.rpartition("/")[2].removesuffix(".metadata.json")
+        with self._table.io.new_output(f"{self._table.location()}/{VERSION_HINT}").create(overwrite=True) as file:
+            file.write(name.encode())
+
+    def size(self) -> tuple[int, int]:
+        """Rows and data files."""
+        files = [task.file for task in self._tasks()]
+        return sum(file.record_count for file in files), len(files)
+
+    def _range(self, task: FileScanTask) -> tuple[int, int]:
+        """The first and the last position in a data file."""
+        field = self._table.schema().find_field("position").field_id
+        bounds = task.file.lower_bounds[field], task.file.upper_bounds[field]
+        first, last = (int.from_bytes(each, "little", signed=True) for each in bounds)
+        return first, last
+
     def _tasks(self) -> list[FileScanTask]:
         return list(self._table.scan().plan_files())
 
@@ -181,8 +219,7 @@ class LogTable:
 
 
 def open_table(catalog: Catalog, namespace: str, name: str, schema: pa.Schema) -> LogTable:
-    """The table of a name, created with these columns if it is not there."""
-    catalog.create_namespace_if_not_exists(namespace)
+    """The table of a name in a namespace that is there, created with these columns if it is not."""
     table = catalog.create_table_if_not_exists(f"{namespace}.{name}", plain(schema), properties=_PROPERTIES)
     missing = {key: value for key, value in _PROPERTIES.items() if table.properties.get(key) != value}
     if missing:
@@ -218,7 +255,7 @@ def _committing(table: Table) -> Iterator[Transaction]:
 
 
 def _named(reached: Reached) -> dict[str, str]:
-    return {LOG_POSITION: str(reached.position), ERASURES: reached.erasures}
+    return {LOG_POSITION: str(reached.position), ERASURES: reached.erasures, STORE: reached.store}
 
 
 def _summary(snapshot: Snapshot) -> dict[str, str]:
@@ -253,16 +290,3 @@ def _bins(tasks: Iterable[FileScanTask], file_bytes: int) -> Iterator[list[FileS
         size += task.file.file_size_in_bytes
     if len(waiting) > 1:
         yield waiting
-
-
-def _lowest(file: DataFile) -> int:
-    return _bound(file.lower_bounds)
-
-
-def _highest(file: DataFile) -> int:
-    return _bound(file.upper_bounds)
-
-
-def _bound(bounds: dict[int, bytes]) -> int:
-    # `position` is the first column of every table, and Iceberg numbers columns from 1.
-    return int.from_bytes(bounds[1], "little", signed=True)

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from threadline.engine.folding.packing import decode_event
-from threadline.exports.lake.arrow import arrow
 from threadline.kernel.errors import EventDamaged
 from threadline.kernel.event import Recorded
 from threadline.kernel.store import LogEntry
 from threadline.kernel.time import from_datetime
+from threadline.wire.arrow import arrow
 
-pa = arrow()
+pa = arrow("writing", "lake")
 
 _INSTANT = pa.timestamp("us", "UTC")
 _TYPE = pa.dictionary(pa.int32(), pa.string())

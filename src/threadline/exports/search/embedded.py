@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import apsw
 
@@ -221,7 +221,9 @@ class EmbeddedIndex:
                 self._remove_files()
                 raise Unavailable(f"the search index {where} was damaged and is being built anew: {error}") from None
             except apsw.FullError as error:
-                raise StoreFull(f"there is no room for the search index {where}: {error}; the log is untouched") from None
+                raise StoreFull(
+                    f"there is no room for the search index {where}: {error}; the log is untouched"
+                ) from None
             except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.IOError, OSError) as error:
                 self.close()
                 raise Unavailable(
@@ -234,6 +236,7 @@ class EmbeddedIndex:
             # Whoever may not read the store must not read it here.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         db = apsw.Connection(":memory:" if self.path is None else str(self.path))
+        db.transaction_mode = "IMMEDIATE"  # it waits for other writers at its beginning, and not in its middle
         try:
             db.set_busy_timeout(BUSY_TIMEOUT_MS)
             for pragma, value in (
@@ -273,7 +276,8 @@ class EmbeddedIndex:
                 self.path.with_name(self.path.name + end).unlink(missing_ok=True)
 
     def _reached(self, db: apsw.Connection) -> _Reached:
-        return _Reached(*db.execute("SELECT position, cursor, before, last_id, erased FROM reached").fetchall()[0])
+        values: Any = db.execute("SELECT position, cursor, before, last_id, erased FROM reached").get
+        return _Reached(*values)
 
     def _workspaces(self, db: apsw.Connection) -> list[tuple[int, str]]:
         return [(int(number), str(name)) for number, name in db.execute("SELECT n, name FROM workspace ORDER BY name")]
@@ -290,48 +294,17 @@ class EmbeddedIndex:
 
     def _numbers(self, db: apsw.Connection, values: set[str]) -> dict[str, int]:
         db.executemany("INSERT OR IGNORE INTO value (text) VALUES (?)", [(value,) for value in sorted(values)])
-        return {v: int(db.execute("SELECT n FROM value WHERE text = ?", (v,)).fetchall()[0][0]) for v in values}
+        found: dict[str, Any] = {
+            value: db.execute("SELECT n FROM value WHERE text = ?", (value,)).get for value in values
+        }
+        return found
 
 
 @contextmanager
 def _transaction(db: apsw.Connection) -> Iterator[None]:
-    """A transaction that writes: it waits for other writers at its beginning, and not in its middle."""
+    """A transaction, or a part of the one that is open."""
     if db.in_transaction:
         yield
         return
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with db:
         yield
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
-
-
-class SearchWorker:
-    """Lets an index that somebody uses keep up, in a thread of its own."""
-
-    def __init__(self, index: EmbeddedIndex) -> None:
-        self._index = index
-        self._thread: threading.Thread | None = None
-
-    def start(self, stopping: threading.Event) -> None:
-        """Catch up if that is not going on already."""
-        if self._index.is_begun and (self._thread is None or not self._thread.is_alive()):
-            self._thread = threading.Thread(target=self._run, args=(stopping,), name="threadline-search", daemon=True)
-            self._thread.start()
-
-    def _run(self, stopping: threading.Event) -> None:
-        try:
-            while not stopping.is_set() and not self._index.catch_up(SEARCH_CATCH_UP_EVENTS).is_complete:
-                pass
-        except Unavailable as error:
-            log.warning("the search index waits: %s", error)
-        except Exception:
-            log.exception("the search index cannot catch up")
-
-    def finish(self) -> None:
-        """Wait for the page that is being taken in."""
-        if self._thread is not None:
-            self._thread.join()

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from typing import Any
 
 import apsw
 
@@ -28,6 +29,12 @@ REWRITE_FROM = 1_000
 """Documents from which on their removal rewrites the whole index: one by one takes longer."""
 MERGES_AT_ONCE = 8
 """Segments of the index of one size that are merged into one."""
+
+# In the statements, # is the number of the workspace, and @ another statement.
+_ALL = "SELECT k FROM doc# WHERE k BETWEEN ? AND ? ORDER BY k DESC"
+_MATCHING = "SELECT rowid AS k FROM words# WHERE words# MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC"
+_PAGE = "SELECT d.k, d.id FROM (@ LIMIT ?) m JOIN doc# d ON d.k = m.k ORDER BY m.k DESC"
+_COUNTS = "SELECT f.type, f.rule, f.status, count(*) FROM (@ LIMIT ?) m JOIN facet# f ON f.k = m.k GROUP BY 1, 2, 3"
 
 Row = tuple[int, bytes, str, str, int, int, int]
 """Key, id, text, terms, and the numbers of type, rule and status."""
@@ -52,39 +59,32 @@ class Tables:
 
     def __init__(self, db: apsw.Connection, number: int) -> None:
         self._db = db
-        self.doc, self.facet, self.words = f"doc_{number}", f"facet_{number}", f"words_{number}"
+        self._number = str(number)
 
     def create(self) -> None:
         """Make them, empty."""
-        self._db.execute(
-            f"CREATE TABLE {self.doc} (k INTEGER PRIMARY KEY, id BLOB NOT NULL, text TEXT NOT NULL, terms TEXT NOT NULL);"
-            f"CREATE TABLE {self.facet} (k INTEGER PRIMARY KEY, type INT, rule INT, status INT);"
-            f"CREATE VIRTUAL TABLE {self.words} USING fts5(text, terms, content='{self.doc}', content_rowid='k',"
+        self._run(
+            "CREATE TABLE doc# (k INTEGER PRIMARY KEY, id BLOB NOT NULL, text TEXT NOT NULL, terms TEXT NOT NULL);"
+            "CREATE TABLE facet# (k INTEGER PRIMARY KEY, type INT, rule INT, status INT);"
+            "CREATE VIRTUAL TABLE words# USING fts5(text, terms, content='doc#', content_rowid='k',"
             " columnsize=0, tokenize='unicode61 remove_diacritics 2');"
         )
         # Otherwise the words of a document that was taken out stay in the file until segments are merged.
         self._configure("secure-delete", 1)
         self._configure("automerge", MERGES_AT_ONCE)
 
-    def drop(self) -> None:
-        """Remove them."""
-        for table in (self.words, self.doc, self.facet):
-            self._db.execute(f"DROP TABLE IF EXISTS {table}")
-
     def add(self, documents: Sequence[Document], number_of: Mapping[str, int]) -> None:
         """Add documents that are not there. ``number_of``: the number of each value that facets count."""
         rows = self.rows(documents, number_of)
-        self._db.executemany(f"INSERT INTO {self.doc} VALUES (?, ?, ?, ?)", [row[:4] for row in rows])
-        self._db.executemany(
-            f"INSERT INTO {self.words} (rowid, text, terms) VALUES (?, ?, ?)", [(row[0], *row[2:4]) for row in rows]
-        )
-        self._db.executemany(f"INSERT INTO {self.facet} VALUES (?, ?, ?, ?)", [(row[0], *row[4:]) for row in rows])
+        self._many("INSERT INTO doc# VALUES (?, ?, ?, ?)", [row[:4] for row in rows])
+        self._many("INSERT INTO words# (rowid, text, terms) VALUES (?, ?, ?)", [(row[0], *row[2:4]) for row in rows])
+        self._many("INSERT INTO facet# VALUES (?, ?, ?, ?)", [(row[0], *row[4:]) for row in rows])
 
     def rows(self, documents: Sequence[Document], number_of: Mapping[str, int]) -> list[Row]:
         """Documents as rows, by key: the index takes keys that rise, and begins a new segment at one that does not."""
         wanted = sorted((key_of(each.occurred_at) + (int(each.id[:4], 16) >> 1), each) for each in documents)
         keys = array("q", [key for key, _ in wanted])
-        stored = self._db.execute(f"SELECT k FROM {self.doc} WHERE k IN carray(?)", (apsw.carray(keys),))
+        stored = self._run("SELECT k FROM doc# WHERE k IN carray(?)", (apsw.carray(keys),))
         taken = {key for (key,) in stored}
         rows: list[Row] = []
         for key, each in wanted:
@@ -102,7 +102,7 @@ class Tables:
         return key
 
     def _has(self, key: int) -> bool:
-        return bool(self._db.execute(f"SELECT 1 FROM {self.doc} WHERE k = ?", (key,)).fetchone())
+        return bool(self._run("SELECT 1 FROM doc# WHERE k = ?", (key,)).fetchone())
 
     def remove(self, ids: Iterable[str]) -> int:
         """Take documents out, so that nothing of them is left in the file; how many there were."""
@@ -111,21 +111,20 @@ class Tables:
         if rewrites:
             self._configure("secure-delete", 0)
         for key, text, terms in rows:
-            self._db.execute(
-                f"INSERT INTO {self.words} ({self.words}, rowid, text, terms) VALUES ('delete', ?, ?, ?)",
+            self._run(
+                "INSERT INTO words# (words#, rowid, text, terms) VALUES ('delete', ?, ?, ?)",
                 (key, text, terms),
             )
-            self._db.execute(f"DELETE FROM {self.doc} WHERE k = ?", (key,))
-            self._db.execute(f"DELETE FROM {self.facet} WHERE k = ?", (key,))
+            self._run("DELETE FROM doc# WHERE k = ?", (key,))
+            self._run("DELETE FROM facet# WHERE k = ?", (key,))
         if rewrites:
-            self._db.execute(f"INSERT INTO {self.words} ({self.words}) VALUES ('optimize')")
+            self._run("INSERT INTO words# (words#) VALUES ('optimize')")
             self._configure("secure-delete", 1)
         return len(rows)
 
     def _row_of(self, id: str) -> tuple[int, str, str] | None:
-        found = self._db.execute(
-            f"SELECT d.k, d.text, d.terms FROM {self.words} w JOIN {self.doc} d ON d.k = w.rowid "
-            f"WHERE {self.words} MATCH ? AND d.id = ?",
+        found = self._run(
+            "SELECT d.k, d.text, d.terms FROM words# w JOIN doc# d ON d.k = w.rowid WHERE words# MATCH ? AND d.id = ?",
             (_has_term("i", id), bytes.fromhex(id)),
         ).fetchone()
         return None if found is None else (int(found[0]), str(found[1]), str(found[2]))
@@ -133,28 +132,21 @@ class Tables:
     def search(self, query: Query) -> tuple[list[str], str]:
         """The ids of a page of matches, the newest first, and the cursor of the next page."""
         source, values = self._matching(query, _before(query.cursor))
-        sql = f"SELECT d.k, d.id FROM ({source} LIMIT ?) m JOIN {self.doc} d ON d.k = m.k ORDER BY m.k DESC"
-        found = list(self._db.execute(sql, (*values, query.limit + 1)))
+        found = list(self._run(_PAGE.replace("@", source), (*values, query.limit + 1)))
         following = str(found[query.limit - 1][0]) if len(found) > query.limit else ""
         return [id.hex() for _, id in found[: query.limit]], following
 
     def facets(self, query: Query, limit: int) -> tuple[int, dict[str, dict[str, int]]]:
         """Matches that were counted, and how often which value occurs among them."""
         source, values = self._matching(query, _KEY_MAX)
-        sql = (
-            f"SELECT f.type, f.rule, f.status, count(*) FROM ({source} LIMIT ?) m JOIN {self.facet} f ON f.k = m.k "
-            "GROUP BY 1, 2, 3"
-        )
         counted = 0
         found: dict[str, Counter[int]] = {name: Counter() for name in FACETS}
-        for *numbers, matches in self._db.execute(sql, (*values, limit)):
+        for *numbers, matches in self._run(_COUNTS.replace("@", source), (*values, limit)):
             counted += matches
             for name, number in zip(FACETS, numbers, strict=True):
                 found[name][number] += matches
-        names = dict(self._db.execute("SELECT n, text FROM value"))
-        plain = {
-            facet: {names[n]: times for n, times in counts.items() if names[n]} for facet, counts in found.items()
-        }
+        names = dict(self._run("SELECT n, text FROM value"))
+        plain = {facet: {names[n]: times for n, times in counts.items() if names[n]} for facet, counts in found.items()}
         return counted, {
             facet: dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))) for facet, counts in plain.items()
         }
@@ -167,32 +159,37 @@ class Tables:
         last = min(last, before - 1)
         wanted = _expression(query)
         if not wanted:
-            return f"SELECT k FROM {self.doc} WHERE k BETWEEN ? AND ? ORDER BY k DESC", (first, last)
-        sql = f"SELECT rowid AS k FROM {self.words} WHERE {self.words} MATCH ? AND rowid BETWEEN ? AND ?"
-        return f"{sql} ORDER BY rowid DESC", (wanted, first, last)
+            return _ALL, (first, last)
+        return _MATCHING, (wanted, first, last)
 
     def contents(self) -> Iterator[tuple[object, ...]]:
         """Everything that a search can depend on, in an order of its own: the same for equal indexes."""
-        yield from self._db.execute(
-            f"SELECT hex(d.id), d.text, d.terms, t.text, r.text, s.text FROM {self.doc} d JOIN {self.facet} f USING (k) "
+        yield from self._run(
+            "SELECT hex(d.id), d.text, d.terms, t.text, r.text, s.text FROM doc# d JOIN facet# f USING (k) "
             "JOIN value t ON t.n = f.type JOIN value r ON r.n = f.rule JOIN value s ON s.n = f.status ORDER BY 1"
         )
-        name = f"{self.words}_content"
-        self._db.execute(f"CREATE VIRTUAL TABLE temp.{name} USING fts5vocab('main', '{self.words}', 'instance')")
+        self._run("CREATE VIRTUAL TABLE temp.content# USING fts5vocab('main', 'words#', 'instance')")
         try:
-            yield from self._db.execute(
-                f"SELECT term, col, offset, hex(d.id) FROM temp.{name} v LEFT JOIN {self.doc} d ON d.k = v.doc "
+            yield from self._run(
+                "SELECT term, col, offset, hex(d.id) FROM temp.content# v LEFT JOIN doc# d ON d.k = v.doc "
                 "ORDER BY 1, 2, 4, 3"
             )
         finally:
-            self._db.execute(f"DROP TABLE temp.{name}")
+            self._run("DROP TABLE temp.content#")
 
     def count(self) -> int:
         """How many documents there are."""
-        return int(self._db.execute(f"SELECT count(*) FROM {self.facet}").fetchall()[0][0])
+        count: Any = self._run("SELECT count(*) FROM facet#").get
+        return int(count)
+
+    def _run(self, sql: str, values: Sequence[Any] = ()) -> apsw.Cursor:
+        return self._db.execute(sql.replace("#", self._number), values)
+
+    def _many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._db.executemany(sql.replace("#", self._number), rows)
 
     def _configure(self, option: str, value: int) -> None:
-        self._db.execute(f"INSERT INTO {self.words} ({self.words}, rank) VALUES (?, ?)", (option, value))
+        self._run("INSERT INTO words# (words#, rank) VALUES (?, ?)", (option, value))
 
 
 def _before(cursor: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,20 +18,35 @@ _LEARN = "INSERT INTO name (text) SELECT * FROM (VALUES {rows}) WHERE column1 IS
 
 
 class Names:
-    """A cache over the table ``name``, whose rows are never changed or removed. Safe for use from many threads."""
+    """A cache over the table ``name``, whose rows are never changed or removed. Safe for use from many threads.
 
-    def __init__(self) -> None:
+    ``writes_alone``: no other process adds names, so a name that is absent stays so until it is learnt here.
+    """
+
+    def __init__(self, writes_alone: bool = False) -> None:
         self._numbers: dict[str, int] = {}
         self._texts: dict[int, str] = {}
+        self._writes_alone = writes_alone
+        self._absent: set[str] = set()
+        self._learnt = 0
+        """How often names were learnt: a reader must not call absent what was learnt while it looked."""
+        self._lock = threading.Lock()
 
     def numbers(self, ask: Ask, texts: Iterable[str]) -> dict[str, int | None]:
         """The number of each name; None, which equals nothing in SQL, for a name that is not there yet."""
-        known, wanted = self._numbers, set(texts)
-        missing = [(text,) for text in wanted if text not in known]
+        known, wanted, learnt = self._numbers, set(texts), self._learnt
+        missing = [(text,) for text in wanted if text not in known and text not in self._absent]
         if not missing:
             return {text: known.get(text) for text in wanted}
         fresh = {text: number for number, text in self._fetch(ask, _BY_TEXT, missing)}
+        if self._writes_alone:
+            self._note_absent({text for (text,) in missing}.difference(fresh), learnt)
         return {text: known.get(text, fresh.get(text)) for text in wanted}
+
+    def _note_absent(self, texts: set[str], learnt: int) -> None:
+        with self._lock:
+            if learnt == self._learnt and len(self._absent) < CACHED_MAX:
+                self._absent |= texts
 
     def texts(self, ask: Ask, numbers: Iterable[int]) -> dict[int, str]:
         """The name of each number; only numbers that were read from the file may be asked for."""
@@ -44,9 +60,15 @@ class Names:
         """As `numbers`, and gives new names a number, in a commit of its own unless a transaction is open."""
         numbers = self.numbers(ask, texts)
         fresh = [(text,) for text, number in numbers.items() if number is None]
-        for statement, values in fat(_LEARN, fresh):
-            ask(statement, values)
-        return self.numbers(ask, numbers) if fresh else numbers
+        if not fresh:
+            return numbers
+        try:
+            for statement, values in fat(_LEARN, fresh):
+                ask(statement, values)
+        finally:  # the disk may become full after some of them
+            with self._lock:
+                self._absent, self._learnt = set(), self._learnt + 1
+        return self.numbers(ask, numbers)
 
     def _fetch(self, ask: Ask, sql: str, missing: Sequence[tuple[Any, ...]]) -> list[tuple[int, str]]:
         rows: list[tuple[int, str]] = []

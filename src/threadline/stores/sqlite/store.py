@@ -63,7 +63,7 @@ class SqliteStore:
         self._busy_timeout_ms = int(busy_timeout_seconds * 1_000)
         self._closing = threading.Event()
         self._readers: deque[Connection] = deque()
-        self._names = Names()
+        self._names = Names(writes_alone=not readonly)
         self._rows = sqlite_rows.RowMemory()
         self._log = EventLog(self._names, tail_entries_max, follow=readonly)
         self._writing_lock = threading.Lock()

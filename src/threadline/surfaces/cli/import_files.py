@@ -16,7 +16,7 @@ from typing import IO, Any, NamedTuple, Protocol, cast
 import msgspec
 
 from threadline.kernel.errors import InvalidValue
-from threadline.surfaces.arrow import arrow
+from threadline.wire.arrow import arrow
 from threadline.wire.table import Row
 
 LINE_BYTES_MAX = 1_048_576

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -16,11 +16,12 @@ from threadline.engine.recording.recorder import refuse_erased
 from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Receipt
 from threadline.kernel.ids import short_hash
-from threadline.kernel.rejected import KEY_LENGTH_MAX, RejectedEntry
+from threadline.kernel.rejected import RejectedEntry
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import Buckets, RateLimits, admitted, merged
 from threadline.surfaces.http.writer import Writer
-from threadline.wire.rejection import MASK, Rejection, masked
+from threadline.surfaces.rejections import entry_of
+from threadline.wire.rejection import Rejection, masked
 
 REJECTED_KEPT_MAX = 2_500
 """Rejections of one request that the rejected log keeps; one more entry says how many there were besides."""
@@ -38,10 +39,6 @@ There is a comma between messages, and each that is none takes longer than its f
 """
 CHECKED_ASIDE_EVENTS, LARGE_EVENTS = 20, 250
 """More events than that of one request are validated likewise."""
-
-SECRET_LENGTH_MIN = 8
-"""A secret that is shorter is a name in a test, and may stand anywhere in a text that says nothing of it."""
-
 
 T = TypeVar("T")
 
@@ -176,11 +173,10 @@ class Ingest:
     def _entry(
         self, rejection: Rejection, credential: Credential, form: str, now: int, secrets: Sequence[str]
     ) -> RejectedEntry:
-        payload, form = _payload(rejection.raw, form, secrets)
-        return RejectedEntry(
-            id=self._id(rejection, credential), workspace=credential.workspace, source=credential.name,
-            code=rejection.code, message=rejection.message, received_at=now, payload=payload, form=form,
-            key=rejection.key[:KEY_LENGTH_MAX], envelope=rejection.envelope if form != "text" else None,
+        id = self._id(rejection, credential)
+        return entry_of(
+            rejection, id, workspace=credential.workspace, source=credential.name, form=form, received_at=now,
+            secrets=secrets,
         )  # fmt: skip
 
     def _id(self, rejection: Rejection, credential: Credential) -> str:
@@ -217,19 +213,3 @@ def _outcome(results: Sequence[Event | Rejection], receipts: Sequence[Receipt]) 
             assert type(result) is Event
             outcome.rejected.append(RejectedMessage(index, result.key, receipt.code, receipt.message))
     return outcome
-
-
-def _payload(raw: bytes, form: str, secrets: Sequence[str]) -> tuple[Any, str]:
-    """The message as JSON if it can be kept as that, or else as text."""
-    try:
-        payload = msgspec.json.decode(raw) if form != "text" else None
-        msgspec.json.encode(payload)
-    except (ValueError, RecursionError):
-        payload = None
-    if not isinstance(payload, dict):
-        text = raw.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
-        for secret in secrets:
-            if len(secret) >= SECRET_LENGTH_MIN:
-                text = text.replace(secret, MASK)
-        return text, "text"
-    return payload, form

@@ -1,0 +1,1 @@
+"""Events from queues: what a message says, its events recorded, and which messages are done."""
