@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +14,7 @@ from pathlib import Path
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.delivery.dispatcher import Background, Dispatcher
+from threadline.engine.delivery.feed_consumer import FeedConsumer, FeedHandler, FeedWorker
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.engine import Engine
 from threadline.engine.erasure.applying import keep_beside
@@ -212,12 +213,34 @@ def _background(engine: Engine, settings: Settings, owner: str) -> list[Backgrou
     background: list[Background] = []
     if isinstance(engine.search, KeepsUp):
         background.append(SearchWorker(engine.search))
+    store, clock = engine.store, engine.clock
+    for handler in _publishers(engine, settings):
+        consumer = FeedConsumer(store, clock, handler, Leases(store, clock, owner))
+        background.append(FeedWorker(consumer))
     if not settings.scrub_days:
         return background
-    store, clock = engine.store, engine.clock
     scrub = Scrub(store, engine.catalogue, engine.damage, clock, settings.scrub_days)
     # It is held between two pages, and given back when the process ends.
     return [*background, ScrubWorker(scrub, Leases(store, clock, owner, SCRUB_LEASE_SECONDS), clock)]
+
+
+def _publishers(engine: Engine, settings: Settings) -> Iterator[FeedHandler]:
+    """Those who send committed events on, as the settings name topic and queues."""
+    topic = settings.events_topic
+    queues = {"memory": settings.memory_queue, "features": settings.feature_queue}
+    if not topic and not any(queues.values()):
+        return
+    from threadline.exports.publishing.publisher import CALLS_AT_ONCE, queue_publisher, topic_publisher
+    from threadline.surfaces.queues.client import aws_client, name_of_queue, region_of_queue, region_of_topic
+
+    if topic:
+        region = region_of_topic(topic)
+        yield topic_publisher(engine, topic, aws_client("sns", topic, region=region, connections=CALLS_AT_ONCE))
+    for projection, url in queues.items():
+        if url:
+            name_of_queue(url)
+            client = aws_client("sqs", url, region=region_of_queue(url), connections=CALLS_AT_ONCE)
+            yield queue_publisher(engine, url, client, projection)
 
 
 def _senders(made: Catalogue, settings: Settings, store: Store, clock: Clock) -> dict[str, Sender]:

@@ -90,7 +90,7 @@ LIBRARIES = {
     "uvloop": {"surfaces"},
     # Amazon's services: a store, who sends mail, and the queue that takes in what comes of it.
     "boto3": {"exports", "senders", "surfaces"},
-    "botocore": {"exports", "senders", "stores"},
+    "botocore": {"exports", "senders", "stores", "surfaces"},
     "mypy_boto3_s3": {"exports"},
     "mypy_boto3_sesv2": {"senders"},
     "mypy_boto3_sqs": {"surfaces"},

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from threadline.kernel.errors import InvalidSetting, Unavailable
+from threadline.kernel.aws_errors import error_code, explained
+from threadline.kernel.errors import Forbidden, NotFound, ThreadlineError
 from threadline.kernel.time import MINUTE, SECOND, format_time
 from threadline.settings import Settings
+from threadline.surfaces.queues.client import aws_client
 
 AHEAD = 20 * SECOND
 """A schedule for an instant that has passed when it is made would never call anybody."""
@@ -52,32 +54,24 @@ class WakeUps:
                 ScheduleExpressionTimezone="UTC", FlexibleTimeWindow={"Mode": "OFF"}, ActionAfterCompletion="DELETE",
                 Target={"Arn": settings.schedule_target, "RoleArn": settings.schedule_role, "Input": "{}"},
             )  # fmt: skip
-        except Exception as error:  # noqa: BLE001 — botocore makes the classes of its errors when it runs
-            code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
+        except Exception as error:
+            code = error_code(error)
             if code == "ConflictException":  # somebody else has made it
                 return
-            raise Unavailable(
-                f"no schedule could be made for {text} UTC: {type(error).__name__}: {error}", hint=_hint(code, settings)
-            ) from None
+            raise _explained(error, settings) from error
 
 
-def _hint(code: str, settings: Settings) -> str:
-    if code in ("AccessDeniedException", "AccessDenied"):
-        return (
-            f"allow scheduler:CreateSchedule on the group {settings.schedule_group!r}, and iam:PassRole on "
-            f"{settings.schedule_role or 'the role that schedule_role names'}"
-        )
-    if code == "ResourceNotFoundException":
-        return f"make the schedule group {settings.schedule_group!r}, or name another with THREADLINE_SCHEDULE_GROUP"
-    return "what is due stays due, and is done when the function is called again"
+def _explained(error: Exception, settings: Settings) -> ThreadlineError:
+    if error_code(error) == "ResourceNotFoundException":
+        hint = "Make it, or name another with THREADLINE_SCHEDULE_GROUP."
+        return NotFound(f"there is no schedule group {settings.schedule_group!r}", hint=hint)
+    found = explained(error, "scheduler", f"the schedule group {settings.schedule_group!r}")
+    if isinstance(found, Forbidden):
+        role = settings.schedule_role or "the role that schedule_role names"
+        return Forbidden(str(found), hint=f"Allow scheduler:CreateSchedule on it, and iam:PassRole on {role}.")
+    return found
 
 
 def scheduler_client() -> Any:
     """The client of EventBridge Scheduler. Raises `InvalidSetting` where boto3 is missing."""
-    try:
-        import boto3
-    except ImportError:
-        raise InvalidSetting(
-            "EventBridge Scheduler cannot be asked: boto3 is not installed", hint="pip install 'threadline[aws]'"
-        ) from None
-    return boto3.session.Session().client("scheduler")
+    return aws_client("scheduler", "EventBridge Scheduler")

@@ -77,7 +77,7 @@ def _next(runtime: Runtime, after: int | None = None) -> int | None:
 
 
 def work_and_wake(runtime: Runtime, wake_ups: WakeUps, until: float) -> Worked:
-    """The same, and the wake-up for what comes next. Raises `Unavailable` if it cannot be made: try again then."""
+    """The same, and the wake-up for what comes next. Raises what says why that cannot be made."""
     worked = work(runtime, until)
     if worked.wake_at is not None:
         wake_ups.wake_at(worked.wake_at, runtime.engine.clock())
