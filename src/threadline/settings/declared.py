@@ -329,6 +329,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "Sign webhooks to addresses that rules name themselves: `whsec_…`, separated by commas, the newest first.",
         ),
     ] = ""
+    schedule_target: Annotated[
+        str,
+        _about("ARN", "On AWS Lambda: the function that EventBridge Scheduler calls when something is due."),
+    ] = ""
+    schedule_role: Annotated[
+        str,
+        _about("ARN", "The role under which EventBridge Scheduler calls it."),
+    ] = ""
+    schedule_group: Annotated[
+        str,
+        _about("name", "The group of schedules that Threadline makes.", min_length=1),
+    ] = "default"
     ingestion_queue: Annotated[
         str, _about("URL", "The queue of Amazon SQS whose messages `threadline work` records; empty: none.")
     ] = ""
