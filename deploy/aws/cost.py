@@ -169,7 +169,7 @@ def idle() -> Usage:
 
 
 class Design(NamedTuple):
-    """A system that Threadline replaces: units of an event by its own tables, what else it takes, and what stands by."""
+    """A system that Threadline replaces: units of an event by its tables, what else it takes, and what stands by."""
 
     name: str
     write_units: float
@@ -195,7 +195,8 @@ DESIGNS = (
     ),
     Design(
         "events and rules", 3.0, 1.0, 1, {},
-        {"hour of a t3.small.search": HOURS, "hour of an Atlas M10": HOURS}, "one small OpenSearch, MongoDB (Atlas M10)",
+        {"hour of a t3.small.search": HOURS, "hour of an Atlas M10": HOURS},
+        "one small OpenSearch, MongoDB (Atlas M10)",
     ),
     Design(
         "content interest", 2.0, 0.1, 0, {},
