@@ -18,7 +18,7 @@ from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.limits import ITEM_BYTES_MAX
 from threadline.kernel.policy import TIMER_FIRED, Effect, Emit, Policy, Timer, Wish
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED, Outcome
-from threadline.kernel.store import scan_pages
+from threadline.kernel.store import Item, scan_pages
 from threadline.kernel.time import DAY, SECOND
 from threadline.stores.memory import MemoryStore
 
@@ -295,3 +295,26 @@ def test_timers_that_cannot_fire_hold_up_no_others_and_fire_when_they_can(engine
     mended = Engine(engine.store, Catalogue([*engine.catalogue.projections], rules()), clock)
     clock.now += 3_600 * SECOND
     assert sum(Dispatcher(mended, {}, "two").run_once() for _ in range(60)) == 60
+
+
+def test_timer_of_a_person_who_is_erased_after_it_was_read_is_no_error(
+    engine: Engine, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    tell(engine, "remind")
+    clock.now += DAY
+    query, read = engine.store.query, []
+
+    def erased_since(table: str, *arguments: Any, **named: Any) -> list[Item]:
+        found = query(table, *arguments, **named)
+        if table == TIMER and found and not read:
+            read.extend(found)
+            erasure = engine.erasures.begin("default", "user_id:ada")
+            while engine.erasures.advance("default", erasure.id).state != "done":
+                pass
+        return found
+
+    engine.store.query = erased_since  # type: ignore[method-assign]
+    assert Dispatcher(engine, {}, "one").run_once() == 0
+    assert read
+    assert left(engine, TIMER) == 0
+    assert caplog.records == []

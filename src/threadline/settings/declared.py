@@ -329,6 +329,25 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "Sign webhooks to addresses that rules name themselves: `whsec_…`, separated by commas, the newest first.",
         ),
     ] = ""
+    ingestion_queue: Annotated[
+        str, _about("URL", "The queue of Amazon SQS whose messages `threadline work` records; empty: none.")
+    ] = ""
+    payload_buckets: Annotated[
+        str,
+        _about(
+            "list",
+            "Buckets of S3 from which the payloads of such messages are read, where those only say where they are.",
+        ),
+    ] = ""
+    events_topic: Annotated[
+        str, _about("ARN", "The topic of Amazon SNS that every committed event is published to; empty: none.")
+    ] = ""
+    memory_queue: Annotated[
+        str, _about("URL", "The queue of SQS that is sent every event that may change what is remembered of a person.")
+    ] = ""
+    feature_queue: Annotated[
+        str, _about("URL", "The queue of SQS that is sent every event that may change a person's features.")
+    ] = ""
     connections_max: Annotated[
         int,
         _about("connections", "Connections of one process to a PostgreSQL server; each costs the server memory.", ge=1),

@@ -117,7 +117,8 @@ class Dispatcher:
         return settled
 
     def _cannot_fire(self, item: Item, why: str) -> None:
-        if self._backoff.rest(item) == 1:
+        # It may have gone since it was read: with its person, who was erased meanwhile.
+        if self._backoff.rest(item) == 1 and self.engine.store.get([item.key])[0] == item:
             log.error("timer %s is due and cannot fire: %s", item.key.sort, why)
 
     def _all_queues(self) -> list[DestinationWorker]:
