@@ -7,7 +7,7 @@ import re
 import secrets
 import socket
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from threadline.engine.delivery.dispatcher import Background, Dispatcher
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.engine import Engine
 from threadline.engine.erasure.applying import keep_beside
+from threadline.engine.erasure.erased_ids import erased_since
 from threadline.engine.erasure.ledger_file import LedgerFile
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import check_entry
@@ -42,7 +43,7 @@ from threadline.settings import (
     load,
     without_secret,
 )
-from threadline.surfaces.composition import Composition, Copied, LakeRefolded, OnProgress, SharedLimits
+from threadline.surfaces.composition import Composition, Copied, LakeDoor, LakeRefolded, OnProgress, SharedLimits
 from threadline.surfaces.definition_checks import settings_in_force
 from threadline.surfaces.python.embedded import Threadline
 from threadline.surfaces.rereading import forms, readers
@@ -191,9 +192,16 @@ def composition() -> Composition:
         open_limits,
         migrate,
         _rest,
+        _lake,
         refold_lake=refold_lake,
         check_lake_states=_check_lake_states,
     )
+
+
+def _lake(settings: Settings) -> LakeDoor:
+    from threadline.exports.curated.commands import LakeCommands
+
+    return LakeCommands(settings.lake, settings.workspace)
 
 
 def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
@@ -215,7 +223,7 @@ def _search_index(engine: Engine, settings: Settings) -> SearchIndex:
 
     beside = Path(f"{settings.store}-search") if embedded else None
     path = Path(settings.search_index) if settings.search_index else beside
-    return EmbeddedIndex(path, engine.log, document_of, lambda mark: ((), mark))
+    return EmbeddedIndex(path, engine.log, document_of, partial(erased_since, engine.store))
 
 
 def _background(engine: Engine, settings: Settings, owner: str) -> list[Background]:

@@ -32,6 +32,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str,
         _about("path", "The file that holds everything, on a local disk; or the URL of a shared store.", min_length=1),
     ] = "threadline.db"
+    lake: Annotated[
+        str,
+        _about("path", "The lake: a folder, or `s3://bucket/prefix`. Empty: `threadline sql` reads the store alone."),
+    ] = ""
     definitions: Annotated[
         str,
         _about(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
+from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.operation import Operation
 from threadline.kernel.store import Store
 from threadline.settings import Settings
@@ -53,6 +55,26 @@ class SharedLimits(Protocol):
         ...
 
 
+class LakeDoor(Protocol):
+    """The lake that the settings name, and its curated zone."""
+
+    def query(self, engine: Engine, query: str) -> AbstractContextManager[tuple[list[str], Iterator[list[Any]]]]:
+        """The names of the columns of an SQL query's result, and its rows."""
+        ...
+
+    def curate(self, engine: Engine) -> Sequence[tuple[str, int, int]]:
+        """Write the curated tables: name, rows and bytes of each."""
+        ...
+
+    def warehouse(self, engine: Engine, kind: str, target: Sequence[tuple[str, str]]) -> str:
+        """What loads the curated tables into a kind of warehouse."""
+        ...
+
+
+def _no_lake(settings: Settings) -> LakeDoor:
+    raise InvalidSetting("this program was put together without a lake")
+
+
 class Composition(NamedTuple):
     """The doors to the composition root. Surfaces are below it and cannot import it."""
 
@@ -86,6 +108,8 @@ class Composition(NamedTuple):
     """Makes what the store is kept in, or brings it up to date; the steps that were taken."""
     rest: Callable[[Engine], None] = lambda engine: None
     """To be called before a process is frozen: readers of the feed need not wait for it then."""
+    lake: Callable[[Settings], LakeDoor] = _no_lake
+    """The lake, and what is read from it."""
     refold_lake: Callable[[str, Sequence[tuple[str, str]], str | None, str | None], LakeRefolded] | None = None
     """(lake, definitions as text, workspace, master of Spark) -> everybody folded again; without a master by DuckDB."""
     check_lake_states: Callable[[Engine, str], tuple[int, int, Sequence[str]]] | None = None

@@ -49,6 +49,10 @@ class SearchWorker:
         except Exception:
             log.exception("the search index cannot catch up")
 
+    def step(self) -> int:
+        """Nothing: a search catches up by itself."""
+        return 0
+
     def finish(self) -> None:
         """Wait for the page that is being taken in."""
         if self._thread is not None:
