@@ -78,6 +78,7 @@ def hash_of(text: str) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.environ.get("THREADLINE_TEST_SPARK") == "0", reason="THREADLINE_TEST_SPARK=0 leaves Spark out")
 @pytest.mark.skipif(not Path(PYTHON).exists(), reason=f"PySpark has a venv of its own, which is not at {PYTHON}")
 def test_spark_folds_what_the_store_has_and_killed_workers_change_nothing(tmp_path: Path) -> None:
     lakes = {name: stage.lake_in(tmp_path / name / "lake") for name in ("activity", "cdnow", "world")}
