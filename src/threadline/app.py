@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +14,7 @@ from pathlib import Path
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.delivery.dispatcher import Background, Dispatcher
-from threadline.engine.delivery.feed_consumer import FeedConsumer
+from threadline.engine.delivery.feed_consumer import FeedConsumer, FeedHandler, FeedWorker
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.engine import Engine
 from threadline.engine.erasure.applying import keep_beside
@@ -44,7 +44,7 @@ from threadline.settings import (
     load,
     without_secret,
 )
-from threadline.surfaces.composition import Composition, Copied, OnProgress, SharedLimits
+from threadline.surfaces.composition import Composition, Copied, LakeDoor, LakeRefolded, OnProgress, SharedLimits
 from threadline.surfaces.definition_checks import settings_in_force
 from threadline.surfaces.python.embedded import Threadline
 from threadline.surfaces.rereading import forms, readers
@@ -151,7 +151,15 @@ def _engine_on(store: Store, made: Catalogue, chosen: Settings, clock: Clock, *,
 
 def catalogue(files: Sequence[Path] = ()) -> Catalogue:
     """Everything that ships, shaped by what these files of definitions declare."""
-    definitions = Definitions.load(files)
+    return _declared(Definitions.load(files))
+
+
+def catalogue_of(texts: Sequence[tuple[str, str]]) -> Catalogue:
+    """The same of texts, each with a name for messages: for processes where there are no such files."""
+    return _declared(Definitions(texts))
+
+
+def _declared(definitions: Definitions) -> Catalogue:
     definitions.section(SETTINGS_SECTION.name)  # read before, by `load`
     identity = rules(definitions)
     return Catalogue.declared(definitions, identity, SETTINGS_SECTION)
@@ -185,7 +193,16 @@ def composition() -> Composition:
         open_limits,
         migrate,
         _rest,
+        _lake,
+        refold_lake=refold_lake,
+        check_lake_states=_check_lake_states,
     )
+
+
+def _lake(settings: Settings) -> LakeDoor:
+    from threadline.exports.curated.commands import LakeCommands
+
+    return LakeCommands(settings.lake, settings.workspace)
 
 
 def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
@@ -228,12 +245,34 @@ def _background(engine: Engine, settings: Settings, owner: str) -> list[Backgrou
     background: list[Background] = []
     if isinstance(engine.search, KeepsUp):
         background.append(SearchWorker(engine.search))
+    store, clock = engine.store, engine.clock
+    for handler in _publishers(engine, settings):
+        consumer = FeedConsumer(store, clock, handler, Leases(store, clock, owner))
+        background.append(FeedWorker(consumer))
     if not settings.scrub_days:
         return background
-    store, clock = engine.store, engine.clock
     scrub = Scrub(store, engine.catalogue, engine.damage, clock, settings.scrub_days)
     # It is held between two pages, and given back when the process ends.
     return [*background, ScrubWorker(scrub, Leases(store, clock, owner, SCRUB_LEASE_SECONDS), clock)]
+
+
+def _publishers(engine: Engine, settings: Settings) -> Iterator[FeedHandler]:
+    """Those who send committed events on, as the settings name topic and queues."""
+    topic = settings.events_topic
+    queues = {"memory": settings.memory_queue, "features": settings.feature_queue}
+    if not topic and not any(queues.values()):
+        return
+    from threadline.exports.publishing.publisher import CALLS_AT_ONCE, queue_publisher, topic_publisher
+    from threadline.surfaces.queues.client import aws_client, name_of_queue, region_of_queue, region_of_topic
+
+    if topic:
+        region = region_of_topic(topic)
+        yield topic_publisher(engine, topic, aws_client("sns", topic, region=region, connections=CALLS_AT_ONCE))
+    for projection, url in queues.items():
+        if url:
+            name_of_queue(url)
+            client = aws_client("sqs", url, region=region_of_queue(url), connections=CALLS_AT_ONCE)
+            yield queue_publisher(engine, url, client, projection)
 
 
 def _senders(made: Catalogue, settings: Settings, store: Store, clock: Clock) -> dict[str, Sender]:
@@ -262,6 +301,34 @@ def _restore(settings: Settings, backup: Path, progress: OnProgress, replace: bo
     from threadline.stores.sqlite.backup import restore
 
     return restore(backup, _embedded(settings), progress, replace=replace, check=check_entry)
+
+
+def refold_lake(
+    lake: str, texts: Sequence[tuple[str, str]], workspace: str | None = None, spark: str | None = None
+) -> LakeRefolded:
+    """Fold everybody again from a lake, by these definitions, and publish the states there.
+
+    With ``spark`` on a Spark session, made on this master ("": that of the environment), else by DuckDB here.
+    """
+    from threadline.exports.lake.lake import Lake
+    from threadline.exports.lake.storage import open_storage
+    from threadline.exports.spark import job, single
+    from threadline.exports.spark.recipe import recipe
+
+    opened, made = Lake(open_storage(lake)), recipe(catalogue_of, texts)
+    if spark is None:
+        done = single.refold(opened, made, workspace)
+    else:
+        done = job.refold(job.open_session(spark), opened, made, workspace)
+    return LakeRefolded(*done)
+
+
+def _check_lake_states(engine: Engine, lake: str) -> tuple[int, int, Sequence[str]]:
+    from threadline.exports.lake.lake import Lake
+    from threadline.exports.lake.storage import open_storage
+    from threadline.exports.spark.checking import check_states
+
+    return check_states(engine.store, engine.catalogue, Lake(open_storage(lake)))
 
 
 def _writer(settings: Settings) -> str:

@@ -74,7 +74,7 @@ DRIVERS = {
     # SQLite: a store, and the embedded search index.
     "apsw": "exports stores",
     "cryptography": "wire", "css_inline": "capabilities", "dkim": "capabilities",
-    "httptools": "surfaces", "httpx": "surfaces", "joserfc": "surfaces", "jsonschema_rs": "capabilities",
+    "duckdb": "exports", "httptools": "surfaces", "httpx": "surfaces", "joserfc": "surfaces", "jsonschema_rs": "capabilities",
     "minijinja": "capabilities", "mrml": "capabilities", "psycopg": "stores", "pyarrow": "wire",
     "re2": "capabilities", "redis": "stores", "urllib3": "stores", "uvicorn": "surfaces", "zen": "capabilities",
 }  # fmt: skip
@@ -92,10 +92,11 @@ LIBRARIES = {
     "uvloop": {"surfaces"},
     # Amazon's services: a store, who sends mail, and the queue that takes in what comes of it.
     "boto3": {"exports", "senders", "surfaces"},
-    "botocore": {"exports", "senders", "stores"},
+    "botocore": {"exports", "senders", "stores", "surfaces"},
     "mypy_boto3_s3": {"exports"},
     "mypy_boto3_sesv2": {"senders"},
     "mypy_boto3_sqs": {"surfaces"},
+    "pyiceberg": {"exports"},
     # The test kit is used where these are installed, and by nothing that runs in production.
     "hypothesis": {"testing"},
     "pytest": {"testing"},

@@ -32,6 +32,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str,
         _about("path", "The file that holds everything, on a local disk; or the URL of a shared store.", min_length=1),
     ] = "threadline.db"
+    lake: Annotated[
+        str,
+        _about("path", "The lake: a folder, or `s3://bucket/prefix`. Empty: `threadline sql` reads the store alone."),
+    ] = ""
     definitions: Annotated[
         str,
         _about(
@@ -336,6 +340,25 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             SECRET,
             "Sign webhooks to addresses that rules name themselves: `whsec_…`, separated by commas, the newest first.",
         ),
+    ] = ""
+    ingestion_queue: Annotated[
+        str, _about("URL", "The queue of Amazon SQS whose messages `threadline work` records; empty: none.")
+    ] = ""
+    payload_buckets: Annotated[
+        str,
+        _about(
+            "list",
+            "Buckets of S3 from which the payloads of such messages are read, where those only say where they are.",
+        ),
+    ] = ""
+    events_topic: Annotated[
+        str, _about("ARN", "The topic of Amazon SNS that every committed event is published to; empty: none.")
+    ] = ""
+    memory_queue: Annotated[
+        str, _about("URL", "The queue of SQS that is sent every event that may change what is remembered of a person.")
+    ] = ""
+    feature_queue: Annotated[
+        str, _about("URL", "The queue of SQS that is sent every event that may change a person's features.")
     ] = ""
     connections_max: Annotated[
         int,

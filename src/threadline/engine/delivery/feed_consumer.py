@@ -211,8 +211,9 @@ class FeedConsumer:
         return True
 
     def _failed(self, state: ConsumerState, error: Exception) -> ConsumerState:
+        problem = f"{type(error).__name__}: {error}. {getattr(error, 'hint', '')}".removesuffix(". ")
         return replace(
-            state, failures=state.failures + 1, problem=f"{type(error).__name__}: {error}"[:_PROBLEM_LENGTH_MAX],
+            state, failures=state.failures + 1, problem=problem[:_PROBLEM_LENGTH_MAX],
             retry_at=self._clock() + rest_seconds(state.failures) * SECOND,
         )  # fmt: skip
 
@@ -230,7 +231,7 @@ class FeedConsumer:
                 raise Conflict(
                     f"the feed has another event at position {state.position} than the consumer "
                     f"{self.handler.name!r} has got there",
-                    hint="`threadline feed rewind` says where it is to go on.",
+                    hint="`threadline events rewind` says where it is to go on.",
                 )
             state = replace(
                 found, processed_at=state.processed_at, failures=state.failures, problem=state.problem,

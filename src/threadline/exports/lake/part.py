@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from threadline.exports.lake.lake import SCHEMA_VERSION, partition_of
-from threadline.exports.lake.schema import RAW, RawBody, pa
-from threadline.kernel.store import LogEntry
+from threadline.exports.lake.lake import partition_of
+from threadline.exports.lake.reading import Entry
+from threadline.exports.lake.schema import RAW, pa
 from threadline.kernel.time import DAY, format_time
 
-_LEVEL = 3
-"""Of zstd. Level 9 makes files 3 % smaller and takes twice the time of the whole sync."""
-_PLAIN = ("id", "key", "identifiers", "properties", "context", "wire")
-"""Columns whose values hardly ever repeat: a dictionary would be built and thrown away."""
-
-
-class Entry(NamedTuple):
-    """An event on its way into a file."""
-
-    position: int
-    entry: LogEntry
-    body: RawBody
+IN_ORDER = (("thread", "ascending"), ("occurred_at", "ascending"), ("sequence", "ascending"))
+"""The order of the rows of a file."""
 
 
 class Part(NamedTuple):
@@ -50,7 +39,7 @@ def parts_of(found: Sequence[Entry], people: Mapping[str, str]) -> Iterator[Part
     place_of = [order[name] for name in names]
     places = pa.array([place_of[number] for number in numbers], pa.int32())
     table = event_table(found, people).append_column("place", places)
-    by = [("place", "ascending"), ("thread", "ascending"), ("occurred_at", "ascending"), ("sequence", "ascending")]
+    by = [("place", "ascending"), *IN_ORDER]
     table = table.take(pa.compute.sort_indices(table, by))
     counts = {each["values"]: each["counts"] for each in pa.compute.value_counts(places).to_pylist()}
     table, start = table.drop_columns("place"), 0
@@ -100,25 +89,3 @@ def _json_array(values: Sequence[Any]) -> Any:
     texts = list(map(bytes, values))
     offsets = pa.array([0, *accumulate(map(len, texts))], pa.int32())
     return pa.StringArray.from_buffers(len(texts), offsets.buffers()[1], pa.py_buffer(b"".join(texts)))
-
-
-def parquet(table: Any, first: int, last: int) -> bytes:
-    """The bytes of a file, with what it says of itself."""
-    metadata = {"log_from": str(first), "log_to": str(last), "schema_version": str(SCHEMA_VERSION)}
-    if "id" in table.column_names:
-        metadata["ids_sha256"] = ids_digest(table["id"].to_pylist())
-    sink = pa.BufferOutputStream()
-    pa.parquet.write_table(
-        table.replace_schema_metadata(metadata),
-        sink,
-        compression="zstd",
-        compression_level=_LEVEL,
-        use_dictionary=[name for name in table.column_names if name not in _PLAIN],
-        write_statistics=["position", "thread", "person", "sequence", "type", "occurred_at", "received_at"],
-    )
-    return bytes(sink.getvalue())
-
-
-def ids_digest(ids: Iterable[str]) -> str:
-    """SHA-256 of ids, sorted, 32 hex digits each, without anything between them; that of an erasure is the same."""
-    return hashlib.sha256("".join(sorted(ids)).encode()).hexdigest()
