@@ -274,6 +274,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "The file of the search index, on a local disk. Empty: beside an embedded store; a shared store has none.",
         ),
     ] = ""
+    opensearch: Annotated[
+        str,
+        _about(
+            SECRET,
+            "The address of an OpenSearch cluster that has the search index, with user and password if it asks for "
+            "them: https://user:password@search.example:9200. Empty: the index is embedded.",
+        ),
+    ] = ""
+    opensearch_prefix: Annotated[
+        str,
+        _about("name", "What the names of all indexes in OpenSearch begin with.", pattern="^[a-z][a-z0-9_]{0,30}$"),
+    ] = "threadline"
     leaderboard_refresh_seconds: Annotated[
         float,
         _about(
