@@ -35,6 +35,12 @@ COMMANDS = {
     "erasures apply": ("erasures", "apply", "Do again what a ledger has and a restored store has not."),
     "erasures export": ("erasures", "export", "Add the ledger of erasures to a file, for restored backups."),
     "erasures resume": ("erasures", "resume", "Finish every erasure that is not done."),
+    "events consumers": (
+        "consumers",
+        "consumers",
+        "List who reads the feed in the background, and how far each has come.",
+    ),
+    "events rewind": ("consumers", "rewind_command", "Let a consumer of the feed go on at another position."),
     "feedback receive": ("receive", "receive", "Take mails that come back, from a pipe, a Maildir, LMTP, SMTP or SQS."),
     "iceberg compact": ("iceberg", "compact", "Join small files of the Iceberg tables, and delete replaced ones."),
     "iceberg status": ("iceberg", "status", "Show how far the Iceberg tables have come."),
@@ -43,6 +49,7 @@ COMMANDS = {
     "jobs watch": ("jobs", "watch", "Show how far a job has come, until it has ended."),
     "journeys show": ("journeys", "show", "Show a journey, drawn, with the people at each step."),
     "journeys what-if": ("journeys", "what_if", "Try journeys on history: who would have got what, and when."),
+    "lake refold": ("lake_refold", "refold", "Fold everybody again from the lake, by DuckDB or Spark."),
     "migrate": ("migrate", "migrate", "Make or update the tables of a store on a server."),
     "move": ("move", "move", "Move everything from one store into another, and verify it."),
     "people erase": ("erasures", "erase", "Erase a person for good, or count what that would remove."),
@@ -63,6 +70,12 @@ COMMANDS = {
     "work": ("work", "work", "Fire timers and send what is due, without an HTTP server."),
 }
 """Name, after that of its group -> module, command in it, short help. It wins over an operation of that name."""
+
+GROUPS = (
+    Group("iceberg", "The lake's rows as Iceberg tables."),
+    Group("lake", "Every event in Parquet, and what is made of it there."),
+)
+"""Groups in which there are no operations."""
 
 
 class Commands(click.Group):
@@ -153,7 +166,7 @@ def _operations(context: click.Context) -> Iterable[Operation]:
 
 def _groups(context: click.Context) -> dict[str, Group]:
     groups = [operation.group for operation in _operations(context) if operation.group is not None]
-    return {group.name.replace("_", "-"): group for group in groups}
+    return {group.name.replace("_", "-"): group for group in (*GROUPS, *groups)}
 
 
 def _show_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
