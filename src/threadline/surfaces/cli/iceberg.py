@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import click
-from rich.table import Table
 from rich.text import Text
 
 from threadline.kernel.time import SECOND, parse_duration
-from threadline.surfaces.cli.printing import GAP, counted, visible
+from threadline.surfaces.cli.printing import counted, visible
 from threadline.surfaces.cli.session import Session, own_store_option
 from threadline.surfaces.cli.sql import lake_option
 from threadline.surfaces.composition import IcebergDoor, IcebergSynced
@@ -41,19 +40,19 @@ def compact(session: Session, keep: str) -> None:
 @click.pass_obj
 def status(session: Session) -> None:
     """Show how far each table has come, and where its newest metadata is."""
-    table = Table(box=None, pad_edge=False, padding=GAP)
-    for heading in ("table", "position", "rows", "waiting", "files", "metadata"):
-        table.add_column(heading, justify="left" if heading in ("table", "metadata") else "right", overflow="fold")
-    for workspace, name, position, waiting, rows, files, metadata in _door(session).standing():
-        numbers = (f"{number:,}" for number in (position, rows, waiting, files))
-        table.add_row(Text(visible(f"{workspace}.{name}")), *numbers, Text(visible(metadata)))
-    session.console.print(table)
+    for workspace, table, position, waiting, rows, files, metadata in _door(session).standing():
+        size = f"{counted(rows, 'row')} in {counted(files, 'file')}, {waiting:,} waiting"
+        _print(session, f"{workspace}.{table}: at position {position:,}, {size}; {metadata}")
 
 
 def _show(session: Session, synced: Iterable[IcebergSynced]) -> None:
     for workspace, table, added, erased, deleted in synced:
         done = f"{counted(added, 'row')} added, {erased:,} erased, {counted(deleted, 'file')} deleted"
-        session.console.print(Text(visible(f"{workspace}.{table}: {done}")))
+        _print(session, f"{workspace}.{table}: {done}")
+
+
+def _print(session: Session, line: str) -> None:
+    session.console.print(Text(visible(line)), soft_wrap=True)
 
 
 def _door(session: Session) -> IcebergDoor:
