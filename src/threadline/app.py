@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +14,7 @@ from pathlib import Path
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.delivery.dispatcher import Background, Dispatcher
+from threadline.engine.delivery.feed_consumer import FeedConsumer, FeedHandler, FeedWorker
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.engine import Engine
 from threadline.engine.erasure.applying import keep_beside
@@ -207,18 +208,32 @@ def _lake(settings: Settings) -> LakeDoor:
 def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
     """What makes timers fire and effects leave. Raises `InvalidSetting` for a secret that is not there."""
     senders = _senders(engine.catalogue, settings, engine.store, engine.clock)
+    owner = _owner(settings)
+    return Dispatcher(engine, senders, owner, background=_background(engine, settings, owner))
+
+
+def _owner(settings: Settings) -> str:
     # Two containers may share a host name and a process id, and neither may take the other's leases for its own.
     owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
-    if _is_embedded(settings):
-        owner += f"@{_PROCESS}"  # the lock on the file proves that whoever else holds a lease is gone
-    return Dispatcher(engine, senders, owner, background=_background(engine, settings, owner))
+    # The lock on the file proves that whoever else holds a lease is gone.
+    return f"{owner}@{_PROCESS}" if _is_embedded(settings) else owner
 
 
 def _search_index(engine: Engine, settings: Settings) -> SearchIndex:
     embedded = _is_embedded(settings)
-    if not settings.search_index and not embedded and settings.store != MEMORY:
+    if not settings.opensearch and not settings.search_index and not embedded and settings.store != MEMORY:
         return engine.search
     from threadline.capabilities.search.documents import document_of
+
+    if settings.opensearch:
+        from threadline.exports.search.opensearch_index import Cluster, OpenSearchIndex
+
+        cluster = Cluster(
+            settings.opensearch, settings.opensearch_prefix, engine.store, engine.damage, document_of,
+            partial(erased_since, engine.store), engine.clock,
+        )  # fmt: skip
+        leases = Leases(engine.store, engine.clock, _owner(settings))
+        return OpenSearchIndex(cluster, lambda handler: FeedConsumer(engine.store, engine.clock, handler, leases))
     from threadline.exports.search.embedded import EmbeddedIndex
 
     beside = Path(f"{settings.store}-search") if embedded else None
@@ -230,12 +245,34 @@ def _background(engine: Engine, settings: Settings, owner: str) -> list[Backgrou
     background: list[Background] = []
     if isinstance(engine.search, KeepsUp):
         background.append(SearchWorker(engine.search))
+    store, clock = engine.store, engine.clock
+    for handler in _publishers(engine, settings):
+        consumer = FeedConsumer(store, clock, handler, Leases(store, clock, owner))
+        background.append(FeedWorker(consumer))
     if not settings.scrub_days:
         return background
-    store, clock = engine.store, engine.clock
     scrub = Scrub(store, engine.catalogue, engine.damage, clock, settings.scrub_days)
     # It is held between two pages, and given back when the process ends.
     return [*background, ScrubWorker(scrub, Leases(store, clock, owner, SCRUB_LEASE_SECONDS), clock)]
+
+
+def _publishers(engine: Engine, settings: Settings) -> Iterator[FeedHandler]:
+    """Those who send committed events on, as the settings name topic and queues."""
+    topic = settings.events_topic
+    queues = {"memory": settings.memory_queue, "features": settings.feature_queue}
+    if not topic and not any(queues.values()):
+        return
+    from threadline.exports.publishing.publisher import CALLS_AT_ONCE, queue_publisher, topic_publisher
+    from threadline.surfaces.queues.client import aws_client, name_of_queue, region_of_queue, region_of_topic
+
+    if topic:
+        region = region_of_topic(topic)
+        yield topic_publisher(engine, topic, aws_client("sns", topic, region=region, connections=CALLS_AT_ONCE))
+    for projection, url in queues.items():
+        if url:
+            name_of_queue(url)
+            client = aws_client("sqs", url, region=region_of_queue(url), connections=CALLS_AT_ONCE)
+            yield queue_publisher(engine, url, client, projection)
 
 
 def _senders(made: Catalogue, settings: Settings, store: Store, clock: Clock) -> dict[str, Sender]:

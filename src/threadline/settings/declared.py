@@ -274,6 +274,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "The file of the search index, on a local disk. Empty: beside an embedded store; a shared store has none.",
         ),
     ] = ""
+    opensearch: Annotated[
+        str,
+        _about(
+            SECRET,
+            "The address of an OpenSearch cluster that has the search index, with user and password if it asks for "
+            "them: https://user:password@search.example:9200. Empty: the index is embedded.",
+        ),
+    ] = ""
+    opensearch_prefix: Annotated[
+        str,
+        _about("name", "What the names of all indexes in OpenSearch begin with.", pattern="^[a-z][a-z0-9_]{0,30}$"),
+    ] = "threadline"
     leaderboard_refresh_seconds: Annotated[
         float,
         _about(
@@ -328,6 +340,37 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             SECRET,
             "Sign webhooks to addresses that rules name themselves: `whsec_…`, separated by commas, the newest first.",
         ),
+    ] = ""
+    schedule_target: Annotated[
+        str,
+        _about("ARN", "On AWS Lambda: the function that EventBridge Scheduler calls when something is due."),
+    ] = ""
+    schedule_role: Annotated[
+        str,
+        _about("ARN", "The role under which EventBridge Scheduler calls it."),
+    ] = ""
+    schedule_group: Annotated[
+        str,
+        _about("name", "The group of schedules that Threadline makes.", min_length=1),
+    ] = "default"
+    ingestion_queue: Annotated[
+        str, _about("URL", "The queue of Amazon SQS whose messages `threadline work` records; empty: none.")
+    ] = ""
+    payload_buckets: Annotated[
+        str,
+        _about(
+            "list",
+            "Buckets of S3 from which the payloads of such messages are read, where those only say where they are.",
+        ),
+    ] = ""
+    events_topic: Annotated[
+        str, _about("ARN", "The topic of Amazon SNS that every committed event is published to; empty: none.")
+    ] = ""
+    memory_queue: Annotated[
+        str, _about("URL", "The queue of SQS that is sent every event that may change what is remembered of a person.")
+    ] = ""
+    feature_queue: Annotated[
+        str, _about("URL", "The queue of SQS that is sent every event that may change a person's features.")
     ] = ""
     connections_max: Annotated[
         int,

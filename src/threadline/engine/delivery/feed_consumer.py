@@ -211,8 +211,9 @@ class FeedConsumer:
         return True
 
     def _failed(self, state: ConsumerState, error: Exception) -> ConsumerState:
+        problem = f"{type(error).__name__}: {error}. {getattr(error, 'hint', '')}".removesuffix(". ")
         return replace(
-            state, failures=state.failures + 1, problem=f"{type(error).__name__}: {error}"[:_PROBLEM_LENGTH_MAX],
+            state, failures=state.failures + 1, problem=problem[:_PROBLEM_LENGTH_MAX],
             retry_at=self._clock() + rest_seconds(state.failures) * SECOND,
         )  # fmt: skip
 
@@ -230,7 +231,7 @@ class FeedConsumer:
                 raise Conflict(
                     f"the feed has another event at position {state.position} than the consumer "
                     f"{self.handler.name!r} has got there",
-                    hint="`threadline feed rewind` says where it is to go on.",
+                    hint="`threadline events rewind` says where it is to go on.",
                 )
             state = replace(
                 found, processed_at=state.processed_at, failures=state.failures, problem=state.problem,
@@ -247,6 +248,11 @@ class FeedWorker:
     def __init__(self, consumer: FeedConsumer) -> None:
         self._consumer = consumer
         self._thread: threading.Thread | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the consumer."""
+        return self._consumer.handler.name
 
     def start(self, stopping: threading.Event) -> None:
         """Start the thread if it is not running."""
@@ -266,6 +272,10 @@ class FeedWorker:
         except Exception:
             log.exception("%s failed; it goes on in a while", name)
         stopping.wait(rest_seconds(1))
+
+    def step(self) -> int:
+        """Hand over the next page in this thread; see `FeedConsumer.step`."""
+        return self._consumer.step()
 
     def finish(self) -> None:
         """Wait for the page that is being handed over, and give the lease back."""

@@ -97,6 +97,10 @@ class Reading:
         does not take."""
         database = duck.duckdb()
         try:
+            kinds = [each.type for each in self.connection.extract_statements(query)]
+            if kinds != [database.StatementType.SELECT]:
+                # Others may write files, also into the lake, which has to be open for reading.
+                raise InvalidValue("this is not one query: write a single SELECT, FROM, SHOW or DESCRIBE")
             written = query.lower()
             if any(each in written for each in NEED_FOLDS):
                 self.add_folded()

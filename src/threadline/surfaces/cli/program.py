@@ -35,6 +35,12 @@ COMMANDS = {
     "erasures apply": ("erasures", "apply", "Do again what a ledger has and a restored store has not."),
     "erasures export": ("erasures", "export", "Add the ledger of erasures to a file, for restored backups."),
     "erasures resume": ("erasures", "resume", "Finish every erasure that is not done."),
+    "events consumers": (
+        "consumers",
+        "consumers",
+        "List who reads the feed in the background, and how far each has come.",
+    ),
+    "events rewind": ("consumers", "rewind_command", "Let a consumer of the feed go on at another position."),
     "feedback receive": ("receive", "receive", "Take mails that come back, from a pipe, a Maildir, LMTP, SMTP or SQS."),
     "import": ("import_", "command", "Import a CSV, JSONL or Parquet file."),
     "jobs watch": ("jobs", "watch", "Show how far a job has come, until it has ended."),
