@@ -35,7 +35,7 @@ from threadline.surfaces.queues.intake import EventIntake, QueueMessage
 
 TYPES = ("purchase_completed", "product_viewed", "campaign_engaged", "conversation_started", "seen")
 POISON = ("", "{", "[7]", "{}", '{"type": "track", "event": "seen"}', '{"identifiers": {"user_id": "a"}, "type": "x"}')
-VISIBILITY_SECONDS = 5
+VISIBILITY_SECONDS = 3
 SECONDS_MAX = 3_600.0
 
 
