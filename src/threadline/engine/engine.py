@@ -25,10 +25,10 @@ from threadline.engine.recording.rejected_decisions import RejectedLog
 from threadline.engine.signer import Signer
 from threadline.engine.simulation.simulations import Simulations
 from threadline.kernel.errors import Unavailable
-from threadline.kernel.ports import Web
 from threadline.kernel.search import IndexProgress, IndexStatus, Matches, Query, SearchIndex
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock
+from threadline.kernel.web import Web
 
 
 class Offline:

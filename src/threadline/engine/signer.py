@@ -20,8 +20,8 @@ import msgspec
 
 from threadline.engine.folding.packing import pack
 from threadline.kernel.errors import Conflict, InvalidValue
-from threadline.kernel.ports import Signed
 from threadline.kernel.store import Batch, Key, Put, Store
+from threadline.kernel.web import Signed
 
 SIGNING_KEY = "signing_key"
 """Table of one item: the keys of all workspaces, oldest first. A move and a backup copy it like any other."""

@@ -39,7 +39,7 @@ def explained(error: Exception, service: str, resource: str) -> ThreadlineError:
         )
         return Forbidden(f"{resource}: {permission} is not permitted ({_text(error)})", hint=hint)
     if code in _CREDENTIALS or type(error).__name__ in _NO_CREDENTIALS:
-        hint = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and AWS_REGION, or give the process a role."
+        hint = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and AWS_DEFAULT_REGION, or give the process a role."
         return InvalidSetting(f"{resource}: AWS does not take the credentials ({_text(error)})", hint=hint)
     if code in _MISSING:
         return NotFound(f"{resource} does not exist ({code} for {permission})", hint="Create it, or correct its name.")

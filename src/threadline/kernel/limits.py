@@ -59,6 +59,10 @@ SCHEMA_PARTS_MAX = 10_000
 SCHEMA_PATTERN_BYTES_MAX = 1 << 20
 """What one compiled regular expression may take."""
 
+# --- lake -----------------------------------------------------------------------------------
+LAKE_COLUMNS_MAX = 1_000
+"""Typed columns of one lake; further properties are in the JSON alone."""
+
 # --- people ---------------------------------------------------------------------------------
 TRAITS_PER_PERSON_MAX = 500
 TAGS_PER_PERSON_MAX = 500

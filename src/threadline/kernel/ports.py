@@ -25,6 +25,7 @@ from threadline.kernel.section import Section
 from threadline.kernel.sender import Queue
 from threadline.kernel.store import Check, Delete, FeedEntry, Put, Refusal, Store
 from threadline.kernel.time import Clock
+from threadline.kernel.web import PublicAddress, Signer, Web
 
 T = TypeVar("T")
 
@@ -543,50 +544,6 @@ class Catalogue(Protocol):
 
     def variant(self, definitions: Declarations) -> Catalogue:
         """The catalogue of other definitions."""
-        ...
-
-
-class Signed(NamedTuple):
-    """What a token says."""
-
-    workspace: str
-    values: tuple[str | int, ...] = ()
-
-
-class Signer(Protocol):
-    """Signs what a link must name and nobody may make up or read: a recipient and a topic, a mail, an address."""
-
-    def sign(self, purpose: str, workspace: str, *values: str | int) -> str:
-        """An opaque token for URLs, the same for equal values. It never expires."""
-        ...
-
-    def read(self, purpose: str, token: str) -> Signed | None:
-        """What was signed for this purpose; None for whatever this store has not signed."""
-        ...
-
-    def rotate(self) -> int:
-        """Sign with a new key from now on; tokens of earlier keys stay valid. Answers how many keys there are."""
-        ...
-
-
-class PublicAddress(Protocol):
-    """Where the world reaches this server."""
-
-    @property
-    def is_local(self) -> bool:
-        """Whether nobody has set `public_url`, so that links lead to this machine at best."""
-        ...
-
-    def url(self, path: str) -> str:
-        """The link to a path that begins with a slash. Raises `InvalidSetting` where the address is unknown."""
-        ...
-
-
-class Web(Protocol):
-    """Fetches what is at an address of the internet. Whoever asks has checked that the address may be asked."""
-
-    def get(self, url: str, bytes_max: int) -> bytes:
-        """The body at an address, at most so long; redirects are not followed. Raises `Unavailable`."""
         ...
 
 

@@ -32,6 +32,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str,
         _about("path", "The file that holds everything, on a local disk; or the URL of a shared store.", min_length=1),
     ] = "threadline.db"
+    lake: Annotated[
+        str,
+        _about("path", "The lake: a folder, or `s3://bucket/prefix`. Empty: `threadline sql` reads the store alone."),
+    ] = ""
     definitions: Annotated[
         str,
         _about(
@@ -270,6 +274,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "The file of the search index, on a local disk. Empty: beside an embedded store; a shared store has none.",
         ),
     ] = ""
+    opensearch: Annotated[
+        str,
+        _about(
+            SECRET,
+            "The address of an OpenSearch cluster that has the search index, with user and password if it asks for "
+            "them: https://user:password@search.example:9200. Empty: the index is embedded.",
+        ),
+    ] = ""
+    opensearch_prefix: Annotated[
+        str,
+        _about("name", "What the names of all indexes in OpenSearch begin with.", pattern="^[a-z][a-z0-9_]{0,30}$"),
+    ] = "threadline"
     leaderboard_refresh_seconds: Annotated[
         float,
         _about(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
+from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.operation import Operation
 from threadline.kernel.store import Store
 from threadline.settings import Settings
@@ -19,6 +21,17 @@ OnProgress = Callable[[int, int], None]
 
 Copied = tuple[int, int, Path | None]
 """Events and bytes of a copy that was found whole, and where the store is now in whose place it was put."""
+
+
+class LakeRefolded(NamedTuple):
+    """What a refold of a lake has done."""
+
+    people: int
+    events: int
+    position: int
+    """Entries of the log that are folded."""
+    files: int
+    bytes: int
 
 
 class SharedLimits(Protocol):
@@ -40,6 +53,26 @@ class SharedLimits(Protocol):
         burst) of their own; answers the seconds to wait, and those of each. It counts none either if everybody has
         to wait, and of those who have to nothing."""
         ...
+
+
+class LakeDoor(Protocol):
+    """The lake that the settings name, and its curated zone."""
+
+    def query(self, engine: Engine, query: str) -> AbstractContextManager[tuple[list[str], Iterator[list[Any]]]]:
+        """The names of the columns of an SQL query's result, and its rows."""
+        ...
+
+    def curate(self, engine: Engine) -> Sequence[tuple[str, int, int]]:
+        """Write the curated tables: name, rows and bytes of each."""
+        ...
+
+    def warehouse(self, engine: Engine, kind: str, target: Sequence[tuple[str, str]]) -> str:
+        """What loads the curated tables into a kind of warehouse."""
+        ...
+
+
+def _no_lake(settings: Settings) -> LakeDoor:
+    raise InvalidSetting("this program was put together without a lake")
 
 
 class Composition(NamedTuple):
@@ -75,3 +108,9 @@ class Composition(NamedTuple):
     """Makes what the store is kept in, or brings it up to date; the steps that were taken."""
     rest: Callable[[Engine], None] = lambda engine: None
     """To be called before a process is frozen: readers of the feed need not wait for it then."""
+    lake: Callable[[Settings], LakeDoor] = _no_lake
+    """The lake, and what is read from it."""
+    refold_lake: Callable[[str, Sequence[tuple[str, str]], str | None, str | None], LakeRefolded] | None = None
+    """(lake, definitions as text, workspace, master of Spark) -> everybody folded again; without a master by DuckDB."""
+    check_lake_states: Callable[[Engine, str], tuple[int, int, Sequence[str]]] | None = None
+    """(engine, lake) -> people compared, those with other events in one of the two, and those whose states differ."""

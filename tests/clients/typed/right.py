@@ -232,6 +232,14 @@ def rules(shop: Threadline | Client) -> None:
     shop.rules.write("ada", rule=RULE)
 
 
+def search(shop: Threadline | Client) -> None:
+    shop.search.correlate(id="0123456789abcdef0123456789abcdef")
+    shop.search.find(text="red shoes", person="ada", facets=True)
+    shop.search.status()
+    shop.search.sync(rebuild=True)
+    shop.search.timeline("ada", limit=5)
+
+
 def segments(shop: Threadline | Client) -> None:
     shop.segments.leaving("vip")
     shop.segments.list()

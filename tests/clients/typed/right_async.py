@@ -229,6 +229,14 @@ async def rules(shop: AsyncClient) -> None:
     await shop.rules.write("ada", rule=RULE)
 
 
+async def search(shop: AsyncClient) -> None:
+    await shop.search.correlate(id="0123456789abcdef0123456789abcdef")
+    await shop.search.find(text="red shoes", person="ada", facets=True)
+    await shop.search.status()
+    await shop.search.sync(rebuild=True)
+    await shop.search.timeline("ada", limit=5)
+
+
 async def segments(shop: AsyncClient) -> None:
     await shop.segments.leaving("vip")
     await shop.segments.list()

@@ -27,7 +27,7 @@ def document_of(recorded: Recorded) -> Document:
     decision = decision_of(recorded) if event.type == DECISION_MADE else None
     rule, status = ("", "") if decision is None else (decision[0], decision[2])
     return Document(
-        recorded.id, event.workspace, recorded.thread, _whole(event.type), event.occurred_at, _text(event), rule,
+        recorded.id, event.workspace, recorded.thread, event.type, event.occurred_at, _text(event), rule,
         status,        _links(recorded),
     )  # fmt: skip
 
@@ -74,12 +74,7 @@ def _text(event: Event) -> str:
         for name in SEARCHED_CONTEXT:
             if name in event.context:
                 _collect(event.context[name], parts)
-    return spaced(_whole("\n".join(parts)[:SEARCH_TEXT_LENGTH_MAX])).replace("\0", " ")
-
-
-def _whole(text: str) -> str:
-    """The text without halves of surrogate pairs, which the log keeps and no index takes."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    return spaced("\n".join(parts)[:SEARCH_TEXT_LENGTH_MAX]).replace("\0", " ")
 
 
 def _collect(value: Any, parts: list[str]) -> None:

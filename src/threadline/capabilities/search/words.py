@@ -18,7 +18,7 @@ FRAGMENTS_MAX = 5
 FRAGMENT_AROUND = 60
 """Characters that a fragment shows before its first highlighted word and after it."""
 
-_PART = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
+_PART = re.compile(r'(-?)(?:"([^"]*)("\*?)?|(\S+))')
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+")
 """The words of a text where they stand in it, as an index has them."""
 
@@ -26,14 +26,14 @@ _WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+")
 def phrases_of(text: str) -> tuple[Phrase, ...]:
     """The phrases of a query. Raises `InvalidValue` for one without any word, and for one with too many."""
     found: list[Phrase] = []
-    for minus, quoted, plain in _PART.findall(text):
+    for minus, quoted, end, plain in _PART.findall(text):
         words = tuple(_WORD.findall(quoted or plain))
         if not words:
             continue
-        beginning = plain.endswith("*")
+        beginning = (end or plain).endswith("*")
         if beginning and len(words[-1]) < BEGINNING_LENGTH_MIN:
             raise InvalidValue(
-                f"{plain!r} is too short: the beginning of a word has at least {BEGINNING_LENGTH_MIN} letters",
+                f"{words[-1]!r} is too short: the beginning of a word has at least {BEGINNING_LENGTH_MIN} letters",
                 param="text",
             )
         found.append(Phrase(words, beginning, bool(minus)))

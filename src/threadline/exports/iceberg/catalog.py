@@ -29,13 +29,13 @@ def open_catalog(url: str, warehouse: str) -> Catalog:
     catalogue ``threadline``, such as `PYICEBERG_CATALOG__THREADLINE__S3__ENDPOINT`. Raises `InvalidSetting`.
     """
     try:
-        import pyarrow as pa  # noqa: F401 — PyIceberg writes with it, and would say so at the first table only
         from pyiceberg.catalog import load_catalog
     except ImportError:
         raise InvalidSetting("Iceberg tables need pyiceberg", hint="pip install 'threadline[lake]'") from None
     known = {"warehouse": warehouse, "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"}
+    properties = _properties(url, warehouse)
     try:
-        catalog = load_catalog(NAME, **_properties(url, warehouse), **known)
+        catalog = load_catalog(NAME, **properties, **known)
         catalog.list_namespaces()
     except Exception as error:
         raise InvalidSetting(f"the Iceberg catalogue {_shown(url)} cannot be opened: {error}") from error

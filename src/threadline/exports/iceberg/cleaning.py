@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from threadline.exports.iceberg.table import VERSION_HINT
+from threadline.exports.iceberg.table import VERSION_HINT, pa
 from threadline.kernel.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -49,11 +49,11 @@ def _expire(table: Table, keep_seconds: float) -> None:
 
 def _listed(table: Table) -> set[str]:
     """The addresses of all files of a table."""
-    from pyarrow.fs import FileSelector
-
     scheme, path = _parts(table.location())
     io: Any = table.io
-    found = io.fs_by_scheme(scheme, path.partition("/")[0] or None).get_file_info(FileSelector(path, recursive=True))
+    found = io.fs_by_scheme(scheme, path.partition("/")[0] or None).get_file_info(
+        pa.fs.FileSelector(path, recursive=True)
+    )
     return {f"{scheme}://{each.path}" for each in found if each.is_file}
 
 

@@ -11,16 +11,23 @@ import itertools
 import uuid
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from threadline.kernel.errors import Conflict
+from threadline.wire.arrow import arrow
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyiceberg.catalog import Catalog
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import FileScanTask, Table, Transaction
     from pyiceberg.table.snapshots import Snapshot
+
+pa = arrow("writing", "lake")
+
+Rows = Any
+"""An Arrow table."""
+Columns = Any
+"""The schema of one."""
 
 LOG_POSITION = "threadline.log-position"
 ERASURES = "threadline.erasures"
@@ -86,7 +93,7 @@ class LogTable:
         # What is beyond the last row and was no row then is none now: it was erased.
         return Reached(max((self._range(task)[1] for task in self._tasks()), default=0))
 
-    def append(self, parts: Iterable[pa.Table], reached: Reached) -> int:
+    def append(self, parts: Iterable[Rows], reached: Reached) -> int:
         """Add rows in one commit; how many. A column that is new is added to the table. Raises `Conflict` if another
         process has committed since `refresh`; then nothing was added."""
         with _committing(self._table) as transaction:
@@ -96,7 +103,7 @@ class LogTable:
                     snapshot.append_data_file(file)
         return sum(file.record_count for file in written)
 
-    def replace(self, parts: Iterable[pa.Table], reached: Reached) -> int:
+    def replace(self, parts: Iterable[Rows], reached: Reached) -> int:
         """The same, with these rows in the place of all that are there."""
         with _committing(self._table) as transaction:
             written = self._written(transaction, parts)
@@ -107,7 +114,7 @@ class LogTable:
                     snapshot.append_data_file(file)
         return sum(file.record_count for file in written)
 
-    def _written(self, transaction: Transaction, parts: Iterable[pa.Table]) -> list[DataFile]:
+    def _written(self, transaction: Transaction, parts: Iterable[Rows]) -> list[DataFile]:
         """Data files of these rows, after columns that are new have been added."""
         counter, commit = itertools.count(), uuid.uuid4()
         written: list[DataFile] = []
@@ -122,9 +129,6 @@ class LogTable:
 
         Only files that have one are written again. Until `clean` their former bytes are still there.
         """
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         wanted = pa.array(sorted(ids), pa.string())
         rows, counter, commit = 0, itertools.count(), uuid.uuid4()
         with (
@@ -133,12 +137,12 @@ class LogTable:
         ):
             for task in self._tasks():
                 column = self._read(task, ("id",))["id"]
-                erased = pc.is_in(column, value_set=wanted.cast(column.type))
-                count = pc.sum(erased).as_py() or 0
+                erased = pa.compute.is_in(column, value_set=wanted.cast(column.type))
+                count = pa.compute.sum(erased).as_py() or 0
                 if count:
                     rows += count
                     snapshot.delete_data_file(task.file)
-                    kept = self._read(task).filter(pc.invert(erased))
+                    kept = self._read(task).filter(pa.compute.invert(erased))
                     for file in self._write(transaction, kept, commit, counter):
                         snapshot.append_data_file(file)
         return rows
@@ -155,9 +159,7 @@ class LogTable:
         return gone
 
     def _join(self, tasks: Collection[FileScanTask]) -> None:
-        import pyarrow as pa
-
-        rows = pa.concat_tables([self._read(task) for task in tasks], promote_options="default")
+        rows = pa.concat_tables([self._read(task) for task in tasks], promote_options="permissive")
         order = [(name, "ascending") for name in ("thread", "occurred_at", "position") if name in rows.schema.names]
         with (
             _committing(self._table) as transaction,
@@ -177,7 +179,7 @@ class LogTable:
             pass
 
     def _write(
-        self, transaction: Transaction, rows: pa.Table, commit: uuid.UUID, counter: itertools.count[int]
+        self, transaction: Transaction, rows: Rows, commit: uuid.UUID, counter: itertools.count[int]
     ) -> list[DataFile]:
         """Write data files that a snapshot can name; nobody reads them before one does."""
         # The one private name of PyIceberg that is used: it has no public way to write a file before its commit.
@@ -209,7 +211,7 @@ class LogTable:
     def _tasks(self) -> list[FileScanTask]:
         return list(self._table.scan().plan_files())
 
-    def _read(self, task: FileScanTask, names: tuple[str, ...] = ()) -> pa.Table:
+    def _read(self, task: FileScanTask, names: tuple[str, ...] = ()) -> Rows:
         from pyiceberg.expressions import AlwaysTrue
         from pyiceberg.io.pyarrow import ArrowScan
 
@@ -218,7 +220,7 @@ class LogTable:
         return ArrowScan(self._table.metadata, self._table.io, projected, AlwaysTrue()).to_table([task])
 
 
-def open_table(catalog: Catalog, namespace: str, name: str, schema: pa.Schema) -> LogTable:
+def open_table(catalog: Catalog, namespace: str, name: str, schema: Columns) -> LogTable:
     """The table of a name in a namespace that is there, created with these columns if it is not."""
     table = catalog.create_table_if_not_exists(f"{namespace}.{name}", plain(schema), properties=_PROPERTIES)
     missing = {key: value for key, value in _PROPERTIES.items() if table.properties.get(key) != value}
@@ -228,16 +230,12 @@ def open_table(catalog: Catalog, namespace: str, name: str, schema: pa.Schema) -
     return LogTable(table)
 
 
-def plain(schema: pa.Schema) -> pa.Schema:
+def plain(schema: Columns) -> Columns:
     """A schema as Iceberg has it: no dictionaries, and every column may be null, since a later one will have to be."""
-    import pyarrow as pa
-
     return pa.schema([pa.field(each.name, _plain_type(each.type)) for each in schema])
 
 
-def _plain_type(type: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
+def _plain_type(type: Any) -> Any:
     return type.value_type if pa.types.is_dictionary(type) else type
 
 
@@ -262,11 +260,9 @@ def _summary(snapshot: Snapshot) -> dict[str, str]:
     return {} if snapshot.summary is None else snapshot.summary.additional_properties
 
 
-def _gathered(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def _gathered(parts: Iterable[Rows]) -> Iterator[Rows]:
     """Small parts together, as many rows as become a file of a good size; none that is empty."""
-    import pyarrow as pa
-
-    waiting: list[pa.Table] = []
+    waiting: list[Rows] = []
     for part in parts:
         if waiting and sum(map(len, waiting)) + len(part) > ROWS_AT_ONCE:
             yield pa.concat_tables(waiting, promote_options="default")

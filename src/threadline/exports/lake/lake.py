@@ -77,6 +77,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The mark up to which erasures have reached the files; see `engine/erasure/erased_ids.py`."""
     gaps: bool = False
     """Whether an erased entry was met, behind which a thread may have no first event."""
+    leaving: list[str] = []
+    """Threads of which rows were erased while an erasure was under way: in the end they belong to nobody."""
     columns: list[Column] = []
     files: list[File] = []
     obsolete: list[Obsolete] = []
@@ -110,24 +112,27 @@ class Lake:
             raise InvalidValue(f"{self.storage.url(MANIFEST)} was written by a newer version of Threadline")
         return manifest, found[1]
 
-    def commit(self, manifest: Manifest, tag: str) -> str:
-        """Replace the manifest; its new tag. Raises `Conflict` if another process was faster."""
-        content = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
-        new = self.storage.replace(MANIFEST, content, tag)
-        if new is None:
-            raise Conflict(f"another process has written {self.storage.url(MANIFEST)}; read it and begin again")
-        return new
+    def commit(self, manifest: Manifest, tag: str) -> None:
+        """Replace the manifest. Raises `Conflict` if another process was faster."""
+        if not self._replaced(manifest, tag):
+            raise Conflict(f"another process has written {self.storage.url(MANIFEST)}", hint="Try again.")
 
     def change(self, change: Callable[[Manifest], Manifest]) -> Manifest:
         """Replace the manifest by what a pure function makes of it, however many do so at the same time."""
         for _ in range(_ATTEMPTS_MAX):
             manifest, tag = self.tagged()
             changed = change(manifest)
-            if changed == manifest or self.storage.replace(
-                MANIFEST, msgspec.json.format(msgspec.json.encode(changed), indent=1), tag
-            ):
+            if changed == manifest or self._replaced(changed, tag):
                 return changed
         raise Conflict(f"other processes keep writing {self.storage.url(MANIFEST)}")
+
+    def _replaced(self, manifest: Manifest, tag: str) -> bool:
+        content = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+        if self.storage.replace(MANIFEST, content, tag) is not None:
+            return True
+        # An answer may have been lost: the client then sends its write again, and that meets the first one.
+        found = self.storage.tagged(MANIFEST)
+        return found is not None and found[0] == content
 
     def files(self, workspace: str, table: str = EVENTS) -> Sequence[File]:
         """The files of a table of a workspace, in the order of the log."""

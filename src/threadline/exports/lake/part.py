@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from threadline.exports.lake.lake import SCHEMA_VERSION, partition_of
-from threadline.exports.lake.schema import RAW, RawBody, pa
-from threadline.kernel.store import LogEntry
+from threadline.exports.lake.lake import partition_of
+from threadline.exports.lake.reading import Entry
+from threadline.exports.lake.schema import RAW, pa
 from threadline.kernel.time import DAY, format_time
 
-_LEVEL = 3
-"""Of zstd. Level 9 makes files 3 % smaller and takes twice the time of the whole sync."""
-_PLAIN = ("id", "key", "identifiers", "properties", "context", "wire")
-"""Columns whose values hardly ever repeat: a dictionary would be built and thrown away."""
-
-
-class Entry(NamedTuple):
-    """An event on its way into a file."""
-
-    position: int
-    entry: LogEntry
-    body: RawBody
+IN_ORDER = (("thread", "ascending"), ("occurred_at", "ascending"), ("sequence", "ascending"))
+"""The order of the rows of a file."""
 
 
 class Part(NamedTuple):
@@ -40,17 +28,17 @@ def parts_of(found: Sequence[Entry], people: Mapping[str, str]) -> Iterator[Part
     if not found:
         return
     groups: dict[tuple[str, int, str], int] = {}
-    numbers = [
-        groups.setdefault((one.body.event.workspace, one.body.recorded_at // DAY, one.body.event.type), len(groups))
-        for one in found
-    ]
+    events = [one.body.event for one in found]
+    workspaces, types = [event.workspace for event in events], [event.type for event in events]
+    days = [one.body.recorded_at // DAY for one in found]
+    numbers = [groups.setdefault(key, len(groups)) for key in zip(workspaces, days, types, strict=True)]
     # Types may share a partition.
     names = [(workspace, format_time(day * DAY)[:10], partition_of(type)) for workspace, day, type in groups]
     order = {name: place for place, name in enumerate(sorted(set(names)))}
     place_of = [order[name] for name in names]
     places = pa.array([place_of[number] for number in numbers], pa.int32())
     table = event_table(found, people).append_column("place", places)
-    by = [("place", "ascending"), ("thread", "ascending"), ("occurred_at", "ascending"), ("sequence", "ascending")]
+    by = [("place", "ascending"), *IN_ORDER]
     table = table.take(pa.compute.sort_indices(table, by))
     counts = {each["values"]: each["counts"] for each in pa.compute.value_counts(places).to_pylist()}
     table, start = table.drop_columns("place"), 0
@@ -68,7 +56,7 @@ def event_table(found: Sequence[Entry], people: Mapping[str, str]) -> Any:
         [
             pa.array([one.position for one in found], pa.int64()),
             pa.array([entry.id for entry in entries], pa.string()),
-            pa.array([event.workspace for event in events], pa.string()),
+            _texts([event.workspace for event in events]),
             pa.array(threads, pa.string()),
             pa.array([people.get(thread, thread) for thread in threads], pa.string()),
             pa.array([entry.sequence for entry in entries], pa.int64()),
@@ -78,47 +66,33 @@ def event_table(found: Sequence[Entry], people: Mapping[str, str]) -> Any:
             pa.array([body.recorded_at for body in bodies], RAW.field("recorded_at").type),
             pa.array([event.sent_time for event in events], RAW.field("sent_time").type),
             pa.array([event.key for event in events], pa.string()),
-            pa.array([event.source for event in events], pa.string()),
-            pa.array([event.source_type for event in events], pa.string()),
+            _texts([event.source for event in events]),
+            _texts([event.source_type for event in events]),
             _json_array([event.identifiers for event in events]),
             _json_array([event.properties for event in events]),
             _json_array([event.context for event in events]),
             _json_array([event.wire for event in events]),
-            pa.array([body.cause for body in bodies], pa.string()),
+            _texts([body.cause for body in bodies]),
             pa.array([event.marks for event in events], pa.list_(pa.string())),
             pa.array([event.historical for event in events], pa.bool_()),
-            pa.array([event.schema_version for event in events], pa.string()),
-            pa.array([event.object_id for event in events], pa.string()),
-            pa.array([event.object_ref for event in events], pa.string()),
+            _texts([event.schema_version for event in events]),
+            _texts([event.object_id for event in events]),
+            _texts([event.object_ref for event in events]),
         ],
         schema=RAW,
     )
 
 
+def _texts(values: Sequence[str]) -> Any:
+    """Texts as a column. Most of the columns have one value for all events of a range."""
+    if values.count(values[0]) == len(values):
+        return pa.repeat(pa.scalar(values[0], pa.string()), len(values))
+    return pa.array(values, pa.string())
+
+
 def _json_array(values: Sequence[Any]) -> Any:
-    """JSON texts as a column, of their bytes: no text is made of them on the way."""
-    texts = list(map(bytes, values))
-    offsets = pa.array([0, *accumulate(map(len, texts))], pa.int32())
-    return pa.StringArray.from_buffers(len(texts), offsets.buffers()[1], pa.py_buffer(b"".join(texts)))
-
-
-def parquet(table: Any, first: int, last: int) -> bytes:
-    """The bytes of a file, with what it says of itself."""
-    metadata = {"log_from": str(first), "log_to": str(last), "schema_version": str(SCHEMA_VERSION)}
-    if "id" in table.column_names:
-        metadata["ids_sha256"] = ids_digest(table["id"].to_pylist())
-    sink = pa.BufferOutputStream()
-    pa.parquet.write_table(
-        table.replace_schema_metadata(metadata),
-        sink,
-        compression="zstd",
-        compression_level=_LEVEL,
-        use_dictionary=[name for name in table.column_names if name not in _PLAIN],
-        write_statistics=["position", "thread", "person", "sequence", "type", "occurred_at", "received_at"],
-    )
-    return bytes(sink.getvalue())
-
-
-def ids_digest(ids: Iterable[str]) -> str:
-    """SHA-256 of ids, sorted, 32 hex digits each, without anything between them; that of an erasure is the same."""
-    return hashlib.sha256("".join(sorted(ids)).encode()).hexdigest()
+    """JSON texts, as they lie in the bodies, as a column: put together and cut again where no JSON has a byte 0, which
+    takes a fifth of the time of a copy of each."""
+    joined = b"\0".join(values)
+    whole = pa.StringArray.from_buffers(1, pa.array([0, len(joined)], pa.int32()).buffers()[1], pa.py_buffer(joined))
+    return pa.compute.split_pattern(whole, "\0").flatten()

@@ -7,18 +7,16 @@ that goes on where it was. It holds nothing that the log has not: any doubt abou
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import apsw
-
+from threadline.exports.search.database import BusyError, Connection, DamageError, connect, empty_log, own_errors
 from threadline.exports.search.tables import Tables
-from threadline.kernel.errors import EventDamaged, InvalidValue, StoreFull, Unavailable
+from threadline.kernel.errors import EventDamaged, InvalidValue, Unavailable
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX, SEARCH_CATCH_UP_EVENTS, SEARCH_FACETED_MAX
 from threadline.kernel.search import Document, Documents, Facets, IndexProgress, IndexStatus, Matches, Query
@@ -26,8 +24,6 @@ from threadline.kernel.store import FeedEntry, is_erased
 
 LAYOUT = 1
 """Rises with every change of the tables or of the documents: an index of another layout is built anew."""
-BUSY_TIMEOUT_MS = 5_000
-CACHE_KIB = 65_536
 COMMITTED_PAGES = 5
 """Pages of the feed in one transaction, where so many wait."""
 
@@ -42,7 +38,7 @@ class Log(Protocol):
     def feed_waits(self, cursor: str = "") -> bool: ...  # noqa: D102
 
 
-Erased = Callable[[str], tuple[Sequence[str], str]]
+Erased = Callable[[str], tuple[Collection[str], str]]
 """The ids of the events erased since a mark ("": ever), and the mark to ask with the next time."""
 
 
@@ -54,7 +50,7 @@ class _Reached(NamedTuple):
     before: str = ""
     """The cursor before the last entry."""
     last_id: str = ""
-    """The id of the last entry: behind ``before`` in another store, or in one put back from a backup, is another one."""
+    """The id of the last entry: another store, or one put back from a backup, has another one behind ``before``."""
     erased: str = ""
     """The mark up to which erasures are applied."""
 
@@ -69,7 +65,7 @@ class EmbeddedIndex:
         self._document_of = documents
         self._erased = erased
         self._lock = threading.RLock()
-        self._db: apsw.Connection | None = None
+        self._db: Connection | None = None
 
     @property
     def is_begun(self) -> bool:
@@ -95,7 +91,7 @@ class EmbeddedIndex:
         with self._opened() as db:
             try:
                 return self._catch_up(db, limit)
-            except apsw.BusyError:
+            except BusyError:
                 # Another process is at it, and what it has not committed yet is not here.
                 return IndexProgress(self._reached(db).position, False)
 
@@ -130,7 +126,7 @@ class EmbeddedIndex:
 
     # --- catching up --------------------------------------------------------------------------
 
-    def _catch_up(self, db: apsw.Connection, limit: int) -> IndexProgress:
+    def _catch_up(self, db: Connection, limit: int) -> IndexProgress:
         taken = 0
         while True:
             reached = self._reached(db)
@@ -171,9 +167,7 @@ class EmbeddedIndex:
                 break
         return found
 
-    def _take(
-        self, db: apsw.Connection, reached: _Reached, page: list[FeedEntry], ids: Sequence[str], mark: str
-    ) -> None:
+    def _take(self, db: Connection, reached: _Reached, page: list[FeedEntry], ids: Collection[str], mark: str) -> None:
         documents = self._documents(page)
         with _transaction(db):
             if self._reached(db) != reached:
@@ -193,8 +187,7 @@ class EmbeddedIndex:
             db.execute("UPDATE reached SET (position, cursor, before, last_id, erased) = (?, ?, ?, ?, ?)",
                        (*reached[:4], mark))  # fmt: skip
         if removed and self.path is not None:
-            with suppress(apsw.BusyError):
-                db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)  # their words are in the log of the file, too
+            empty_log(db)  # their words are in it, too
 
     def _documents(self, page: Sequence[FeedEntry]) -> list[Document]:
         documents = []
@@ -208,42 +201,22 @@ class EmbeddedIndex:
     # --- the file -----------------------------------------------------------------------------
 
     @contextmanager
-    def _opened(self) -> Iterator[apsw.Connection]:
+    def _opened(self) -> Iterator[Connection]:
         where = "in memory" if self.path is None else str(self.path)
-        with self._lock:
+        with self._lock, own_errors(where):
             try:
                 if self._db is None:
                     self._db = self._open()
                 yield self._db
-            except (apsw.CorruptError, apsw.NotADBError) as error:
+            except DamageError as error:
                 self.close()
                 log.error("the search index %s is damaged (%s): built anew", where, error)
                 self._remove_files()
                 raise Unavailable(f"the search index {where} was damaged and is being built anew: {error}") from None
-            except apsw.FullError as error:
-                raise StoreFull(
-                    f"there is no room for the search index {where}: {error}; the log is untouched"
-                ) from None
-            except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.IOError, OSError) as error:
-                self.close()
-                raise Unavailable(
-                    f"the search index {where} cannot be written: {error}",
-                    hint="Name a file that this process may write with the setting search_index.",
-                ) from None
 
-    def _open(self) -> apsw.Connection:
-        if self.path is not None:
-            # Whoever may not read the store must not read it here.
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        db = apsw.Connection(":memory:" if self.path is None else str(self.path))
-        db.transaction_mode = "IMMEDIATE"  # it waits for other writers at its beginning, and not in its middle
+    def _open(self) -> Connection:
+        db = connect(self.path)
         try:
-            db.set_busy_timeout(BUSY_TIMEOUT_MS)
-            for pragma, value in (
-                ("page_size", 8_192), ("journal_mode", "wal"), ("synchronous", "normal"), ("secure_delete", 1),
-                ("cache_size", -CACHE_KIB), ("temp_store", "memory"),
-            ):  # fmt: skip
-                db.pragma(pragma, value)
             if db.pragma("user_version") != LAYOUT:
                 with _transaction(db):
                     if db.pragma("user_version") != LAYOUT:
@@ -253,7 +226,7 @@ class EmbeddedIndex:
             raise
         return db
 
-    def _forget(self, db: apsw.Connection) -> None:
+    def _forget(self, db: Connection) -> None:
         tables = [
             name
             for (name,) in db.execute(
@@ -275,24 +248,24 @@ class EmbeddedIndex:
             for end in ("", "-wal", "-shm"):
                 self.path.with_name(self.path.name + end).unlink(missing_ok=True)
 
-    def _reached(self, db: apsw.Connection) -> _Reached:
+    def _reached(self, db: Connection) -> _Reached:
         values: Any = db.execute("SELECT position, cursor, before, last_id, erased FROM reached").get
         return _Reached(*values)
 
-    def _workspaces(self, db: apsw.Connection) -> list[tuple[int, str]]:
+    def _workspaces(self, db: Connection) -> list[tuple[int, str]]:
         return [(int(number), str(name)) for number, name in db.execute("SELECT n, name FROM workspace ORDER BY name")]
 
-    def _tables(self, db: apsw.Connection, workspace: str) -> Tables | None:
+    def _tables(self, db: Connection, workspace: str) -> Tables | None:
         found = db.execute("SELECT n FROM workspace WHERE name = ?", (workspace,)).fetchone()
         return None if found is None else Tables(db, int(found[0]))
 
-    def _create(self, db: apsw.Connection, workspace: str) -> Tables:
+    def _create(self, db: Connection, workspace: str) -> Tables:
         db.execute("INSERT INTO workspace (name) VALUES (?)", (workspace,))
         tables = Tables(db, db.last_insert_rowid())
         tables.create()
         return tables
 
-    def _numbers(self, db: apsw.Connection, values: set[str]) -> dict[str, int]:
+    def _numbers(self, db: Connection, values: set[str]) -> dict[str, int]:
         db.executemany("INSERT OR IGNORE INTO value (text) VALUES (?)", [(value,) for value in sorted(values)])
         found: dict[str, Any] = {
             value: db.execute("SELECT n FROM value WHERE text = ?", (value,)).get for value in values
@@ -301,10 +274,16 @@ class EmbeddedIndex:
 
 
 @contextmanager
-def _transaction(db: apsw.Connection) -> Iterator[None]:
-    """A transaction, or a part of the one that is open."""
-    if db.in_transaction:
+def _transaction(db: Connection) -> Iterator[None]:
+    """A transaction, or a part of the one that is open. It waits for other writers at its beginning."""
+    if not db.get_autocommit():
         yield
         return
-    with db:
+    db.execute("BEGIN IMMEDIATE")
+    try:
         yield
+    except BaseException:
+        if not db.get_autocommit():  # a full disk has ended it
+            db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")

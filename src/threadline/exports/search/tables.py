@@ -7,15 +7,13 @@ So the newest matches are those with the highest keys, a range of time is a rang
 from __future__ import annotations
 
 import re
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-import apsw
-
+from threadline.exports.search.database import Connection, Cursor, integers
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.search import Document, Phrase, Query
 from threadline.kernel.time import EARLIEST, LATEST, MILLISECOND
@@ -57,7 +55,7 @@ def key_of(at: int) -> int:
 class Tables:
     """The documents of one workspace."""
 
-    def __init__(self, db: apsw.Connection, number: int) -> None:
+    def __init__(self, db: Connection, number: int) -> None:
         self._db = db
         self._number = str(number)
 
@@ -83,8 +81,7 @@ class Tables:
     def rows(self, documents: Sequence[Document], number_of: Mapping[str, int]) -> list[Row]:
         """Documents as rows, by key: the index takes keys that rise, and begins a new segment at one that does not."""
         wanted = sorted((key_of(each.occurred_at) + (int(each.id[:4], 16) >> 1), each) for each in documents)
-        keys = array("q", [key for key, _ in wanted])
-        stored = self._run("SELECT k FROM doc# WHERE k IN carray(?)", (apsw.carray(keys),))
+        stored = self._run("SELECT k FROM doc# WHERE k IN carray(?)", (integers([key for key, _ in wanted]),))
         taken = {key for (key,) in stored}
         rows: list[Row] = []
         for key, each in wanted:
@@ -182,7 +179,7 @@ class Tables:
         count: Any = self._run("SELECT count(*) FROM facet#").get
         return int(count)
 
-    def _run(self, sql: str, values: Sequence[Any] = ()) -> apsw.Cursor:
+    def _run(self, sql: str, values: Sequence[Any] = ()) -> Cursor:
         return self._db.execute(sql.replace("#", self._number), values)
 
     def _many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
@@ -197,7 +194,7 @@ def _before(cursor: str) -> int:
         return _KEY_MAX
     if not _CURSOR.fullmatch(cursor):
         raise InvalidValue(f"{cursor[:64]!r} is not a cursor; pass the `next` of the page before as it is")
-    return max(int(cursor), _KEY_MIN + 1)
+    return min(max(int(cursor), _KEY_MIN + 1), _KEY_MAX)
 
 
 def _terms(document: Document) -> str:

@@ -14,6 +14,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from threadline.engine.delivery.feed_consumer import consumers
 from threadline.engine.engine import Engine
 from threadline.engine.maintenance.scrub import scrubbed
 from threadline.engine.maintenance.verification import unchecked_items
@@ -157,6 +158,10 @@ def _delivery(engine: Engine) -> Iterator[Finding]:
     for name, until in engine.delivery.unbelieved_leases(now).items():
         told = f"{name} is leased until {format_time(until)}, by a clock that was ahead; nobody waits for it that long"
         yield Finding("lease", "note", told)
+    for each in consumers(engine.store):
+        if each.behind_since and (each.state.failures or now - each.behind_since > WAITING_MAX):
+            told = f"{each.name} is at position {each.state.position:,}, behind since {format_time(each.behind_since)}"
+            yield Finding("feed", "note", "; ".join(filter(None, [told, each.state.problem])))
     unknown = {each.queue.name: each.unknown for each in backlog.queues if each.unknown}
     if unknown:
         told = ", ".join(f"{counted(number, 'effect')} of {name}" for name, number in unknown.items())

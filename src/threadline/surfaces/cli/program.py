@@ -29,16 +29,24 @@ COMMANDS = {
     "backup": ("backup", "backup", "Copy the embedded store into one file, beside a server that writes."),
     "catalogue": ("inspection", "catalogue", "List what is in force: projections, policies, operations, identifiers."),
     "check": ("check", "check", "Check all definitions: every mistake, with file and line."),
+    "curate": ("sql", "curate", "Write the curated tables into the lake."),
     "demo": ("demo", "command", "Start a server on an empty file and send it a shop's real history."),
     "doctor": ("doctor", "doctor", "Check the store, its lock, the disk, the clock and the definitions."),
     "erasures apply": ("erasures", "apply", "Do again what a ledger has and a restored store has not."),
     "erasures export": ("erasures", "export", "Add the ledger of erasures to a file, for restored backups."),
     "erasures resume": ("erasures", "resume", "Finish every erasure that is not done."),
+    "events consumers": (
+        "consumers",
+        "consumers",
+        "List who reads the feed in the background, and how far each has come.",
+    ),
+    "events rewind": ("consumers", "rewind_command", "Let a consumer of the feed go on at another position."),
     "feedback receive": ("receive", "receive", "Take mails that come back, from a pipe, a Maildir, LMTP, SMTP or SQS."),
     "import": ("import_", "command", "Import a CSV, JSONL or Parquet file."),
     "jobs watch": ("jobs", "watch", "Show how far a job has come, until it has ended."),
     "journeys show": ("journeys", "show", "Show a journey, drawn, with the people at each step."),
     "journeys what-if": ("journeys", "what_if", "Try journeys on history: who would have got what, and when."),
+    "lake refold": ("lake_refold", "refold", "Fold everybody again from the lake, by DuckDB or Spark."),
     "migrate": ("migrate", "migrate", "Make or update the tables of a store on a server."),
     "move": ("move", "move", "Move everything from one store into another, and verify it."),
     "people erase": ("erasures", "erase", "Erase a person for good, or count what that would remove."),
@@ -50,13 +58,18 @@ COMMANDS = {
     "rules import": ("rules_import", "import_", "Make rules of decision models (JDM files of GoRules)."),
     "serve": ("serve", "serve", "Run the HTTP server."),
     "settings": ("inspection", "settings", "List all settings and what they are now."),
+    "sql": ("sql", "sql", "Answer an SQL query over the lake and what is newer in the store."),
     "suppression export": ("suppression", "export", "Write all suppressed addresses as CSV."),
     "suppression import": ("suppression", "import_", "Suppress the addresses of a CSV file."),
     "verify": ("upkeep", "verify", "Check that the store is whole and that what is derived equals the log."),
+    "warehouse": ("sql", "warehouse", "Print SQL that loads the curated tables into a warehouse, or dbt's sources."),
     "what-if run": ("what_if", "what_if", "Try a rule or definitions on history, in a sandbox."),
     "work": ("work", "work", "Fire timers and send what is due, without an HTTP server."),
 }
 """Name, after that of its group -> module, command in it, short help. It wins over an operation of that name."""
+
+GROUPS = (Group("lake", "Every event in Parquet, and what is made of it there."),)
+"""Groups in which there are no operations."""
 
 
 class Commands(click.Group):
@@ -147,7 +160,7 @@ def _operations(context: click.Context) -> Iterable[Operation]:
 
 def _groups(context: click.Context) -> dict[str, Group]:
     groups = [operation.group for operation in _operations(context) if operation.group is not None]
-    return {group.name.replace("_", "-"): group for group in groups}
+    return {group.name.replace("_", "-"): group for group in (*GROUPS, *groups)}
 
 
 def _show_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from threadline.engine.delivery.feed_consumer import consumers
 from threadline.engine.engine import Engine
 from threadline.engine.maintenance.scrub import scrubbed
 from threadline.kernel.outbox import QueueState
 from threadline.kernel.time import SECOND
 
 Gauges = dict[str, tuple[str, float | Mapping[str, float]]]
-"""Name -> (meaning, value, or values by queue)."""
+"""Name -> (meaning, value, or values by queue; those of `feed_consumer_` by consumer)."""
 
 NO_QUEUE = "-"
 """Label of effects that are in no queue."""
@@ -55,7 +56,19 @@ def gauges(engine: Engine) -> Gauges:
     )
     ahead = max(0, engine.recorder.recorded_until - 1 - now) / SECOND
     found["clock_set_back_seconds"] = ("How far the newest event of this process is ahead of its clock.", ahead)
-    return found | _damage(engine)
+    return found | _consumers(engine, now) | _damage(engine)
+
+
+def _consumers(engine: Engine, now: int) -> Gauges:
+    known = consumers(engine.store)
+    behind = {each.name: max(0, now - each.behind_since) / SECOND if each.behind_since else 0.0 for each in known}
+    return {
+        "feed_consumer_position": ("Events handed over.", {each.name: float(each.state.position) for each in known}),
+        "feed_consumer_behind_seconds": ("How long ago the first event was recorded that it has not got.", behind),
+        "feed_consumer_failures": (
+            "Attempts at its next page that failed in a row.", {each.name: float(each.state.failures) for each in known}
+        ),
+    }  # fmt: skip
 
 
 def _damage(engine: Engine) -> Gauges:

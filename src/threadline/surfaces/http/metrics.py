@@ -89,7 +89,7 @@ class Metrics:
     def text(self, gauges: Mapping[str, tuple[str, float | Mapping[str, float]]], workspace: str | None) -> str:
         """The page, with what is counted by workspace for one of them or, for None, for all.
 
-        ``gauges`` are values of this moment: name -> (meaning, value, or values by queue).
+        ``gauges`` are values of this moment: name -> (meaning, value, or values by queue or consumer).
         """
         lines = []
         failures = self.failures_of_engines
@@ -100,8 +100,9 @@ class Metrics:
             samples = metric.lines(workspace) if metric in by_workspace else metric.lines()
             lines += [f"# HELP {metric.name} {metric.meaning}", f"# TYPE {metric.name} {metric.kind}", *samples]
         for name, (meaning, value) in gauges.items():
+            label = "consumer" if name.startswith("feed_consumer_") else "queue"
             values = (
-                {"": value} if isinstance(value, int | float) else {_braces([("queue", q)]): value[q] for q in value}
+                {"": value} if isinstance(value, int | float) else {_braces([(label, of)]): value[of] for of in value}
             )
             lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge"]
             lines += [f"{name}{labels} {_number(number)}" for labels, number in values.items()]

@@ -68,6 +68,10 @@ from threadline.capabilities.rules.operations import sets as rules_operations_se
 from threadline.capabilities.rules.operations import shadows as rules_operations_shadows
 from threadline.capabilities.rules.operations import verification as rules_operations_verification
 from threadline.capabilities.rules.operations import versions as rules_operations_versions
+from threadline.capabilities.search.operations import correlate as search_operations_correlate
+from threadline.capabilities.search.operations import find as search_operations_find
+from threadline.capabilities.search.operations import index as search_operations_index
+from threadline.capabilities.search.operations import timeline as search_operations_timeline
 from threadline.capabilities.segments.operations import definitions as segments_operations_definitions
 from threadline.capabilities.segments.operations import members as segments_operations_members
 from threadline.capabilities.segments.operations import person as segments_operations_person
@@ -1208,6 +1212,62 @@ RULES_WRITE: Call[rules_operations_versions.WriteResult] = Call(
         "expected": None,
     },
     repeatable=False,
+)
+SEARCH_CORRELATE: Call[search_operations_correlate.Correlated] = Call(
+    "search_correlate",
+    "GET",
+    "/v1/search/correlate",
+    search_operations_correlate.Correlated,
+    {
+        "id": "",
+        "rule": "",
+        "limit": 100,
+    },
+)
+SEARCH_FIND: Call[search_operations_find.Found] = Call(
+    "search_find",
+    "GET",
+    "/v1/search",
+    search_operations_find.Found,
+    {
+        "start": None,
+        "stop": None,
+        "text": "",
+        "kind": "",
+        "type": "",
+        "person": None,
+        "rule": "",
+        "status": "",
+        "facets": False,
+        "cursor": "",
+        "limit": 20,
+    },
+)
+SEARCH_STATUS: Call[search_operations_index.SearchStatus] = Call(
+    "search_status", "GET", "/v1/search/status", search_operations_index.SearchStatus, {}
+)
+SEARCH_SYNC: Call[search_operations_index.SearchStatus] = Call(
+    "search_sync",
+    "POST",
+    "/v1/search/sync",
+    search_operations_index.SearchStatus,
+    {
+        "rebuild": False,
+        "limit": 100000,
+    },
+    repeatable=False,
+)
+SEARCH_TIMELINE: Call[search_operations_timeline.TimelinePage] = Call(
+    "search_timeline",
+    "GET",
+    "/v1/people/{id}/timeline",
+    search_operations_timeline.TimelinePage,
+    {
+        "cursor": "",
+        "limit": 20,
+        "start": None,
+        "stop": None,
+    },
 )
 SEGMENTS_LEAVING: Call[segments_operations_members.LeavingResult] = Call(
     "segments_leaving",

@@ -70,6 +70,10 @@ from threadline.capabilities.rules.operations import sets as rules_operations_se
 from threadline.capabilities.rules.operations import shadows as rules_operations_shadows
 from threadline.capabilities.rules.operations import verification as rules_operations_verification
 from threadline.capabilities.rules.operations import versions as rules_operations_versions
+from threadline.capabilities.search.operations import correlate as search_operations_correlate
+from threadline.capabilities.search.operations import find as search_operations_find
+from threadline.capabilities.search.operations import index as search_operations_index
+from threadline.capabilities.search.operations import timeline as search_operations_timeline
 from threadline.capabilities.segments.operations import definitions as segments_operations_definitions
 from threadline.capabilities.segments.operations import members as segments_operations_members
 from threadline.capabilities.segments.operations import person as segments_operations_person
@@ -2504,6 +2508,124 @@ class Rules:
         return self._call(calls.RULES_WRITE, {"id": id, "rule": rule, "expected": expected})
 
 
+class Search:
+    """Events and decisions, found by what is in them."""
+
+    def __init__(self, call: Caller) -> None:
+        self._call = call
+
+    def correlate(
+        self,
+        *,
+        id: str = "",
+        rule: str = "",
+        limit: int = 100,
+    ) -> search_operations_correlate.Correlated:
+        """Show everything linked to an event, a decision, a mail, a rule or an object.
+
+        Where to begin.
+
+        id: The id of an event or a decision, of a mail or another effect, or the producer's id of the object that
+            events are about.
+        rule: A rule: its newest decisions.
+        limit: How many events at most.
+        """
+        return self._call(calls.SEARCH_CORRELATE, {"id": id, "rule": rule, "limit": limit})
+
+    def find(
+        self,
+        *,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        text: str = "",
+        kind: Literal["", "event", "decision"] = "",
+        type: str = "",
+        person: str | None = None,
+        rule: str = "",
+        status: Literal["", "Approved", "Rejected", "Review", "Matched", "NoMatch", "Error"] = "",
+        facets: bool = False,
+        cursor: str = "",
+        limit: int = 20,
+    ) -> search_operations_find.Found:
+        """Find events and decisions by words, type, person, rule, status and time.
+
+        What to search for. Everything that is given must be true of an event; nothing given is every event.
+
+        start: Only from this instant on.
+        stop: Only before this instant.
+        text: Words that must all occur; "in this order" in quotes, begin* for the beginning of a word, -without a
+            word.
+        kind: Only decisions of rules, or only what is none.
+        type: Only events of this type.
+        person: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        rule: Only decisions of this rule.
+        status: Only decisions of this status.
+        facets: Count types, rules and statuses among the newest matches.
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        """
+        return self._call(
+            calls.SEARCH_FIND,
+            {
+                "start": start,
+                "stop": stop,
+                "text": text,
+                "kind": kind,
+                "type": type,
+                "person": person,
+                "rule": rule,
+                "status": status,
+                "facets": facets,
+                "cursor": cursor,
+                "limit": limit,
+            },
+        )
+
+    def status(
+        self,
+    ) -> search_operations_index.SearchStatus:
+        """Show how far the search index has come, and how large it is."""
+        return self._call(calls.SEARCH_STATUS, {})
+
+    def sync(
+        self,
+        *,
+        rebuild: bool = False,
+        limit: int = 100000,
+    ) -> search_operations_index.SearchStatus:
+        """Bring the search index to the end of the log, or build it anew.
+
+        How far to bring it.
+
+        rebuild: Forget everything first, and begin at the start of the log.
+        limit: At most so many entries of the log in this call.
+        """
+        return self._call(calls.SEARCH_SYNC, {"rebuild": rebuild, "limit": limit})
+
+    def timeline(
+        self,
+        id: str,
+        *,
+        cursor: str = "",
+        limit: int = 20,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+    ) -> search_operations_timeline.TimelinePage:
+        """Show a person's events with what each is, what brought it about, and what it led to.
+
+        Whose timeline, and which part of it.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        start: Only from this instant on.
+        stop: Only before this instant.
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        """
+        return self._call(
+            calls.SEARCH_TIMELINE, {"cursor": cursor, "limit": limit, "start": start, "stop": stop, "id": id}
+        )
+
+
 class Segments:
     """Who belongs to which segment, and why."""
 
@@ -2932,6 +3054,7 @@ class Operations:
         self.retention = Retention(self.call)
         self.rule_sets = RuleSets(self.call)
         self.rules = Rules(self.call)
+        self.search = Search(self.call)
         self.segments = Segments(self.call)
         self.streaks = Streaks(self.call)
         self.suppression = Suppression(self.call)

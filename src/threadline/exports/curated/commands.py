@@ -1,0 +1,80 @@
+"""What commands ask of the lake and its curated zone, in plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, get_args
+
+from threadline.engine.engine import Engine
+from threadline.exports.curated.reading import opened
+from threadline.exports.curated.warehouse import Dialect, Target
+from threadline.exports.curated.writing import curate, dbt, warehouse_sql
+from threadline.exports.lake.lake import Lake
+from threadline.exports.lake.storage import open_storage
+from threadline.kernel.errors import InvalidSetting, InvalidValue
+from threadline.kernel.time import format_time, from_datetime
+
+
+class LakeCommands:
+    """The commands on a lake, and on the store alone where there is none."""
+
+    def __init__(self, lake: str, workspace: str) -> None:
+        self._lake = Lake(open_storage(lake)) if lake else None
+        self._workspace = workspace
+
+    @contextmanager
+    def query(self, engine: Engine, query: str) -> Iterator[tuple[list[str], Iterator[list[Any]]]]:
+        """The names of the columns of a query's result, and its rows."""
+        with opened(engine, self._lake, self._workspace) as reading:
+            found = reading.run(query)
+            rows = ([plain(each) for each in row] for batch in found for row in zip(*map(_values, batch), strict=True))
+            yield found.schema.names, rows
+
+    def curate(self, engine: Engine) -> Sequence[tuple[str, int, int]]:
+        """Write the curated tables: name, rows and bytes of each."""
+        return curate(engine, self._needed(), self._workspace)
+
+    def warehouse(self, engine: Engine, kind: str, target: Sequence[tuple[str, str]]) -> str:
+        """What loads the tables into a warehouse, as SQL; for ``dbt`` its sources file. ``target`` names what differs
+        from a `Target`."""
+        lake = self._needed()
+        at = Target(**{"location": lake.storage.url(), **dict(target)})
+        if kind == "dbt":
+            return dbt(engine, at)
+        dialect: Dialect | None = next((each for each in get_args(Dialect) if each == kind), None)
+        if dialect is None:
+            raise InvalidValue(f"{kind!r} is none of {', '.join(get_args(Dialect))} and dbt")
+        return "".join(f"{each};\n" for each in warehouse_sql(engine, lake, self._workspace, dialect, at))
+
+    def _needed(self) -> Lake:
+        if self._lake is None:
+            raise InvalidSetting("no lake is set", hint="set THREADLINE_LAKE to a path or to s3://bucket/prefix")
+        return self._lake
+
+
+def plain(value: Any) -> Any:
+    """A value of DuckDB's as JSON can say it: instants as text, whole decimals as integers."""
+    match value:
+        case datetime():
+            return format_time(from_datetime(value)) if value.tzinfo is not None else value.isoformat()
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case list() | tuple():
+            return [plain(each) for each in value]
+        case dict():
+            return {str(key): plain(each) for key, each in value.items()}
+        case bytes():
+            return value.hex()
+        case None | bool() | int() | float() | str():
+            return value
+    return str(value)
+
+
+def _values(column: Any) -> list[Any]:
+    found: list[Any] = column.to_pylist()
+    return found

@@ -1,0 +1,147 @@
+"""SQL over the lake and what is newer in the store: as of the end of the log, whenever the lake was last synced."""
+
+# Names and texts in statements are quoted; the rest is our own.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from msgspec.structs import replace
+
+from threadline.engine.engine import Engine
+from threadline.exports import duck
+from threadline.exports.curated.folded import folds_of
+from threadline.exports.curated.people import DUCKDB, folded_tables
+from threadline.exports.curated.queries import TABLES, VIEWS
+from threadline.exports.curated.zone import Zone
+from threadline.exports.duck import name, text
+from threadline.exports.lake.folder import FolderStorage
+from threadline.exports.lake.lake import EVENTS, IDENTITIES, Lake, Manifest, path_name
+from threadline.exports.lake.schema import IDENTITIES as IDENTITY_COLUMNS
+from threadline.exports.lake.schema import RAW
+from threadline.exports.lake.sync import sync
+from threadline.kernel.errors import InvalidValue
+
+TYPED = "typed"
+"""The schema with a view for each type of event, where declared properties are columns."""
+BATCH_ROWS = 10_000
+NEED_FOLDS = ("streak_snapshots", "streak_distribution", "weekly_streaks", "content_totals", "content_effectiveness",
+                "feature_vectors")  # fmt: skip
+
+
+@contextmanager
+def opened(engine: Engine, lake: Lake | None, workspace: str) -> Iterator[Reading]:
+    """The tables and views of a workspace in DuckDB. What the lake does not have yet is read from the store's log."""
+    with TemporaryDirectory(prefix="threadline-sql-") as scratch:
+        manifest = Manifest() if lake is None else lake.manifest()
+        newer = Lake(FolderStorage(Path(scratch)))
+        newer.commit(replace(manifest, files=[], obsolete=[]), "")
+        sync(engine, newer)
+        connection = duck.connected(scratch, None if lake is None else lake.storage)
+        try:
+            yield Reading(engine, connection, workspace, None if lake is None else (lake, manifest), newer)
+        finally:
+            connection.close()
+
+
+class Reading:
+    """A workspace's tables in DuckDB."""
+
+    def __init__(
+        self, engine: Engine, connection: Any, workspace: str, lake: tuple[Lake, Manifest] | None, newer: Lake
+    ) -> None:
+        self.engine = engine
+        self.connection = connection
+        self.workspace = workspace
+        self.folds = folds_of(engine.catalogue)
+        self.zone = None if lake is None else Zone(*lake, workspace, self.folds.fingerprint)
+        tail = newer.manifest()
+        self.position = tail.position
+        """Entries of the log that the answers are of."""
+        self._folders: list[str] = []
+        self._typed: dict[str, list[str]] = {}
+        self._folded = False
+        connection.execute("CREATE SCHEMA parts")
+        self._add_events([*([] if lake is None else [lake]), (newer, tail)])
+        for table in self.folds.tables:
+            columns = ", ".join(f"NULL::{DUCKDB[each.kind]} AS {name(each.name)}" for each in table.columns)
+            self._view(table.name, f"SELECT {columns} WHERE false")
+        for table_name, query in {**TABLES, **VIEWS}.items():
+            self._view(table_name, query)
+
+    def _add_events(self, lakes: Sequence[tuple[Lake, Manifest]]) -> None:
+        """Make the views `events` and `identities` of what several lakes have together."""
+        urls: dict[str, list[str]] = {EVENTS: [], IDENTITIES: []}
+        for lake, manifest in lakes:
+            self._folders += [lake.storage.url(f"{zone}/{path_name(self.workspace)}/") for zone in ("raw", "curated")]
+            for file in manifest.files:
+                if file.workspace == self.workspace and file.table in urls:
+                    urls[file.table].append(lake.storage.url(file.name))
+                    if file.table == EVENTS:
+                        self._typed.setdefault(file.event, []).append(lake.storage.url(file.name))
+        self._view("identities", f"SELECT * FROM {self._files(urls[IDENTITIES], IDENTITY_COLUMNS)}")
+        # A thread that was always its own person's needs no look-up, and there are usually few others.
+        self.connection.execute(
+            "CREATE TABLE parts.moved AS SELECT thread, arg_max(person, position) AS person FROM identities "
+            "GROUP BY thread HAVING arg_max(person, position) <> thread OR count(DISTINCT person) > 1"
+        )
+        self._view("events", self._events(self._files(urls[EVENTS], RAW), RAW.names))
+
+    def run(self, query: str) -> Any:
+        """The result of a query, as a reader of Arrow's record batches. Raises `InvalidValue` for a query that DuckDB
+        does not take."""
+        database = duck.duckdb()
+        try:
+            kinds = [each.type for each in self.connection.extract_statements(query)]
+            if kinds != [database.StatementType.SELECT]:
+                # Others may write files, also into the lake, which has to be open for reading.
+                raise InvalidValue("this is not one query: write a single SELECT, FROM, SHOW or DESCRIBE")
+            written = query.lower()
+            if any(each in written for each in NEED_FOLDS):
+                self.add_folded()
+            if TYPED in written:
+                self._add_typed()
+            duck.lock(self.connection, self._folders)
+            return self.connection.execute(query).to_arrow_reader(BATCH_ROWS)
+        except database.Error as error:
+            said, _, _ = str(error).partition("\n\n")  # after an empty line it repeats the query
+            raise InvalidValue(f"DuckDB: {' '.join(said.split())}") from None
+
+    def add_folded(self) -> None:
+        """Fill the tables that are folded person by person: those people are folded of whom something is new."""
+        if self._folded:
+            return
+        self._folded = True
+        folded_tables(self.connection, self.engine, self.zone, self.workspace, self.folds)
+
+    def _add_typed(self) -> None:
+        self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {TYPED}")
+        for event, urls in self._typed.items():
+            files = f"read_parquet([{', '.join(map(text, urls))}], union_by_name = true, hive_partitioning = false)"
+            self._view(f"{TYPED}.{name(event)}", self._events(files))
+
+    def _view(self, view: str, query: str) -> None:
+        self.connection.execute(f"CREATE OR REPLACE VIEW {view} AS {query}")
+
+    def _files(self, urls: Sequence[str], columns: Any) -> str:
+        if urls:
+            return f"read_parquet([{', '.join(map(text, urls))}], hive_partitioning = false)"
+        empty = f"parts.without_{len(columns)}_columns"
+        self.connection.register("rows", columns.empty_table())
+        self.connection.execute(f"CREATE TABLE {empty} AS FROM rows")
+        self.connection.unregister("rows")
+        return empty
+
+    def _events(self, files: str, columns: Sequence[str] = ()) -> str:
+        """Events with whose they are now and their day; without ``columns`` all that the files have."""
+        moved = self.connection.execute("SELECT count(*) FROM parts.moved").fetchone()[0]
+        person = "coalesce(m.person, e.person)" if moved else "e.person"
+        join = "LEFT JOIN parts.moved m ON m.thread = e.thread" if moved else ""
+        shown = ", ".join(f"{person} AS person" if each == "person" else f"e.{name(each)}" for each in columns)
+        shown = shown or f"e.* REPLACE ({person} AS person)"
+        return f"SELECT {shown}, utc_day(e.occurred_at) AS day FROM {files} e {join}"

@@ -1,0 +1,93 @@
+"""The curated tables as Parquet: all of them as of one position of the log, in one commit of the zone's manifest."""
+
+# Names and texts in statements are quoted; the rest is our own.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from threadline.engine.engine import Engine
+from threadline.exports.curated.folded import folds_of
+from threadline.exports.curated.people import DUCKDB
+from threadline.exports.curated.reading import opened
+from threadline.exports.curated.schema import FIXED, Column, Table
+from threadline.exports.curated.warehouse import Dialect, Files, Target, dbt_sources, statements
+from threadline.exports.curated.zone import PEOPLE, Zone
+from threadline.exports.duck import name, text
+from threadline.exports.lake.lake import Lake
+from threadline.kernel.errors import NotFound
+
+FILE_BYTES = 128 * 1_024 * 1_024
+"""About so much makes a file."""
+
+
+class Curated(NamedTuple):
+    """A table that was written."""
+
+    table: str
+    rows: int
+    bytes: int
+
+
+def tables_of(engine: Engine) -> tuple[Table, ...]:
+    """Every curated table under the definitions in force."""
+    return (*FIXED, folds_of(engine.catalogue).vectors)
+
+
+def curate(engine: Engine, lake: Lake, workspace: str) -> list[Curated]:
+    """Write the curated tables of a workspace, as of the end of the log. Killed at any instant it has changed nothing,
+    and what is the same as before is not another file."""
+    done = []
+    with opened(engine, lake, workspace) as reading, TemporaryDirectory(prefix="threadline-curated-") as scratch:
+        reading.add_folded()
+        zone = reading.zone
+        assert zone is not None
+        written = {}
+        for table, query in _queries(tables_of(engine)):
+            rows, files = _parquet(reading.connection, query, Path(scratch, table))
+            written[table] = zone.add(table, files, rows, reading.position)
+            done.append(Curated(table, rows, sum(each.bytes for each in written[table])))
+    zone.publish(written)
+    return [each for each in done if each.table != PEOPLE]
+
+
+def warehouse_sql(engine: Engine, lake: Lake, workspace: str, dialect: Dialect, target: Target) -> list[str]:
+    """What loads the curated tables of a workspace into a warehouse, as they were last written."""
+    zone = Zone(lake, lake.manifest(), workspace, "")
+    found = []
+    for table in tables_of(engine):
+        if files := zone.files(table.name):
+            folder = files[0].name.rpartition("/")[0]
+            at = Files(folder, [each.name for each in files], zone.copy_manifest(table.name))
+            found += statements(dialect, table, at, target)
+    if not found:
+        raise NotFound(f"{lake.storage.url()} has no curated tables yet", hint="run `threadline curate`")
+    return found
+
+
+def dbt(engine: Engine, target: Target) -> str:
+    """The sources file for dbt."""
+    return dbt_sources(tables_of(engine), target)
+
+
+def _queries(tables: tuple[Table, ...]) -> Iterator[tuple[str, str]]:
+    for table in tables:
+        order = ", ".join(name(each) for each in dict.fromkeys((table.sort, *table.key)))
+        yield table.name, f"SELECT {', '.join(map(_cast, table.columns))} FROM {table.name} ORDER BY {order}"
+    yield PEOPLE, f"FROM parts.{PEOPLE} ORDER BY person"
+
+
+def _cast(column: Column) -> str:
+    return f"CAST({name(column.name)} AS {DUCKDB[column.kind]}) AS {name(column.name)}"
+
+
+def _parquet(connection: Any, query: str, folder: Path) -> tuple[int, list[Path]]:
+    folder.mkdir()
+    connection.execute("SET preserve_insertion_order = true")
+    options = f"FORMAT parquet, COMPRESSION zstd, FILE_SIZE_BYTES {FILE_BYTES}"
+    rows = connection.execute(f"COPY ({query}) TO {text(str(folder))} ({options})").fetchone()[0]
+    return rows, sorted(folder.iterdir(), key=lambda each: (len(each.name), each.name))

@@ -1,0 +1,79 @@
+"""DuckDB, where it is installed: the one file of the curated zone that imports it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+from urllib.parse import urlsplit
+
+from threadline.exports.lake.storage import Storage
+from threadline.kernel.errors import InvalidSetting
+
+MEMORY = "1GB"
+"""What a query may take before it goes on in files."""
+
+
+def duckdb() -> Any:
+    """The library. Raises `InvalidSetting` where it is missing."""
+    return _imported("duckdb", "SQL over the lake needs DuckDB")
+
+
+def connected(scratch: str, storage: Storage | None) -> Any:
+    """A connection in memory that reads a storage, and spills into a folder."""
+    connection = duckdb().connect(config={"temp_directory": scratch, "memory_limit": MEMORY})
+    connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false")
+    connection.execute("SET python_enable_replacements = false")
+    # An instant that is cast to a date goes through the calendar of a time zone, which takes four times as long.
+    connection.execute("CREATE MACRO utc_day(instant) AS make_timestamp(epoch_us(instant))::DATE")
+    if storage is not None and storage.url().startswith("s3://"):
+        _read_s3(connection, urlsplit(storage.url()).netloc)
+    return connection
+
+
+def lock(connection: Any, folders: list[str]) -> None:
+    """Let queries read nothing but these folders, and change no setting: a query may come from somebody else."""
+    connection.execute(f"SET allowed_directories = [{', '.join(map(text, folders))}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def text(value: str) -> str:
+    """A text as SQL writes it."""
+    escaped = value.replace("'", "''")
+    return f"'{escaped}'"
+
+
+def name(value: str) -> str:
+    """A name as SQL writes it, whatever it contains."""
+    escaped = value.replace('"', '""')
+    return f'"{escaped}"'
+
+
+def _read_s3(connection: Any, bucket: str) -> None:
+    """Let a connection read a bucket with the credentials that boto3 finds."""
+    _imported("duckdb_extensions", "DuckDB needs its extension httpfs for S3").import_extension(
+        "httpfs", con=connection
+    )
+    connection.execute("LOAD httpfs")
+    session = _imported("boto3", "S3 needs boto3").Session()
+    client = session.client("s3")
+    found = session.get_credentials()
+    if found is None:
+        raise InvalidSetting("no AWS credentials were found", hint="set AWS_PROFILE, or run where a role gives some")
+    frozen, endpoint = found.get_frozen_credentials(), urlsplit(client.meta.endpoint_url)
+    options = {
+        "TYPE": "s3", "KEY_ID": text(frozen.access_key), "SECRET": text(frozen.secret_key),
+        "REGION": text(client.meta.region_name or "us-east-1"), "ENDPOINT": text(endpoint.netloc),
+        "URL_STYLE": "'path'", "USE_SSL": str(endpoint.scheme == "https").lower(),
+        "SCOPE": text(f"s3://{bucket}"),
+    }  # fmt: skip
+    if frozen.token:
+        options["SESSION_TOKEN"] = text(frozen.token)
+    connection.execute(f"CREATE SECRET ({', '.join(f'{key} {value}' for key, value in options.items())})")
+
+
+def _imported(module: str, why: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError:
+        raise InvalidSetting(f"{why}, which is not installed", hint="pip install 'threadline[lake]'") from None

@@ -1,0 +1,52 @@
+"""Files that count no more, or never did, are removed: what was erased is not to lie in any of them."""
+
+from __future__ import annotations
+
+import time
+
+from msgspec.structs import replace
+
+from threadline.exports.lake.lake import Lake
+
+READERS_SECONDS = 3_600.0
+"""How long a file that compaction has replaced stays for those who read the manifest before."""
+SWEEP_SECONDS = 3_600.0
+"""Between two looks for files that no manifest names. A sync that was killed has left them."""
+_UNNAMED_SECONDS = {"raw/": 3_600.0, "curated/": 24 * 3_600.0}
+"""Folder -> age of a file that no manifest names, from which no process at work can be about to name it."""
+
+
+def clean(lake: Lake, now: float | None = None) -> int:
+    """Remove what is obsolete, and now and then what no manifest names; how many files. It may be killed anywhere."""
+    now = time.time() if now is None else now
+    manifest = lake.manifest()
+    due = [each.name for each in manifest.obsolete if not each.since or each.since <= now - READERS_SECONDS]
+    sweeping = manifest.swept_at <= now - SWEEP_SECONDS
+    if sweeping:
+        # What was named by a manifest a moment ago may be obsolete by now, and is no longer than this in both lists.
+        due += unnamed(lake, now)
+    lake.storage.delete(due)
+    if due or sweeping:
+        gone = set(due)
+        lake.change(
+            lambda manifest: replace(
+                manifest,
+                obsolete=[each for each in manifest.obsolete if each.name not in gone],
+                swept_at=now if sweeping else manifest.swept_at,
+            )
+        )
+    return len(due)
+
+
+def unnamed(lake: Lake, now: float) -> list[str]:
+    """The files that no manifest names and that nobody is about to name."""
+    found = [
+        each.name
+        for folder, seconds in _UNNAMED_SECONDS.items()
+        for each in lake.storage.list(folder)
+        if each.modified <= now - seconds
+    ]
+    # Read after the listing: what is in it and not in this was never named, or is obsolete and was removed.
+    manifest = lake.manifest()
+    named = {file.name for file in manifest.files} | {each.name for each in manifest.obsolete}
+    return [name for name in found if name not in named]

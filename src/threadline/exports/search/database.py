@@ -1,0 +1,66 @@
+"""The one file of the search index that knows the SQLite driver: a connection, and its errors as ours."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import apsw
+
+from threadline.kernel.errors import StoreFull, Unavailable
+
+Connection = apsw.Connection
+Cursor = apsw.Cursor
+BusyError = apsw.BusyError
+DamageError = (apsw.CorruptError, apsw.NotADBError)
+UnwritableError = (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.IOError, OSError)
+
+_BUSY_TIMEOUT_MS = 5_000
+_CACHE_KIB = 65_536
+
+
+def connect(path: Path | None) -> Connection:
+    """A connection to a file, which is made if it is not there; None: to a database in memory."""
+    if path is not None:
+        # Whoever may not read the store must not read it here.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    db = apsw.Connection(":memory:" if path is None else str(path))
+    try:
+        db.set_busy_timeout(_BUSY_TIMEOUT_MS)
+        for pragma, value in (
+            ("page_size", 8_192), ("journal_mode", "wal"), ("synchronous", "normal"), ("secure_delete", 1),
+            ("cache_size", -_CACHE_KIB), ("temp_store", "memory"),
+        ):  # fmt: skip
+            db.pragma(pragma, value)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def integers(values: Sequence[int]) -> object:
+    """Integers as one value of a statement, for ``IN carray(?)``."""
+    return apsw.carray(array("q", values))
+
+
+def empty_log(db: Connection) -> None:
+    """Copy the write-ahead log into the file and empty it, unless somebody reads: then it is done the next time."""
+    with suppress(BusyError):
+        db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+
+@contextmanager
+def own_errors(where: str) -> Iterator[None]:
+    """The driver's errors as ours, apart from those of a damaged file."""
+    try:
+        yield
+    except apsw.FullError as error:
+        raise StoreFull(f"there is no room for the search index {where}: {error}; the log is untouched") from None
+    except BusyError as error:
+        raise Unavailable(f"another process has the search index {where} for itself: {error}") from None
+    except UnwritableError as error:
+        hint = "Name a file that this process may write with the setting search_index."
+        raise Unavailable(f"the search index {where} cannot be written: {error}", hint=hint) from None

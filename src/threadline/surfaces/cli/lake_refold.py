@@ -1,0 +1,61 @@
+"""``threadline lake refold``: everybody's states made anew from the lake, beside a store that is written to."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from threadline.kernel.errors import InvalidSetting
+from threadline.settings import definition_files, definitions_file
+from threadline.surfaces.cli.printing import counted
+from threadline.surfaces.cli.session import Session, own_store_option
+from threadline.surfaces.cli.sql import lake_option
+
+SHOWN_MAX = 20
+"""People whose states differ that are named; all of them are counted."""
+
+
+@click.command()
+@own_store_option
+@lake_option
+@click.option("--workspace", "-w", metavar="NAME", default=None, help="Only this workspace; default: all.")
+@click.option(
+    "--spark", metavar="MASTER", is_flag=False, flag_value="", default=None,
+    help="Fold on Spark, such as local[4]; without MASTER as spark-submit says.",
+)  # fmt: skip
+@click.option("--check", is_flag=True, help="Then compare the states with those of the store; exits 1 if any differ.")
+@click.pass_obj
+def refold(session: Session, workspace: str | None, spark: str | None, check: bool) -> None:
+    """Fold everybody again from the lake, and publish their states there.
+
+    By DuckDB on this machine, or by Spark on many. The definitions in force decide what is folded; the store is not
+    read, unless by --check. States that were published before stay until the new ones are whole.
+    """
+    composition, settings = session.composition, session.settings()
+    if composition.refold_lake is None or composition.check_lake_states is None:
+        raise InvalidSetting("this program was put together without a lake")
+    if not (lake := settings.lake):
+        raise InvalidSetting("no lake is named", hint="set THREADLINE_LAKE, or give --lake")
+    began = time.monotonic()
+    texts = [(str(file), file.read_text("utf-8")) for file in definition_files(definitions_file(settings))]
+    done = composition.refold_lake(lake, texts, workspace, spark)
+    seconds = time.monotonic() - began
+    session.console.print(
+        f"{counted(done.people, 'person')} folded from {counted(done.events, 'event')} in {seconds:.1f} s "
+        f"({done.events / max(seconds, 1e-9):,.0f} events/s), into {counted(done.files, 'file')}.",
+        highlight=False,
+    )
+    if not check:
+        return
+    with session.engine(readonly=True) as engine:
+        people, newer, differing = composition.check_lake_states(engine, lake)
+    session.console.print(
+        f"{counted(people, 'person')} compared with the store: {len(differing):,} differ; "
+        f"{newer:,} have other events there than in the lake.",
+        highlight=False,
+    )
+    for person in differing[:SHOWN_MAX]:
+        session.console.print(f"differs  {person}", highlight=False)
+    if differing:
+        raise click.exceptions.Exit(1)
