@@ -19,7 +19,7 @@ import json
 from threadline.surfaces.lambda_.http import handler
 imported = time.perf_counter()
 about = {"domainName": "x", "stage": "$default", "http": {"method": "POST", "sourceIp": "192.0.2.7"}}
-event = {"version": "2.0", "rawPath": "/v1/track", "rawQueryString": "", "headers": {"content-type": "application/json"},
+event = {"version": "2.0", "rawPath": "/v1/track", "rawQueryString": "", "headers": {},
          "requestContext": about, "isBase64Encoded": False,
          "body": json.dumps({"writeKey": "benchmark", "userId": "ada", "event": "Signed Up"})}
 answer = handler(event)
