@@ -44,7 +44,15 @@ from threadline.settings import (
     load,
     without_secret,
 )
-from threadline.surfaces.composition import Composition, Copied, LakeDoor, LakeRefolded, OnProgress, SharedLimits
+from threadline.surfaces.composition import (
+    Composition,
+    Copied,
+    IcebergDoor,
+    LakeDoor,
+    LakeRefolded,
+    OnProgress,
+    SharedLimits,
+)
 from threadline.surfaces.definition_checks import settings_in_force
 from threadline.surfaces.python.embedded import Threadline
 from threadline.surfaces.rereading import forms, readers
@@ -194,9 +202,16 @@ def composition() -> Composition:
         migrate,
         _rest,
         _lake,
+        iceberg=_iceberg,
         refold_lake=refold_lake,
         check_lake_states=_check_lake_states,
     )
+
+
+def _iceberg(settings: Settings) -> IcebergDoor:
+    from threadline.exports.iceberg.commands import IcebergCommands
+
+    return IcebergCommands(settings.lake, settings.iceberg_catalog, settings.iceberg_warehouse)
 
 
 def _lake(settings: Settings) -> LakeDoor:
@@ -208,18 +223,32 @@ def _lake(settings: Settings) -> LakeDoor:
 def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
     """What makes timers fire and effects leave. Raises `InvalidSetting` for a secret that is not there."""
     senders = _senders(engine.catalogue, settings, engine.store, engine.clock)
+    owner = _owner(settings)
+    return Dispatcher(engine, senders, owner, background=_background(engine, settings, owner))
+
+
+def _owner(settings: Settings) -> str:
     # Two containers may share a host name and a process id, and neither may take the other's leases for its own.
     owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
-    if _is_embedded(settings):
-        owner += f"@{_PROCESS}"  # the lock on the file proves that whoever else holds a lease is gone
-    return Dispatcher(engine, senders, owner, background=_background(engine, settings, owner))
+    # The lock on the file proves that whoever else holds a lease is gone.
+    return f"{owner}@{_PROCESS}" if _is_embedded(settings) else owner
 
 
 def _search_index(engine: Engine, settings: Settings) -> SearchIndex:
     embedded = _is_embedded(settings)
-    if not settings.search_index and not embedded and settings.store != MEMORY:
+    if not settings.opensearch and not settings.search_index and not embedded and settings.store != MEMORY:
         return engine.search
     from threadline.capabilities.search.documents import document_of
+
+    if settings.opensearch:
+        from threadline.exports.search.opensearch_index import Cluster, OpenSearchIndex
+
+        cluster = Cluster(
+            settings.opensearch, settings.opensearch_prefix, engine.store, engine.damage, document_of,
+            partial(erased_since, engine.store), engine.clock,
+        )  # fmt: skip
+        leases = Leases(engine.store, engine.clock, _owner(settings))
+        return OpenSearchIndex(cluster, lambda handler: FeedConsumer(engine.store, engine.clock, handler, leases))
     from threadline.exports.search.embedded import EmbeddedIndex
 
     beside = Path(f"{settings.store}-search") if embedded else None

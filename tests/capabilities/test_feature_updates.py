@@ -11,22 +11,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
-from tests.capabilities.segments_stage import bought, run_until
+from tests.capabilities.segments_stage import bought
+from threadline.capabilities.feature_updates import job
 from threadline.capabilities.feature_updates.events import FEATURES_CHANGED
-from threadline.capabilities.feature_updates.policy import next_time
+from threadline.capabilities.feature_updates.job import next_time
 from threadline.capabilities.feature_updates.projection import feature_updates_projection
 from threadline.engine.delivery.dispatcher import Dispatcher
+from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.policy import Effect
 from threadline.kernel.sender import EFFECT_DONE, Outcome
-from threadline.kernel.time import DAY, HOUR, format_time
+from threadline.kernel.store import Put
+from threadline.kernel.time import DAY, HOUR, MINUTE, format_time
 from threadline.senders.webhook import written
 from threadline.testing import scenarios
 from threadline.testing.projection_laws import LAWS
 
 TOTALS = "feature_updates: {features: [monetary_total, has_purchased]}"
 CALLED = f"{TOTALS[:-1]}, destination: crm, at: '22:30'}}\ndestinations: {{crm: {{url: https://crm.example.com/}}}}"
+
+
+def run_until(asked: Asked, until: int) -> None:
+    """Let time pass: somebody looks for what is due every six hours, and at that instant."""
+    dispatcher = Dispatcher(asked.engine, {}, "test")
+    while asked.now < until:
+        while dispatcher.run_once():
+            pass
+        asked.now = min(until, (asked.now // (6 * HOUR) + 1) * 6 * HOUR)
 
 
 def published(asked: Asked, who: str = "ada") -> list[tuple[int, dict[str, Any]]]:
@@ -43,11 +55,11 @@ def test_at_six_what_has_changed_is_published_and_nothing_else() -> None:
     run_until(asked, STARTS_AT + 5 * DAY)
     six = STARTS_AT + 6 * HOUR
     assert published(asked) == [
-        (six + 1, {"has_purchased": True, "monetary_total": 20.0}), (six + 3 * DAY + 1, {"monetary_total": 25.0}),
+        (six, {"has_purchased": True, "monetary_total": 20.0}), (six + 3 * DAY, {"monetary_total": 25.0}),
     ]  # fmt: skip
     feed = asked.ask("events_feed")["events"]
     assert [each["properties"]["as_of"] for each in feed if each["type"] == FEATURES_CHANGED] == [
-        format_time(six + 2), format_time(six + 3 * DAY + 2)
+        format_time(six), format_time(six + 3 * DAY)
     ]  # fmt: skip
 
 
@@ -56,7 +68,6 @@ def test_what_changes_by_time_alone_is_published_every_day_until_nobody_was_acti
     asked.tell("page", user_id="ada")
     run_until(asked, STARTS_AT + 30 * DAY)
     assert [features["recency_days"] for _, features in published(asked)] == [0, 1, 2, 3]
-    assert asked.engine.reader.person("default", "user_id:ada").timers == {}
     asked.tell("page", user_id="ada")
     run_until(asked, STARTS_AT + 31 * DAY)
     assert [features["recency_days"] for _, features in published(asked)][4:] == [0]
@@ -67,7 +78,7 @@ def test_all_features_are_published_where_none_is_named_and_only_those_with_even
     asked.tell("page", user_id="ada")
     run_until(asked, STARTS_AT + DAY)
     ((_, features),) = published(asked)
-    vector = asked.ask("features_of", id="user_id:ada", as_of=format_time(STARTS_AT + 6 * HOUR + 2))["features"]
+    vector = asked.ask("features_of", id="user_id:ada", as_of=format_time(STARTS_AT + 6 * HOUR))["features"]
     assert features == {name: each["value"] for name, each in vector.items() if each["status"] != "NOT_FOUND"}
 
 
@@ -87,26 +98,76 @@ def test_a_destination_is_called_with_what_has_changed() -> None:
     bought(asked, "ada", 20)
     receiver = _Receiver()
     dispatcher = Dispatcher(asked.engine, {"webhook": receiver}, "test")
-    for at in (22 * HOUR, 22 * HOUR + HOUR // 2 + 1, 47 * HOUR):
+    for at in (22 * HOUR, 22 * HOUR + HOUR // 2, 46 * HOUR):
         asked.now = STARTS_AT + at
         while dispatcher.run_once():
-            asked.now += 1
+            pass
     (effect,) = receiver.sent
     person = asked.engine.reader.person("default", "user_id:ada").id
     assert effect.data["destination"] == "crm"
     body = json.loads(written(effect.data, None)[0])
     assert (body["type"], body["timestamp"], set(body["data"])) == (
-        FEATURES_CHANGED, format_time(STARTS_AT + 22 * HOUR + HOUR // 2 + 2), {"payload"}
+        FEATURES_CHANGED, format_time(STARTS_AT + 22 * HOUR + HOUR // 2), {"payload"}
     )  # fmt: skip
     assert (effect.data["payload"]["person"], effect.data["payload"]["features"]) == (
         person, {"has_purchased": True, "monetary_total": 20.0}
     )  # fmt: skip
 
 
-def test_without_the_section_there_is_no_timer() -> None:
-    asked = Asked()
+def test_without_the_section_there_is_no_job_and_with_it_nobody_has_a_timer() -> None:
+    assert "feature_updates" not in Asked().engine.catalogue.job_kinds
+    asked = Asked(definitions=TOTALS)
     bought(asked, "ada", 20)
     assert asked.engine.reader.person("default", "user_id:ada").timers == {}
+
+
+def test_whoever_has_done_nothing_since_the_section_was_declared_is_published_too() -> None:
+    asked, later = Asked(), Asked(definitions=TOTALS)
+    bought(asked, "ada", 20)
+    asked.engine = Engine(asked.engine.store, later.engine.catalogue, lambda: asked.now)
+    run_until(asked, STARTS_AT + DAY)
+    assert [features["monetary_total"] for _, features in published(asked)] == [20.0]
+
+
+def test_days_that_were_missed_are_made_up_for_once() -> None:
+    asked = Asked(definitions="feature_updates: {features: [recency_days]}")
+    asked.tell("page", user_id="ada")
+    dispatcher = Dispatcher(asked.engine, {}, "test")
+    for at in (0, 5 * DAY + 9 * HOUR, 6 * DAY, 6 * DAY + 6 * HOUR):
+        asked.now = STARTS_AT + at
+        while dispatcher.run_once():
+            pass
+    late = STARTS_AT + 5 * DAY + 9 * HOUR
+    assert published(asked) == [(late, {"recency_days": 5}), (STARTS_AT + 6 * DAY + 6 * HOUR, {"recency_days": 6})]
+
+
+def test_all_of_more_people_than_a_page_are_published_once_whoever_is_killed_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(job, "PAGE", 5)
+    asked = Asked(definitions=TOTALS)
+    for number in range(8):
+        bought(asked, f"p{number}", 10 + number)
+    Dispatcher(asked.engine, {}, "first").run_once()
+    asked.now = STARTS_AT + 6 * HOUR
+    killed = Dispatcher(asked.engine, {}, "killed")
+    commit, second = asked.engine.store.commit, Dispatcher(asked.engine, {}, "second")
+
+    def until_the_job(batches: Any) -> Any:
+        if any(write.key.table == "job" for batch in batches for write in batch.writes if type(write) is Put):
+            raise KeyboardInterrupt  # its events are committed, and where it stands is not
+        return commit(batches)
+
+    asked.engine.store.commit = until_the_job  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        killed.run_once()
+    asked.engine.store.commit = commit  # type: ignore[method-assign]
+    asked.now += MINUTE  # its lease has run out
+    while second.run_once():
+        pass
+    assert {len(published(asked, f"p{number}")) for number in range(8)} == {1}
+    stored = asked.engine.jobs.get("default", "feature_updates")
+    assert stored.due_at == STARTS_AT + DAY + 6 * HOUR
 
 
 @given(st.integers(0, DAY - 1), st.integers(-(10**16), 10**16))

@@ -80,6 +80,26 @@ def test_the_feed_waits_for_a_writer_that_is_at_work(url: str, stores: Opening) 
     patient.close()
 
 
+def test_a_writer_that_left_before_it_was_frozen_is_waited_for_by_nobody(
+    stores: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As a function of Lambda is after its answer: it stays registered, does not beat, and has nothing to say.
+    frozen, reader = stores(), stores()
+    monkeypatch.setattr(frozen._journal, "beat", lambda: None)
+    record(frozen, entry(1))
+    frozen.leave_journal()
+    assert ids(reader.feed()) == [entry(1).id]
+    record(frozen, entry(2))
+    frozen.leave_journal()
+    assert (ids(reader.feed()), reader.feed_waits()) == ([entry(1).id, entry(2).id], False)
+    open_position = frozen._journal.begin()
+    frozen.leave_journal()
+    assert reader.feed_waits() is False
+    frozen._journal.enter(open_position, [])
+    assert frozen._journal._registered, "who is at work stays"
+    frozen._journal.end(open_position, answered=True)
+
+
 def asked(store: DynamoStore, cursor: str = "") -> FeedPage:
     """The answer of the operation."""
     engine = SimpleNamespace(log=EventLog(store, None, None))  # type: ignore[arg-type]

@@ -36,6 +36,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str,
         _about("path", "The lake: a folder, or `s3://bucket/prefix`. Empty: `threadline sql` reads the store alone."),
     ] = ""
+    iceberg_catalog: Annotated[
+        str,
+        _about(
+            SECRET,
+            "Catalogue of the Iceberg tables: `glue`, a REST address, a SQLAlchemy URL, or the path of a SQLite file. "
+            "Empty: `catalog.db` beside the tables.",
+        ),
+    ] = ""
+    iceberg_warehouse: Annotated[
+        str,
+        _about("path", "Where Iceberg tables are created: a folder, or `s3://bucket/prefix`. Empty: below the lake."),
+    ] = ""
     definitions: Annotated[
         str,
         _about(
@@ -274,6 +286,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "The file of the search index, on a local disk. Empty: beside an embedded store; a shared store has none.",
         ),
     ] = ""
+    opensearch: Annotated[
+        str,
+        _about(
+            SECRET,
+            "The address of an OpenSearch cluster that has the search index, with user and password if it asks for "
+            "them: https://user:password@search.example:9200. Empty: the index is embedded.",
+        ),
+    ] = ""
+    opensearch_prefix: Annotated[
+        str,
+        _about("name", "What the names of all indexes in OpenSearch begin with.", pattern="^[a-z][a-z0-9_]{0,30}$"),
+    ] = "threadline"
     leaderboard_refresh_seconds: Annotated[
         float,
         _about(
@@ -329,6 +353,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "Sign webhooks to addresses that rules name themselves: `whsec_…`, separated by commas, the newest first.",
         ),
     ] = ""
+    schedule_target: Annotated[
+        str,
+        _about("ARN", "On AWS Lambda: the function that EventBridge Scheduler calls when something is due."),
+    ] = ""
+    schedule_role: Annotated[
+        str,
+        _about("ARN", "The role under which EventBridge Scheduler calls it."),
+    ] = ""
+    schedule_group: Annotated[
+        str,
+        _about("name", "The group of schedules that Threadline makes.", min_length=1),
+    ] = "default"
     ingestion_queue: Annotated[
         str, _about("URL", "The queue of Amazon SQS whose messages `threadline work` records; empty: none.")
     ] = ""

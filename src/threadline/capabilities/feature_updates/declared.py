@@ -6,11 +6,16 @@ from typing import Any
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.feature_updates.definition import read_feature_updates
+from threadline.capabilities.feature_updates.events import FEATURES_CHANGED
+from threadline.capabilities.feature_updates.job import feature_updates_job
 from threadline.capabilities.feature_updates.policy import feature_updates_policy
 from threadline.capabilities.feature_updates.projection import feature_updates_projection
 
 
 def declare(definitions: Definitions) -> list[Any]:
-    """The projection and the policy where the section stands."""
+    """The projection, the job and the policy where the section stands."""
     updates = read_feature_updates(definitions)
-    return [] if updates is None else [feature_updates_projection(), feature_updates_policy(updates)]
+    if updates is None:
+        return []
+    definitions.known_types.add(FEATURES_CHANGED)  # a rule on it is no slip
+    return [feature_updates_projection(), feature_updates_job(updates), feature_updates_policy(updates)]

@@ -5,3 +5,5 @@ from __future__ import annotations
 FEATURES_CHANGED = "features_changed"
 """Properties: ``features``, the values by name that are others than those published last; ``as_of``, the instant at
 which they were read."""
+SOURCE = "feature_updates"
+"""The source of that event."""

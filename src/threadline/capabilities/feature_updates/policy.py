@@ -1,4 +1,4 @@
-"""The policy ``feature_updates``: at one time of the day, what has changed in a person's features is published."""
+"""The policy ``feature_updates``: what was published goes to a destination as well, if one is named."""
 
 from __future__ import annotations
 
@@ -10,65 +10,30 @@ from threadline.capabilities.feature_updates.events import FEATURES_CHANGED
 from threadline.capabilities.feature_updates.projection import PROJECTION
 from threadline.capabilities.webhooks.definition import KIND
 from threadline.kernel.event import Recorded
-from threadline.kernel.identity import MERGED, SPLIT
-from threadline.kernel.policy import TIMER_FIRED, Effect, Emit, Policy, PolicyView, Read, Timer, Wish
-from threadline.kernel.time import DAY, format_time, parse_time
+from threadline.kernel.policy import Effect, Policy, PolicyView, Read, Wish
 
-TIMER = "daily"
 _FEATURES, _ACTIVITY = "features", "activity"
 
 
 def feature_updates_policy(updates: FeatureUpdates) -> Policy:
-    """The policy. It needs the projections ``features``, ``activity`` and ``feature_updates``."""
+    """The policy. What it says that it reads is what the job reads: an unknown feature is refused by that."""
     place = updates.place
     features = [Read(_FEATURES, (name,), f"{place}: `features`") for name in updates.features] or [Read(_FEATURES)]
     return Policy(
         name=PROJECTION,
-        handles=None,
+        handles=frozenset({FEATURES_CHANGED}),
         react=partial(_react, updates),
-        also=frozenset({TIMER_FIRED, MERGED, SPLIT}),
-        emits=frozenset({FEATURES_CHANGED}),
+        emits=frozenset(),
         sends=frozenset({KIND} if updates.destination else ()),
         reads=(*features, Read(_ACTIVITY), Read(PROJECTION)),
     )
 
 
 def _react(updates: FeatureUpdates, recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
-    # Whoever has a timer keeps it: an event of theirs costs no write.
-    timer = Timer(key=TIMER, due_at=next_time(updates.at, known.at), unless_pending=True)
-    if recorded.event.type != TIMER_FIRED:
-        return (timer,)
-    last_seen = (known.view(_ACTIVITY) or {}).get("last_seen_at")
-    if last_seen is None or known.at - parse_time(last_seen) > updates.active_within:
-        # The next event sets a timer again.
+    event = recorded.event
+    # Whoever sends such an event from outside speaks of features of their own.
+    if not updates.destination or event.source_type != "internal":
         return ()
-    changed = _changed(updates, known)
-    if not changed:
-        return (timer,)
-    properties = {"features": changed, "as_of": format_time(known.at)}
-    wishes: list[Wish] = [
-        timer, Emit(type=FEATURES_CHANGED, key="changed", occurred_at=recorded.recorded_at, properties=properties)
-    ]  # fmt: skip
-    if updates.destination:
-        payload = {"person": known.person, **properties}
-        call = {"destination": updates.destination, "type": FEATURES_CHANGED, "at": properties["as_of"]}
-        wishes.append(Effect(kind=KIND, key="changed", data={**call, "payload": payload}, queue=updates.destination))
-    return wishes
-
-
-def _changed(updates: FeatureUpdates, known: PolicyView) -> dict[str, object]:
-    """The values that differ from those published last; of what was never published only what there is."""
-    published = known.view(PROJECTION)["features"]
-    vector = known.view(_FEATURES)
-    names = updates.features or sorted(vector)
-    values = {name: vector[name]["value"] for name in names}
-    return {
-        name: value
-        for name, value in values.items()
-        if (value != published[name] if name in published else vector[name]["status"] != "NOT_FOUND")
-    }
-
-
-def next_time(time_of_day: int, at: int) -> int:
-    """The next instant after ``at`` that has this time of the day in UTC."""
-    return ((at - time_of_day) // DAY + 1) * DAY + time_of_day
+    payload = {"person": known.person, "features": event.properties["features"], "as_of": event.properties["as_of"]}
+    call = {"destination": updates.destination, "type": FEATURES_CHANGED, "at": event.properties["as_of"]}
+    return (Effect(kind=KIND, key="changed", data={**call, "payload": payload}, queue=updates.destination),)

@@ -47,6 +47,10 @@ class Background(Protocol):
         """Take a step if it is time for one; called in every round."""
         ...
 
+    def step(self) -> int:
+        """Take a step in this thread, if there is one that others wait for; how much was done."""
+        ...
+
     def finish(self) -> None:
         """Wait for the step that is being taken."""
         ...
@@ -66,7 +70,7 @@ class Dispatcher:
         background: Sequence[Background] = (),
     ) -> None:
         self.engine = engine
-        self._background = background
+        self.background = background
         self.senders = senders
         self.owner = owner
         self.lease_seconds = lease_seconds
@@ -81,28 +85,34 @@ class Dispatcher:
         self._shards = [(first + number) % SHARDS for number in range(SHARDS)]
 
     def run_once(self) -> int:
-        """Carry out what is due now, at most a page per shard, queue and job; returns how many items and pages."""
+        """Carry out what is due now, at most a page per shard, queue, job and consumer of the feed.
+
+        Returns how many items and pages it was.
+        """
         settled = self._work_shards() + sum(queue.send_due(_NEVER) for queue in self._all_queues())
-        return settled + self._jobs.work_due()
+        return settled + self._jobs.work_due() + sum(each.step() for each in self.background)
 
     def run(self, stopping: threading.Event, *, idle_seconds: float = 1.0) -> None:
         """Work until ``stopping`` is set; between rounds with nothing due it sleeps ``idle_seconds``.
 
-        Queues and jobs are worked in threads of their own. In the end it gives its leases back, so that others need not
-        wait for them to run out.
+        Queues and jobs are worked in threads of their own. In the end it gives its leases back.
         """
         while not stopping.is_set():
             for queue in self._all_queues():
                 queue.start(stopping)
             self._jobs.start(stopping)
-            for each in self._background:
+            for each in self.background:
                 each.start(stopping)
             if self._work_shards() == 0:
                 stopping.wait(idle_seconds)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Wait for what is under way and give all leases back, so that others need not wait for them to run out."""
         for queue in self._all_queues():
             queue.finish()
         self._jobs.finish()
-        for each in self._background:
+        for each in self.background:
             each.finish()
         self._leases.let_go()
 

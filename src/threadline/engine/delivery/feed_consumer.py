@@ -249,6 +249,11 @@ class FeedWorker:
         self._consumer = consumer
         self._thread: threading.Thread | None = None
 
+    @property
+    def name(self) -> str:
+        """The name of the consumer."""
+        return self._consumer.handler.name
+
     def start(self, stopping: threading.Event) -> None:
         """Start the thread if it is not running."""
         if self._thread is None or not self._thread.is_alive():
@@ -267,6 +272,10 @@ class FeedWorker:
         except Exception:
             log.exception("%s failed; it goes on in a while", name)
         stopping.wait(rest_seconds(1))
+
+    def step(self) -> int:
+        """Hand over the next page in this thread; see `FeedConsumer.step`."""
+        return self._consumer.step()
 
     def finish(self) -> None:
         """Wait for the page that is being handed over, and give the lease back."""

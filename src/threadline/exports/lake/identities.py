@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +17,8 @@ from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.store import Store
 
 _REMEMBERED_MAX = 200_000
+_SEVERAL = "],["
+"""Stands in every list of several identifiers."""
 _identifiers = msgspec.json.Decoder(tuple[Identifier, ...])
 
 
@@ -29,9 +31,12 @@ class Identities:
         self._written: dict[str, str] = {}
         """Thread -> person of the last row; a part of them, so that memory stays flat."""
 
-    def parts(self, read: Range, people: Mapping[str, str]) -> Iterator[Part]:
-        """The rows of a range by workspace; ``people`` is by thread, as far as it is known."""
-        threads = self._threads(read)
+    def parts(self, read: Range, events: Sequence[Part], people: Mapping[str, str]) -> Iterator[Part]:
+        """The rows of a range by workspace: of its ``events``, as they go into files, and the ``people`` of their
+        threads."""
+        threads: dict[str, str] = {}
+        for part in events:
+            threads |= dict.fromkeys(self._threads(part, gaps=read.manifest.gaps), part.workspace)
         owned = {**people, **owners(self._store, threads.keys() - people.keys())}
         rows = [
             (workspace, thread, person)
@@ -54,26 +59,21 @@ class Identities:
             self._written.clear()
         self._written.update((thread, person) for _, thread, person in rows)
 
-    def _threads(self, read: Range) -> dict[str, str]:
-        """Thread -> workspace."""
-        threads: dict[str, str] = {}
-        named: set[tuple[str, bytes]] = set()
-        for _, entry, body in read.found:
-            event = body.event
-            # Each thread begins with its first event, unless that was erased before it came here.
-            if entry.sequence == 1 or read.manifest.gaps:
-                threads[entry.thread] = event.workspace
-            if entry.type in (MERGED, SPLIT):
-                noted: Mapping[str, Any] = msgspec.json.decode(event.properties)
-                own = [noted[name] for name in ("survivor", "merged", "person", "split") if name in noted]
-                threads |= dict.fromkeys([entry.thread, *noted.get("threads", ()), *own], event.workspace)
-            named.add((event.workspace, bytes(event.identifiers)))
-        for workspace, text in named:
-            identifiers = _identifiers.decode(text)
-            if len(identifiers) > 1:  # one of them may be linked by this and never have an event of its own
-                normal = (self._rules.normalise(each) for each in identifiers)
-                threads |= dict.fromkeys((thread_id(workspace, each) for each in normal if each), workspace)
-        return threads
+    def _threads(self, part: Part, *, gaps: bool) -> Iterator[str]:
+        table = part.table
+        # Each thread begins with its first event, unless that was erased before it came here.
+        first = table if gaps else table.filter(pa.compute.equal(table["sequence"], 1))
+        yield from pa.compute.unique(first["thread"]).to_pylist()
+        # One of several identifiers may be linked by this event and never have one of its own.
+        several = table["identifiers"].filter(pa.compute.match_substring(table["identifiers"], _SEVERAL))
+        for text in pa.compute.unique(several).to_pylist():
+            normal = (self._rules.normalise(each) for each in _identifiers.decode(text))
+            yield from (thread_id(part.workspace, each) for each in normal if each)
+        changed = table.filter(pa.compute.is_in(table["type"].cast(pa.string()), pa.array([MERGED, SPLIT])))
+        for thread, text in zip(changed["thread"].to_pylist(), changed["properties"].to_pylist(), strict=True):
+            noted: Mapping[str, Any] = msgspec.json.decode(text)
+            yield from (thread, *noted.get("threads", ()))
+            yield from (noted[name] for name in ("survivor", "merged", "person", "split") if name in noted)
 
 
 def identity_table(rows: Iterable[tuple[str, str, str, int]]) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 from threadline.exports.lake.lake import partition_of
@@ -29,10 +28,10 @@ def parts_of(found: Sequence[Entry], people: Mapping[str, str]) -> Iterator[Part
     if not found:
         return
     groups: dict[tuple[str, int, str], int] = {}
-    numbers = [
-        groups.setdefault((one.body.event.workspace, one.body.recorded_at // DAY, one.body.event.type), len(groups))
-        for one in found
-    ]
+    events = [one.body.event for one in found]
+    workspaces, types = [event.workspace for event in events], [event.type for event in events]
+    days = [one.body.recorded_at // DAY for one in found]
+    numbers = [groups.setdefault(key, len(groups)) for key in zip(workspaces, days, types, strict=True)]
     # Types may share a partition.
     names = [(workspace, format_time(day * DAY)[:10], partition_of(type)) for workspace, day, type in groups]
     order = {name: place for place, name in enumerate(sorted(set(names)))}
@@ -57,7 +56,7 @@ def event_table(found: Sequence[Entry], people: Mapping[str, str]) -> Any:
         [
             pa.array([one.position for one in found], pa.int64()),
             pa.array([entry.id for entry in entries], pa.string()),
-            pa.array([event.workspace for event in events], pa.string()),
+            _texts([event.workspace for event in events]),
             pa.array(threads, pa.string()),
             pa.array([people.get(thread, thread) for thread in threads], pa.string()),
             pa.array([entry.sequence for entry in entries], pa.int64()),
@@ -67,25 +66,33 @@ def event_table(found: Sequence[Entry], people: Mapping[str, str]) -> Any:
             pa.array([body.recorded_at for body in bodies], RAW.field("recorded_at").type),
             pa.array([event.sent_time for event in events], RAW.field("sent_time").type),
             pa.array([event.key for event in events], pa.string()),
-            pa.array([event.source for event in events], pa.string()),
-            pa.array([event.source_type for event in events], pa.string()),
+            _texts([event.source for event in events]),
+            _texts([event.source_type for event in events]),
             _json_array([event.identifiers for event in events]),
             _json_array([event.properties for event in events]),
             _json_array([event.context for event in events]),
             _json_array([event.wire for event in events]),
-            pa.array([body.cause for body in bodies], pa.string()),
+            _texts([body.cause for body in bodies]),
             pa.array([event.marks for event in events], pa.list_(pa.string())),
             pa.array([event.historical for event in events], pa.bool_()),
-            pa.array([event.schema_version for event in events], pa.string()),
-            pa.array([event.object_id for event in events], pa.string()),
-            pa.array([event.object_ref for event in events], pa.string()),
+            _texts([event.schema_version for event in events]),
+            _texts([event.object_id for event in events]),
+            _texts([event.object_ref for event in events]),
         ],
         schema=RAW,
     )
 
 
+def _texts(values: Sequence[str]) -> Any:
+    """Texts as a column. Most of the columns have one value for all events of a range."""
+    if values.count(values[0]) == len(values):
+        return pa.repeat(pa.scalar(values[0], pa.string()), len(values))
+    return pa.array(values, pa.string())
+
+
 def _json_array(values: Sequence[Any]) -> Any:
-    """JSON texts as a column, of their bytes: no text is made of them on the way."""
-    texts = list(map(bytes, values))
-    offsets = pa.array([0, *accumulate(map(len, texts))], pa.int32())
-    return pa.StringArray.from_buffers(len(texts), offsets.buffers()[1], pa.py_buffer(b"".join(texts)))
+    """JSON texts, as they lie in the bodies, as a column: put together and cut again where no JSON has a byte 0, which
+    takes a fifth of the time of a copy of each."""
+    joined = b"\0".join(values)
+    whole = pa.StringArray.from_buffers(1, pa.array([0, len(joined)], pa.int32()).buffers()[1], pa.py_buffer(joined))
+    return pa.compute.split_pattern(whole, "\0").flatten()

@@ -95,9 +95,7 @@ def _written(engine: Parts, lake: Lake, identities: Identities, read: Range, col
     """The files of a range."""
     first, last = read.first, read.manifest.position
     people = owners(engine.store, {one.entry.thread for one in read.found})
-    files = []
-    for part in parts_of(read.found, people):
-        typed = part._replace(table=with_columns(part.table, columns, engine.catalogue.requirements))
-        files.append(write_part(lake, typed, EVENTS, first, last))
-    files += [write_part(lake, part, IDENTITIES, first, last) for part in identities.parts(read, people)]
-    return files
+    plain, required = list(parts_of(read.found, people)), engine.catalogue.requirements
+    typed = [part._replace(table=with_columns(part.table, columns, required)) for part in plain]
+    files = [write_part(lake, part, EVENTS, first, last) for part in typed]
+    return files + [write_part(lake, part, IDENTITIES, first, last) for part in identities.parts(read, plain, people)]

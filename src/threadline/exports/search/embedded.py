@@ -276,14 +276,14 @@ class EmbeddedIndex:
 @contextmanager
 def _transaction(db: Connection) -> Iterator[None]:
     """A transaction, or a part of the one that is open. It waits for other writers at its beginning."""
-    if db.in_transaction:
+    if not db.get_autocommit():
         yield
         return
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
     except BaseException:
-        if db.in_transaction:  # a full disk has ended it
+        if not db.get_autocommit():  # a full disk has ended it
             db.execute("ROLLBACK")
         raise
     db.execute("COMMIT")

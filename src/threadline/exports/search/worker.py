@@ -50,7 +50,7 @@ class SearchWorker:
             log.exception("the search index cannot catch up")
 
     def step(self) -> int:
-        """Nothing: a search catches up by itself."""
+        """Nothing: whoever searches brings the index up to date first."""
         return 0
 
     def finish(self) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from typing import Any
 
 from threadline.engine.gc_deferred import gc_deferred
+from threadline.exports import duck
 from threadline.exports.lake.lake import File, Lake
+from threadline.exports.lake.storage import Storage
 from threadline.exports.spark.events import COLUMNS, NO_TIME, TIMES, events_of
 from threadline.exports.spark.folding import PersonRow, fold_people
 from threadline.exports.spark.recipe import Recipe
 from threadline.exports.spark.states import Refolded, Source, refold_lake, write_states
-from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.event import Recorded
 
 BATCH_ROWS = 10_000
@@ -29,18 +29,15 @@ ORDER BY owner, events.occurred_at, events.id
 """
 
 
-def refold(lake: Lake, recipe: Recipe, workspace: str | None = None, *, memory: str = "1GB") -> Refolded:
-    """Fold everybody again from the lake, in this process, and publish the states; see `refold_lake`.
-
-    ``memory`` is what DuckDB may use to sort the events; the rest goes to disk.
-    """
+def refold(lake: Lake, recipe: Recipe, workspace: str | None = None) -> Refolded:
+    """Fold everybody again from the lake, in this process, and publish the states; see `refold_lake`."""
 
     def fold(source: Source) -> tuple[list[File], int]:
         catalogue, folded = recipe.catalogue(), 0
 
         def rows() -> Iterator[PersonRow]:
             nonlocal folded
-            for row in fold_people(catalogue, source.workspace, _events(source, memory)):
+            for row in fold_people(catalogue, source.workspace, _events(source, lake.storage)):
                 folded += row.events
                 yield row
 
@@ -51,12 +48,9 @@ def refold(lake: Lake, recipe: Recipe, workspace: str | None = None, *, memory: 
     return refold_lake(lake, fold, workspace)
 
 
-def _events(source: Source, memory: str) -> Iterator[tuple[str, Recorded]]:
+def _events(source: Source, storage: Storage) -> Iterator[tuple[str, Recorded]]:
     """(person, event) of everybody, by person and in occurred order."""
-    duckdb = _duckdb()
-    with tempfile.TemporaryDirectory() as spill, duckdb.connect() as connection:
-        connection.execute("SET memory_limit = $memory", {"memory": memory})
-        connection.execute("SET temp_directory = $folder", {"folder": spill})
+    with tempfile.TemporaryDirectory() as spill, duck.connected(spill, storage) as connection:
         columns = ", ".join(f"{_read_as(name)} AS {name}" for name in COLUMNS)
         files = {"events": list(source.events), "identities": list(source.identities)}
         reader = connection.execute(_READ.format(columns=columns), files).to_arrow_reader(BATCH_ROWS)
@@ -69,12 +63,3 @@ def _read_as(name: str) -> str:
     if name not in TIMES:
         return f"events.{name}"
     return f"coalesce(epoch_us(events.{name}), {NO_TIME})"
-
-
-def _duckdb() -> Any:
-    try:
-        import duckdb
-    except ImportError:
-        hint = "pip install 'threadline[lake]'"
-        raise InvalidSetting("a refold of the lake needs DuckDB, which is not installed", hint=hint) from None
-    return duckdb

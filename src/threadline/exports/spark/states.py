@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from threadline.exports.lake.files import read_table
 from threadline.exports.lake.lake import EVENTS, IDENTITIES, File, Lake, Manifest, Obsolete, path_name
 from threadline.exports.lake.schema import pa
 from threadline.exports.spark.folding import PersonRow
@@ -137,7 +138,7 @@ def _publish(lake: Lake, began: Manifest, done: Sequence[tuple[Source, Sequence[
 def published_rows(lake: Lake, workspace: str) -> Iterator[tuple[PersonRow, str]]:
     """The published states of a workspace, each with the hash of the definitions that made it, file by file."""
     for file in lake.files(workspace, STATES):
-        table = pa.parquet.read_table(pa.BufferReader(lake.storage.read(file.name)), partitioning=None)
+        table = read_table(lake, file)
         table = table.set_column(3, "latest_at", table["latest_at"].cast(pa.int64()))
         for *values, definitions in zip(*(column.to_pylist() for column in table.columns), strict=True):
             yield PersonRow(*values), definitions

@@ -10,6 +10,7 @@ from threadline.kernel.errors import InvalidSetting
 from threadline.settings import definition_files, definitions_file
 from threadline.surfaces.cli.printing import counted
 from threadline.surfaces.cli.session import Session, own_store_option
+from threadline.surfaces.cli.sql import lake_option
 
 SHOWN_MAX = 20
 """People whose states differ that are named; all of them are counted."""
@@ -17,7 +18,7 @@ SHOWN_MAX = 20
 
 @click.command()
 @own_store_option
-@click.option("--lake", metavar="URL", required=True, help="The lake: a folder, or s3://bucket/prefix.")
+@lake_option
 @click.option("--workspace", "-w", metavar="NAME", default=None, help="Only this workspace; default: all.")
 @click.option(
     "--spark", metavar="MASTER", is_flag=False, flag_value="", default=None,
@@ -25,7 +26,7 @@ SHOWN_MAX = 20
 )  # fmt: skip
 @click.option("--check", is_flag=True, help="Then compare the states with those of the store; exits 1 if any differ.")
 @click.pass_obj
-def refold(session: Session, lake: str, workspace: str | None, spark: str | None, check: bool) -> None:
+def refold(session: Session, workspace: str | None, spark: str | None, check: bool) -> None:
     """Fold everybody again from the lake, and publish their states there.
 
     By DuckDB on this machine, or by Spark on many. The definitions in force decide what is folded; the store is not
@@ -34,6 +35,8 @@ def refold(session: Session, lake: str, workspace: str | None, spark: str | None
     composition, settings = session.composition, session.settings()
     if composition.refold_lake is None or composition.check_lake_states is None:
         raise InvalidSetting("this program was put together without a lake")
+    if not (lake := settings.lake):
+        raise InvalidSetting("no lake is named", hint="set THREADLINE_LAKE, or give --lake")
     began = time.monotonic()
     texts = [(str(file), file.read_text("utf-8")) for file in definition_files(definitions_file(settings))]
     done = composition.refold_lake(lake, texts, workspace, spark)

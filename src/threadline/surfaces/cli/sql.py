@@ -20,7 +20,7 @@ SHOWN_MAX = 1_000
 """Rows that are shown as a table; CSV and JSON have all of them."""
 
 
-def _lake_option(command: Decorated) -> Decorated:
+def lake_option(command: Decorated) -> Decorated:
     """Add ``--lake`` to a command. It goes into the session's settings."""
 
     def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
@@ -37,7 +37,7 @@ def _lake_option(command: Decorated) -> Decorated:
 @click.argument("query")
 @click.option("--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True,
               help="json: an object a line.")  # fmt: skip
-@_lake_option
+@lake_option
 @own_store_option
 @workspace_option
 @click.pass_obj
@@ -55,7 +55,7 @@ def sql(session: Session, query: str, form: str) -> None:
 
 
 @click.command()
-@_lake_option
+@lake_option
 @own_store_option
 @workspace_option
 @click.pass_obj
@@ -72,7 +72,7 @@ def curate(session: Session) -> None:
 @click.option("--location", help="Where the warehouse finds the lake, if that is elsewhere: s3://bucket/prefix.")
 @click.option("--role", help="Redshift: the role that may read the bucket.")
 @click.option("--stage", help="Snowflake: the stage of the bucket.")
-@_lake_option
+@lake_option
 @own_store_option
 @workspace_option
 @click.pass_obj

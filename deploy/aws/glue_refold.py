@@ -1,0 +1,33 @@
+# ruff: noqa: INP001 — a script, handed to Glue as a file
+"""The job of AWS Glue, or of `spark-submit`: everybody folded again from the lake, their states published there.
+
+    --lake s3://bucket/lake --definitions s3://bucket/definitions [--workspace NAME]
+
+Glue 5 installs Threadline by the job's parameter `--additional-python-modules threadline[aws,lake]`. See docs/spark.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from threadline.app import refold_lake
+from threadline.exports.lake.storage import open_storage
+from threadline.exports.spark.recipe import texts_in
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the job with the parameters of the command line; those that Glue adds for itself are passed over."""
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--lake", required=True)
+    parser.add_argument("--definitions", default="")
+    parser.add_argument("--workspace", default=None)
+    given, _ = parser.parse_known_args(arguments)
+    texts = texts_in(open_storage(given.definitions)) if given.definitions else ()
+    done = refold_lake(given.lake, texts, given.workspace, spark="")
+    sys.stdout.write(f"{done.people} people folded from {done.events} events, into {done.files} files\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
