@@ -116,8 +116,8 @@ class Reading:
                 self._locked = True
             return self.connection.execute(query).to_arrow_reader(BATCH_ROWS)
         except database.Error as error:
-            said, _, _ = str(error).partition("\n\n")  # after an empty line it repeats the query
-            raise InvalidValue(f"DuckDB: {' '.join(said.split())}") from None
+            problem, _, _ = str(error).partition("\n\n")  # after an empty line it repeats the query
+            raise InvalidValue(f"DuckDB: {' '.join(problem.split())}") from None
 
     def add_folded(self) -> None:
         """Fill the tables that are folded person by person: those people are folded of whom something is new."""
