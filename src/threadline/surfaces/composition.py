@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -68,6 +68,22 @@ class LakeDoor(Protocol):
 
     def warehouse(self, engine: Engine, kind: str, target: Sequence[tuple[str, str]]) -> str:
         """What loads the curated tables into a kind of warehouse."""
+        ...
+
+    def sync(self, engine: Engine, limit: int | None) -> Mapping[str, Any]:
+        """Bring the lake up to the end of the log, or by so many entries: events, files, bytes, position, erased."""
+        ...
+
+    def status(self, engine: Engine) -> Mapping[str, Any]:
+        """How far the lake has come: position, waiting, behind_seconds and more."""
+        ...
+
+    def compact(self, engine: Engine) -> Mapping[str, Any]:
+        """Put small files of the lake together: files before and after."""
+        ...
+
+    def verify(self, engine: Engine) -> Mapping[str, Any]:
+        """Compare the lake with the log: events, rows, files, problems."""
         ...
 
 
