@@ -23,17 +23,6 @@ Copied = tuple[int, int, Path | None]
 """Events and bytes of a copy that was found whole, and where the store is now in whose place it was put."""
 
 
-class LakeRefolded(NamedTuple):
-    """What a refold of a lake has done."""
-
-    people: int
-    events: int
-    position: int
-    """Entries of the log that are folded."""
-    files: int
-    bytes: int
-
-
 class SharedLimits(Protocol):
     """Limits that all processes count together."""
 
@@ -86,6 +75,17 @@ class LakeDoor(Protocol):
         """Compare the lake with the log: events, rows, files, problems."""
         ...
 
+    def refold(self, texts: Sequence[tuple[str, str]], workspace: str | None, spark: str | None) -> Mapping[str, Any]:
+        """Fold everybody again from the lake, by these definitions: people, events, position, files, bytes.
+
+        With ``spark`` on a Spark session, made on this master ("": that of the environment), else by DuckDB here.
+        """
+        ...
+
+    def check_states(self, engine: Engine) -> Mapping[str, Any]:
+        """Compare the states of the lake with those of the store: people, newer, differing."""
+        ...
+
 
 def _no_lake(settings: Settings) -> LakeDoor:
     raise InvalidSetting("this program was put together without a lake")
@@ -126,7 +126,3 @@ class Composition(NamedTuple):
     """To be called before a process is frozen: readers of the feed need not wait for it then."""
     lake: Callable[[Settings], LakeDoor] = _no_lake
     """The lake, and what is read from it."""
-    refold_lake: Callable[[str, Sequence[tuple[str, str]], str | None, str | None], LakeRefolded] | None = None
-    """(lake, definitions as text, workspace, master of Spark) -> everybody folded again; without a master by DuckDB."""
-    check_lake_states: Callable[[Engine, str], tuple[int, int, Sequence[str]]] | None = None
-    """(engine, lake) -> people compared, those with other events in one of the two, and those whose states differ."""
