@@ -74,7 +74,8 @@ DRIVERS = {
     # SQLite: a store, and the embedded search index.
     "apsw": "exports stores",
     "cryptography": "wire", "css_inline": "capabilities", "dkim": "capabilities",
-    "duckdb": "exports", "httptools": "surfaces", "httpx": "surfaces", "joserfc": "surfaces", "jsonschema_rs": "capabilities",
+    "duckdb": "exports", "httptools": "surfaces", "httpx": "surfaces", "joserfc": "surfaces",
+    "jsonschema_rs": "capabilities",
     "minijinja": "capabilities", "mrml": "capabilities", "psycopg": "stores", "pyarrow": "wire",
     "re2": "capabilities", "redis": "stores", "urllib3": "stores", "uvicorn": "surfaces", "zen": "capabilities",
 }  # fmt: skip
@@ -295,6 +296,7 @@ def test_locks_hold_what_the_project_asks_for() -> None:
         "test": extras["parquet"] + extras["test"] + extras["dev"],
         "bench": extras["bench"],
         "docs": extras["docs"],
+        "spark": extras["spark"],
     }
     assert {lock.stem for lock in LOCKS} == set(asked)
     for lock in LOCKS:
