@@ -44,7 +44,15 @@ from threadline.settings import (
     load,
     without_secret,
 )
-from threadline.surfaces.composition import Composition, Copied, LakeDoor, LakeRefolded, OnProgress, SharedLimits
+from threadline.surfaces.composition import (
+    Composition,
+    Copied,
+    IcebergDoor,
+    LakeDoor,
+    LakeRefolded,
+    OnProgress,
+    SharedLimits,
+)
 from threadline.surfaces.definition_checks import settings_in_force
 from threadline.surfaces.python.embedded import Threadline
 from threadline.surfaces.rereading import forms, readers
@@ -194,9 +202,16 @@ def composition() -> Composition:
         migrate,
         _rest,
         _lake,
+        iceberg=_iceberg,
         refold_lake=refold_lake,
         check_lake_states=_check_lake_states,
     )
+
+
+def _iceberg(settings: Settings) -> IcebergDoor:
+    from threadline.exports.iceberg.commands import IcebergCommands
+
+    return IcebergCommands(settings.lake, settings.iceberg_catalog, settings.iceberg_warehouse)
 
 
 def _lake(settings: Settings) -> LakeDoor:

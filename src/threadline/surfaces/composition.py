@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -70,8 +70,47 @@ class LakeDoor(Protocol):
         """What loads the curated tables into a kind of warehouse."""
         ...
 
+    def sync(self, engine: Engine, limit: int | None) -> Mapping[str, Any]:
+        """Bring the lake up to the end of the log, or by so many entries: events, files, bytes, position, erased."""
+        ...
 
-def _no_lake(settings: Settings) -> LakeDoor:
+    def status(self, engine: Engine) -> Mapping[str, Any]:
+        """How far the lake has come: position, waiting, behind_seconds and more."""
+        ...
+
+    def compact(self, engine: Engine) -> Mapping[str, Any]:
+        """Put small files of the lake together: files before and after."""
+        ...
+
+    def verify(self, engine: Engine) -> Mapping[str, Any]:
+        """Compare the lake with the log: events, rows, files, problems."""
+        ...
+
+
+IcebergSynced = tuple[str, str, int, int, int]
+"""Workspace and table, rows that were added, rows that were erased, files that were deleted."""
+IcebergStanding = tuple[str, str, int, int, int, int, str]
+"""Workspace and table, its position in the log, rows of the lake that it does not have, its rows and files, and where
+its newest metadata is."""
+
+
+class IcebergDoor(Protocol):
+    """The Iceberg tables of the lake that the settings name."""
+
+    def sync(self, engine: Engine) -> Sequence[IcebergSynced]:
+        """Bring the lake up to the end of the log, and the tables up to the lake."""
+        ...
+
+    def compact(self, keep_seconds: float) -> Sequence[IcebergSynced]:
+        """Join small files, and delete those that have been replaced for longer than this."""
+        ...
+
+    def standing(self) -> Sequence[IcebergStanding]:
+        """How far each table has come."""
+        ...
+
+
+def _no_lake(settings: Settings) -> Any:
     raise InvalidSetting("this program was put together without a lake")
 
 
@@ -110,6 +149,8 @@ class Composition(NamedTuple):
     """To be called before a process is frozen: readers of the feed need not wait for it then."""
     lake: Callable[[Settings], LakeDoor] = _no_lake
     """The lake, and what is read from it."""
+    iceberg: Callable[[Settings], IcebergDoor] = _no_lake
+    """The Iceberg tables of the lake."""
     refold_lake: Callable[[str, Sequence[tuple[str, str]], str | None, str | None], LakeRefolded] | None = None
     """(lake, definitions as text, workspace, master of Spark) -> everybody folded again; without a master by DuckDB."""
     check_lake_states: Callable[[Engine, str], tuple[int, int, Sequence[str]]] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
@@ -13,6 +13,7 @@ from threadline.exports.curated.reading import opened
 from threadline.exports.curated.warehouse import Dialect, Target
 from threadline.exports.curated.writing import curate, dbt, warehouse_sql
 from threadline.exports.lake.lake import Lake
+from threadline.exports.lake.status import status
 from threadline.exports.lake.storage import open_storage
 from threadline.kernel.errors import InvalidSetting, InvalidValue
 from threadline.kernel.time import format_time, from_datetime
@@ -48,6 +49,28 @@ class LakeCommands:
         if dialect is None:
             raise InvalidValue(f"{kind!r} is none of {', '.join(get_args(Dialect))} and dbt")
         return "".join(f"{each};\n" for each in warehouse_sql(engine, lake, self._workspace, dialect, at))
+
+    def sync(self, engine: Engine, limit: int | None) -> Mapping[str, Any]:
+        """Bring the lake up to the end of the log."""
+        from threadline.exports.lake.sync import sync
+
+        return sync(engine, self._needed(), limit=limit)._asdict()
+
+    def status(self, engine: Engine) -> Mapping[str, Any]:
+        """How far the lake has come."""
+        return status(engine, self._needed(), engine.now())._asdict()
+
+    def compact(self, engine: Engine) -> Mapping[str, Any]:
+        """Put small files of the lake together."""
+        from threadline.exports.lake.compaction import compact
+
+        return compact(engine, self._needed())._asdict()
+
+    def verify(self, engine: Engine) -> Mapping[str, Any]:
+        """Compare the lake with the log."""
+        from threadline.exports.lake.verification import verify
+
+        return verify(engine, self._needed())._asdict()
 
     def _needed(self) -> Lake:
         if self._lake is None:

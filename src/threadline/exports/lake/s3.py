@@ -106,7 +106,7 @@ class BucketStorage:
                 put: Any = self._client.put_object
                 answer = put(Bucket=self._bucket, Key=self._below + name, Body=content, **condition)
             except self._client.exceptions.ClientError as error:
-                if condition and _code(error) in _TAKEN:
+                if condition and _code(error) in (*_TAKEN, *_ABSENT):
                     return None
                 raise
         tag: str = answer["ETag"]

@@ -42,11 +42,18 @@ COMMANDS = {
     ),
     "events rewind": ("consumers", "rewind_command", "Let a consumer of the feed go on at another position."),
     "feedback receive": ("receive", "receive", "Take mails that come back, from a pipe, a Maildir, LMTP, SMTP or SQS."),
+    "iceberg compact": ("iceberg", "compact", "Join small files of the Iceberg tables, and delete replaced ones."),
+    "iceberg status": ("iceberg", "status", "Show how far the Iceberg tables have come."),
+    "iceberg sync": ("iceberg", "sync", "Bring the lake and its Iceberg tables up to the end of the log."),
     "import": ("import_", "command", "Import a CSV, JSONL or Parquet file."),
     "jobs watch": ("jobs", "watch", "Show how far a job has come, until it has ended."),
     "journeys show": ("journeys", "show", "Show a journey, drawn, with the people at each step."),
     "journeys what-if": ("journeys", "what_if", "Try journeys on history: who would have got what, and when."),
+    "lake compact": ("lake", "compact", "Put small files of the lake together."),
     "lake refold": ("lake_refold", "refold", "Fold everybody again from the lake, by DuckDB or Spark."),
+    "lake status": ("lake", "status", "Show how far the lake has come, and how far it is behind."),
+    "lake sync": ("lake", "sync", "Write every event that is new into the lake, once or again and again."),
+    "lake verify": ("lake", "verify", "Compare every file of the lake with the log."),
     "migrate": ("migrate", "migrate", "Make or update the tables of a store on a server."),
     "move": ("move", "move", "Move everything from one store into another, and verify it."),
     "people erase": ("erasures", "erase", "Erase a person for good, or count what that would remove."),
@@ -68,7 +75,10 @@ COMMANDS = {
 }
 """Name, after that of its group -> module, command in it, short help. It wins over an operation of that name."""
 
-GROUPS = (Group("lake", "Every event in Parquet, and what is made of it there."),)
+GROUPS = (
+    Group("iceberg", "The lake's rows as Iceberg tables."),
+    Group("lake", "Every event in Parquet, and what is made of it there."),
+)
 """Groups in which there are no operations."""
 
 
