@@ -110,8 +110,20 @@ def test_a_timer_asks_for_a_wake_up_and_the_daily_schedule_calls_its_function(st
     scheduler = stack.client("scheduler")
     daily = scheduler.get_schedule(GroupName=NAME, Name=f"{NAME}-daily")
     assert daily["ScheduleExpression"] == "cron(0 6 * * ? *)"
-    answer = stack.invoke(daily["Target"]["Arn"], json.loads(daily["Target"]["Input"]))
+    answer = stack.invoke(daily["Target"]["Arn"], {})
     assert set(answer) == {"done", "wake_at"}
     assert str(answer["wake_at"]) > "2026"
     names = {each["Name"] for each in scheduler.list_schedules(GroupName=NAME)["Schedules"]}
     assert {each for each in names if each.startswith("threadline-")}, "leaving the segment is due in three days"
+
+
+def test_the_lake_has_every_event_in_files_of_the_bucket(stack: Stack) -> None:
+    schedule = stack.client("scheduler").get_schedule(GroupName=NAME, Name=f"{NAME}-lake")
+    answer = stack.invoke(schedule["Target"]["Arn"], {})
+    with threadline.open(stack.store) as engine:
+        last = engine.events.feed(limit=100).events
+    assert answer == {"events": len(last), "position": len(last), "complete": True}
+    bucket, prefix = stack.outputs["Lake"].removeprefix("s3://").split("/", 1)
+    names = [each["Key"] for each in stack.client("s3").list_objects_v2(Bucket=bucket, Prefix=prefix)["Contents"]]
+    assert f"{prefix}/_manifest.json" in names
+    assert any(each.endswith(".parquet") for each in names)
