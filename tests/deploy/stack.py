@@ -26,8 +26,8 @@ from tests.servers.ports import free_port
 NAME = "people"
 REGION = "us-east-1"
 NOT_EMULATED = ("Budget", "IngestErrorRate", "LakeBucketPolicy")
-"""A type that MiniStack doesn't know; an alarm over an expression, which it refuses; and what denies connections without
-encryption, as those to it are."""
+"""A type that MiniStack doesn't know, an alarm over an expression, which it refuses, and what denies connections
+without encryption, as those to it are."""
 SECONDS_MAX = 60.0
 
 
