@@ -84,6 +84,8 @@ lock: $(VENV)/.test ## Resolve the requirements again, keeping what still fits (
 	@$(LOCK) --output-file requirements/build.txt
 	@$(COMPILE) --extra dev --output-file requirements/test.txt
 	@$(COMPILE) --extra mail --constraints requirements/test.txt --output-file requirements/run.txt
+	@$(COMPILE) --extra mail --extra aws --extra lake --extra postgres --extra redis \
+		--constraints requirements/test.txt --output-file requirements/image.txt
 	@$(COMPILE) --extra bench --constraints requirements/test.txt --output-file requirements/bench.txt
 	@$(COMPILE) --extra spark --constraints requirements/test.txt --output-file requirements/spark.txt
 	@$(COMPILE) --extra docs --constraints requirements/test.txt --output-file requirements/docs.txt
