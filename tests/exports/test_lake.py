@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from tests.exports.lake_stage import (
     MortalStorage,
@@ -23,7 +24,7 @@ from threadline.engine.engine import Engine
 from threadline.exports.lake.cleaning import clean
 from threadline.exports.lake.compaction import compact
 from threadline.exports.lake.files import read_table
-from threadline.exports.lake.lake import IDENTITIES, File, Lake, partition_of, path_name
+from threadline.exports.lake.lake import IDENTITIES, File, Lake, Obsolete, partition_of, path_name
 from threadline.exports.lake.storage import open_storage
 from threadline.exports.lake.sync import sync
 from threadline.exports.lake.verification import verify
@@ -180,7 +181,7 @@ def test_an_erased_person_is_in_no_file_and_others_are_as_before(tmp_path: Path)
     assert {"zq7x 1", "zq7x 2", *person.heads} <= markers(lake)
     derived = File(name="curated/x", workspace="default", table="x", first=1, last=9, rows=1, bytes=1, sha256="")
     lake.storage.write("curated/x", b"")
-    lake.change(lambda manifest: type(manifest)(**{**_fields(manifest), "files": [*manifest.files, derived]}))
+    lake.change(lambda manifest: replace(manifest, files=[*manifest.files, derived]))
     erase(on, "user_id:zq7x")
     assert sync(on, lake).erased == 2
     left = markers(lake)
@@ -190,10 +191,6 @@ def test_an_erased_person_is_in_no_file_and_others_are_as_before(tmp_path: Path)
     assert_is_log(lake, on.store)
     assert verify(on, lake).problems == []
     assert sync(on, lake).erased == 0
-
-
-def _fields(manifest: object) -> dict[str, object]:
-    return {name: getattr(manifest, name) for name in manifest.__struct_fields__}  # type: ignore[attr-defined]
 
 
 def test_an_event_that_is_erased_after_it_was_read_gets_into_no_file(tmp_path: Path) -> None:
@@ -309,6 +306,15 @@ def test_an_erasure_between_the_reading_and_the_commit_of_a_compaction_stands(tm
     assert [each for each in markers(plain) if "zq7x" in each] == []
 
 
+def test_a_file_that_counts_again_is_not_removed_as_obsolete(tmp_path: Path) -> None:
+    on, lake = recorded(7), lake_in(tmp_path)
+    sync(on, lake)
+    again = Obsolete(lake.manifest().files[0].name, 0.0)
+    lake.change(lambda manifest: replace(manifest, obsolete=[again]))
+    clean(lake, LATER)
+    assert_is_log(lake, on.store)
+
+
 # --- definitions that change ------------------------------------------------------------------
 
 
@@ -401,7 +407,7 @@ def test_a_fault_in_the_files_is_found(fault: str, tmp_path: Path) -> None:
     else:
         manifest, tag = lake.tagged()
         files = [file for file in manifest.files if file != first] + [first, first] * (fault == "twice")
-        lake.commit(type(manifest)(**{**_fields(manifest), "files": files}), tag)
+        lake.commit(replace(manifest, files=files), tag)
     assert verify(on, lake).problems != []
 
 
