@@ -20,6 +20,8 @@ from tests.exports.lake_stage import (
 )
 from tests.laws import staging
 from tests.mortal import Killed
+from tests.servers.dynamodb import ministack
+from tests.servers.postgres import server, store_in
 from threadline.engine.engine import Engine
 from threadline.exports.lake.cleaning import clean
 from threadline.exports.lake.compaction import compact
@@ -29,6 +31,7 @@ from threadline.exports.lake.storage import open_storage
 from threadline.exports.lake.sync import sync
 from threadline.exports.lake.verification import verify
 from threadline.kernel.errors import Conflict, EventDamaged, InvalidValue
+from threadline.kernel.store import Store
 from threadline.stores.memory import MemoryStore
 
 pytest.importorskip("pyarrow")
@@ -84,14 +87,34 @@ def test_merged_and_split_threads_have_their_last_person(tmp_path: Path) -> None
         on.recorder.record(
             [staging.event("page", {"user_id": name}, f"{name} {n}", staging.NOW - 9 + at) for n in "12"]
         )
+    on.recorder.record([staging.event("identify", {"user_id": "bob", "email": "bob@example.com"}, "bob 3")])
     sync(on, lake)
     on.identity.merge("default", "user_id:ada", "user_id:bob", reason="test", by="me", request="m", force=True)
     sync(on, lake)
     assert_is_log(lake, on.store)
-    assert len({row["person"] for row in rows(lake, IDENTITIES) if row["position"] == 5}) == 1
+    assert len({row["person"] for row in rows(lake, IDENTITIES) if row["position"] == 6}) == 1
     on.identity.split("default", "user_id:ada", ["user_id:bob"], reason="test", by="me", request="s")
     sync(on, lake)
     assert_is_log(lake, on.store)
+
+
+@pytest.mark.parametrize("kind", ["dynamodb", "postgres"])
+def test_the_log_of_a_shared_store_is_followed(kind: str, tmp_path: Path) -> None:
+    shared = {"dynamodb": lambda: ministack().open(tmp_path), "postgres": lambda: store_in(server("18"), tmp_path)}
+    store: Store = shared[kind]()
+    try:
+        on, lake = staging.engine(store), lake_in(tmp_path / "lake")
+        for start in range(0, 12, 4):
+            names = [f"u{number % 3}" for number in range(start, start + 4)]
+            on.recorder.record([staging.event("page", {"user_id": who}, f"{start} {who}") for who in sorted({*names})])
+            sync(on, lake, limit=2, range_events=1)
+            sync(on, lake)
+            assert_is_log(lake, store)
+        erase(on, "user_id:u1")
+        assert sync(on, lake).erased == 3
+        assert_is_log(lake, store)
+    finally:
+        store.close()
 
 
 def test_an_identifier_without_events_of_its_own_has_a_row(tmp_path: Path) -> None:
