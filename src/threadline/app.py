@@ -44,7 +44,14 @@ from threadline.settings import (
     load,
     without_secret,
 )
-from threadline.surfaces.composition import Composition, Copied, LakeDoor, OnProgress, SharedLimits
+from threadline.surfaces.composition import (
+    Composition,
+    Copied,
+    IcebergDoor,
+    LakeDoor,
+    OnProgress,
+    SharedLimits,
+)
 from threadline.surfaces.definition_checks import settings_in_force
 from threadline.surfaces.python.embedded import Threadline
 from threadline.surfaces.rereading import forms, readers
@@ -194,7 +201,14 @@ def composition() -> Composition:
         migrate,
         _rest,
         _lake,
+        iceberg=_iceberg,
     )
+
+
+def _iceberg(settings: Settings) -> IcebergDoor:
+    from threadline.exports.iceberg.commands import IcebergCommands
+
+    return IcebergCommands(settings.lake, settings.iceberg_catalog, settings.iceberg_warehouse)
 
 
 def _lake(settings: Settings) -> LakeDoor:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from tests.capabilities.asked import Asked
 from threadline.capabilities.search.documents import document_of
 from threadline.engine.erasure.erased_ids import erased_since
+from threadline.engine.folding.catalogue import Catalogue
 from threadline.exports.search.embedded import EmbeddedIndex
 
 
+@cache
+def _catalogue(definitions: str) -> Catalogue:
+    return Asked(definitions=definitions).engine.catalogue
+
+
 def searching(definitions: str = "") -> Asked:
-    asked = Asked(definitions=definitions)
+    asked = Asked(catalogue=_catalogue(definitions))
     engine = asked.engine
     engine.search = EmbeddedIndex(None, engine.log, document_of, partial(erased_since, engine.store))
     return asked

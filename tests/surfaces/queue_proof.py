@@ -35,7 +35,6 @@ from threadline.surfaces.queues.intake import EventIntake, QueueMessage
 
 TYPES = ("purchase_completed", "product_viewed", "campaign_engaged", "conversation_started", "seen")
 POISON = ("", "{", "[7]", "{}", '{"type": "track", "event": "seen"}', '{"identifiers": {"user_id": "a"}, "type": "x"}')
-VISIBILITY_SECONDS = 5
 SECONDS_MAX = 3_600.0
 
 
@@ -49,7 +48,8 @@ class Plan:
     people: int = 40
     kills: int = 1
     workers: int = 1
-    kill_every: float = 3.0
+    kill_every: float = 8.0
+    visibility_seconds: int = 20
     seed: int = 1
     poison: list[str] = field(default_factory=list)
 
@@ -89,7 +89,7 @@ class World:
         self.sqs, self.sns = aws().client("sqs"), aws().client("sns")
         self.dead = self.queue("dead")
         policy = {"deadLetterTargetArn": self.arn(self.dead), "maxReceiveCount": "1000"}
-        self.url = self.queue("in", RedrivePolicy=json.dumps(policy), VisibilityTimeout=str(VISIBILITY_SECONDS))
+        self.url = self.queue("in", RedrivePolicy=json.dumps(policy), VisibilityTimeout=str(plan.visibility_seconds))
         self.out = self.queue("out", VisibilityTimeout="40000")
         self.topic = self.sns.create_topic(Name=f"{plan.name}-events")["TopicArn"]
         raw = {"RawMessageDelivery": "true"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -29,10 +30,16 @@ def native(number: int) -> str:
     return json.dumps({"type": "seen", "identifiers": {"user_id": f"p{number % 3}"}, "key": f"k{number}"})
 
 
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a worker soon sees that it is told to stop."""
+    monkeypatch.setattr("threadline.surfaces.queues.worker.WAIT_SECONDS", 1)
+
+
 class Stage:
     """A queue with a dead-letter queue, and a store."""
 
-    def __init__(self, name: str, *, redrive: bool = True, fifo: bool = False) -> None:
+    def __init__(self, name: str, *, redrive: bool = True, fifo: bool = False, visibility: int = 60) -> None:
         self.client: Any = aws().client("sqs")
         more = {"FifoQueue": "true"} if fifo else {}
         end = ".fifo" if fifo else ""
@@ -40,7 +47,7 @@ class Stage:
         arn = self.attributes(self.dead)["QueueArn"]
         if redrive:
             more |= {"RedrivePolicy": json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": "1000"})}
-        more |= {"VisibilityTimeout": "60"}
+        more |= {"VisibilityTimeout": str(visibility)}
         self.url = self.client.create_queue(QueueName=f"{name}{end}", Attributes=more)["QueueUrl"]
         self.engine: Engine = staging.engine(clock=staging.ticking())
 
@@ -138,6 +145,27 @@ def test_store_that_is_away_keeps_the_messages_in_hand_and_gives_them_back_at_th
     fate.unavailable = False
     on.run(on.worker())
     assert (len(on.keys), on.left) == (3, (0, 0))
+
+
+def test_messages_that_take_longer_than_their_visibility_are_taken_once() -> None:
+    on = Stage("slow", visibility=1)
+    on.send(native(1), "poison")
+    commit, slow = on.engine.store.commit, [True]
+
+    def slowly(batches: Any) -> Any:
+        if slow.pop() if slow else False:
+            time.sleep(2.5)
+        return commit(batches)
+
+    on.engine.store.commit = slowly  # type: ignore[method-assign]
+    worker, stopping = on.worker(threads=2), threading.Event()
+    worker.start(stopping)
+    deadline = time.monotonic() + 20
+    while sum(on.left) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    stopping.set()
+    worker.finish()
+    assert (on.keys, on.left, len(on.parked)) == (["k1"], (0, 0), 1)
 
 
 def test_messages_go_in_once_the_store_is_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str,
         _about("path", "The lake: a folder, or `s3://bucket/prefix`. Empty: `threadline sql` reads the store alone."),
     ] = ""
+    iceberg_catalog: Annotated[
+        str,
+        _about(
+            SECRET,
+            "Catalogue of the Iceberg tables: `glue`, a REST address, a SQLAlchemy URL, or the path of a SQLite file. "
+            "Empty: `catalog.db` beside the tables.",
+        ),
+    ] = ""
+    iceberg_warehouse: Annotated[
+        str,
+        _about("path", "Where Iceberg tables are created: a folder, or `s3://bucket/prefix`. Empty: below the lake."),
+    ] = ""
     definitions: Annotated[
         str,
         _about(

@@ -87,7 +87,30 @@ class LakeDoor(Protocol):
         ...
 
 
-def _no_lake(settings: Settings) -> LakeDoor:
+IcebergSynced = tuple[str, str, int, int, int]
+"""Workspace and table, rows that were added, rows that were erased, files that were deleted."""
+IcebergStanding = tuple[str, str, int, int, int, int, str]
+"""Workspace and table, its position in the log, rows of the lake that it does not have, its rows and files, and where
+its newest metadata is."""
+
+
+class IcebergDoor(Protocol):
+    """The Iceberg tables of the lake that the settings name."""
+
+    def sync(self, engine: Engine) -> Sequence[IcebergSynced]:
+        """Bring the lake up to the end of the log, and the tables up to the lake."""
+        ...
+
+    def compact(self, keep_seconds: float) -> Sequence[IcebergSynced]:
+        """Join small files, and delete those that have been replaced for longer than this."""
+        ...
+
+    def standing(self) -> Sequence[IcebergStanding]:
+        """How far each table has come."""
+        ...
+
+
+def _no_lake(settings: Settings) -> Any:
     raise InvalidSetting("this program was put together without a lake")
 
 
@@ -126,3 +149,5 @@ class Composition(NamedTuple):
     """To be called before a process is frozen: readers of the feed need not wait for it then."""
     lake: Callable[[Settings], LakeDoor] = _no_lake
     """The lake, and what is read from it."""
+    iceberg: Callable[[Settings], IcebergDoor] = _no_lake
+    """The Iceberg tables of the lake."""

@@ -11,6 +11,10 @@ from threadline.kernel.errors import InvalidValue
 Kind = Literal["sent", "delivered", "delayed", "opened", "clicked", "bounced", "complained", "replied"]
 Bounce = Literal["permanent", "transient", "content"]
 """Because of the address; of what may pass; of what was sent, which says nothing about the address."""
+COMPLAINT_TYPES_WITHOUT_BLAME = frozenset({"not-spam", "auth-failure", "dmarc"})
+"""Types of feedback that are no recipient's complaint: somebody took one back, or a server reports its checks."""
+OWN_HEADER = "x-threadline-message"
+"""The header of our mails that names the mail."""
 
 
 class UnreadableFeedback(InvalidValue):

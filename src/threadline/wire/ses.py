@@ -12,8 +12,15 @@ import msgspec
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.ids import short_hash
 from threadline.kernel.time import parse_time
-from threadline.wire.feedback import Bounce, Feedback, Kind, Received, UnreadableFeedback
-from threadline.wire.mime.mail import COMPLAINT_TYPES_WITHOUT_BLAME, OWN_HEADER
+from threadline.wire.feedback import (
+    COMPLAINT_TYPES_WITHOUT_BLAME,
+    OWN_HEADER,
+    Bounce,
+    Feedback,
+    Kind,
+    Received,
+    UnreadableFeedback,
+)
 
 MESSAGE_TAG, WORKSPACE_TAG = "threadline-message", "threadline-workspace"
 """Tags of a mail: the id of its effect, and its workspace."""

@@ -39,10 +39,10 @@ class Document:
     types: dict[NamedType, None] = field(default_factory=dict)
     """Each once, however often a section is read."""
 
-    def compose(self, text: str) -> yaml.Node | None:
+    def compose(self, text: str, loader: Any = yaml.SafeLoader) -> yaml.Node | None:
         """The root node; None for an empty document or one that is no YAML, which then is a problem."""
         try:
-            root: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+            root: yaml.Node | None = yaml.compose(text, Loader=loader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             self.problems.append(f"{self.name}:{mark.line + 1 if mark else 1}: this is not YAML: {error.problem}")

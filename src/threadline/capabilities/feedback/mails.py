@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from threadline.capabilities.feedback.recording import RecordingPorts, Taken, keep, take
 from threadline.kernel.ids import short_hash
 from threadline.wire.feedback import Feedback, Kind
-from threadline.wire.mime.delivery_status import Recipient
-from threadline.wire.mime.mail import Mail, read_mail
+
+if TYPE_CHECKING:
+    from threadline.wire.mime.delivery_status import Recipient
+    from threadline.wire.mime.mail import Mail
 
 REPLY_LENGTH_MAX = 10_000
 """Characters of a reply that its event holds."""
@@ -29,6 +31,9 @@ def take_mail(
     ports: RecordingPorts, workspace: str, raw: bytes, recipients: Sequence[str] = (), sender: str | None = None
 ) -> TakenMail:
     """Record what a raw mail says. What can't be matched is kept in the rejected log, apart from automatic replies."""
+    # Its hundred expressions are a tenth of what it takes to start, and few processes ever read a mail.
+    from threadline.wire.mime.mail import read_mail
+
     mail = read_mail(raw, recipients, sender)
     found = list(feedback_of(mail, raw))
     shown = {

@@ -116,21 +116,25 @@ class Tables:
     def _brought_up(
         self, log: LogTable, reached: Reached, manifest: Manifest, of: tuple[str, str], ids: Collection[str]
     ) -> Synced:
+        workspace, table = of
         # The mark is that of the manifest: its files may still have an event that was erased since, which has to be
         # looked for again.
         heeded = Reached(manifest.position, manifest.erased, manifest.store)
-        files = [each for each in manifest.files if (each.workspace, each.table) == of]
+        if manifest.leaving and table == IDENTITIES:
+            # Somebody is being erased, whose identities leave the lake last.
+            heeded = heeded._replace(erasures=reached.erasures)
+        files = [each for each in manifest.files if (each.workspace, each.table) == (workspace, table)]
         added = erased = 0
-        if ids and of[1] == IDENTITIES:
+        if ids and table == IDENTITIES:
             added = log.replace(self._rows(files), heeded)
         elif new := _beyond(files, reached.position):
             before = heeded._replace(erasures=reached.erasures) if ids else heeded
             added = log.append(self._rows(new, reached.position), before)
-        if ids and of[1] == EVENTS:
+        if ids and table == EVENTS:
             erased = log.erase(ids, heeded)
         gone = clean(log) if ids else 0
         log.hint()
-        return Synced(*of, added, erased, gone)
+        return Synced(workspace, table, added, erased, gone)
 
     def _rows(self, files: Sequence[File], after: int = 0) -> Iterator[Any]:
         """The rows of these files beyond a position, file by file."""

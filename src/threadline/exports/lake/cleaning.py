@@ -12,8 +12,8 @@ READERS_SECONDS = 3_600.0
 """How long a file that compaction has replaced stays for those who read the manifest before."""
 SWEEP_SECONDS = 3_600.0
 """Between two looks for files that no manifest names. A sync that was killed has left them."""
-_UNNAMED_SECONDS = {"raw/": 3_600.0, "curated/": 24 * 3_600.0}
-"""Folder -> age of a file that no manifest names, from which no process at work can be about to name it."""
+_UNNAMED_SECONDS = {"raw/": 3_600.0, "curated/": 24 * 3_600.0, ".unfinished-": 3_600.0}
+"""What a name begins with -> age of a file that no manifest names, from which no process at work can be about to name it."""
 
 
 def clean(lake: Lake, now: float | None = None) -> int:
@@ -42,8 +42,8 @@ def unnamed(lake: Lake, now: float) -> list[str]:
     """The files that no manifest names and that nobody is about to name."""
     found = [
         each.name
-        for folder, seconds in _UNNAMED_SECONDS.items()
-        for each in lake.storage.list(folder)
+        for prefix, seconds in _UNNAMED_SECONDS.items()
+        for each in lake.storage.list(prefix)
         if each.modified <= now - seconds
     ]
     # Read after the listing: what is in it and not in this was never named, or is obsolete and was removed.

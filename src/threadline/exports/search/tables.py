@@ -73,7 +73,10 @@ class Tables:
 
     def add(self, documents: Sequence[Document], number_of: Mapping[str, int]) -> None:
         """Add documents that are not there. ``number_of``: the number of each value that facets count."""
-        rows = self.rows(documents, number_of)
+        self.add_rows(self.rows(documents, number_of))
+
+    def add_rows(self, rows: Sequence[Row]) -> None:
+        """Write what `rows` has made."""
         self._many("INSERT INTO doc# VALUES (?, ?, ?, ?)", [row[:4] for row in rows])
         self._many("INSERT INTO words# (rowid, text, terms) VALUES (?, ?, ?)", [(row[0], *row[2:4]) for row in rows])
         self._many("INSERT INTO facet# VALUES (?, ?, ?, ?)", [(row[0], *row[4:]) for row in rows])

@@ -63,7 +63,8 @@ def sync(session: Session, watch: float | None, limit: int | None, as_json: bool
         return
     text = f"{counted(done['events'], 'event')} in {counted(done['files'], 'file')}, {done['bytes']:,} bytes"
     erased = f"; {counted(done['erased'], 'erased event')} taken out" if done["erased"] else ""
-    session.console.print(f"{text}{erased}. The lake has {done['position']:,} entries of the log.", highlight=False)
+    reached = counted(done["position"], "entry of the log", "entries of the log")
+    session.console.print(f"{text}{erased}. The lake has {reached}.", highlight=False)
 
 
 def _watch(session: Session, lake: LakeDoor, seconds: float) -> None:

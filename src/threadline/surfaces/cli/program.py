@@ -42,6 +42,9 @@ COMMANDS = {
     ),
     "events rewind": ("consumers", "rewind_command", "Let a consumer of the feed go on at another position."),
     "feedback receive": ("receive", "receive", "Take mails that come back, from a pipe, a Maildir, LMTP, SMTP or SQS."),
+    "iceberg compact": ("iceberg", "compact", "Join small files of the Iceberg tables, and delete replaced ones."),
+    "iceberg status": ("iceberg", "status", "Show how far the Iceberg tables have come."),
+    "iceberg sync": ("iceberg", "sync", "Bring the lake and its Iceberg tables up to the end of the log."),
     "import": ("import_", "command", "Import a CSV, JSONL or Parquet file."),
     "jobs watch": ("jobs", "watch", "Show how far a job has come, until it has ended."),
     "journeys show": ("journeys", "show", "Show a journey, drawn, with the people at each step."),
@@ -72,7 +75,10 @@ COMMANDS = {
 }
 """Name, after that of its group -> module, command in it, short help. It wins over an operation of that name."""
 
-GROUPS = (Group("lake", "Every event in Parquet, and what is made of it there."),)
+GROUPS = (
+    Group("iceberg", "The lake's rows as Iceberg tables."),
+    Group("lake", "Every event in Parquet, and what is made of it there."),
+)
 """Groups in which there are no operations."""
 
 

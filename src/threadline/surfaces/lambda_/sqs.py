@@ -23,7 +23,7 @@ class QueueFunction:
         """By the queue's name, which is part of the ids of messages without a key."""
 
     def answer(self, event: Body) -> Body:
-        """The ids of those messages that SQS has to hand over again, or to a dead-letter queue when it has often enough.
+        """The ids of those messages that SQS has to hand over again, or in the end to the dead-letter queue.
 
         Raises `Unavailable` if the store can take nothing now: then all of them come again.
         """

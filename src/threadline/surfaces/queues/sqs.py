@@ -44,7 +44,10 @@ class SqsQueue:
         self.url = url
         self.name = name_of_queue(url)
         self._client = client or aws_client("sqs", url, region=region_of_queue(url), connections=connections)
-        self._dead_letters = self._dead_letter_queue()
+        attributes = self._attributes()
+        self.visibility_seconds = int(attributes.get("VisibilityTimeout", 30))
+        """How long a message that was received is kept from others."""
+        self._dead_letters = self._dead_letter_queue(attributes)
 
     def receive(self, wait_seconds: int) -> list[Received]:
         """At most `AT_ONCE` messages, as soon as there are any."""
@@ -87,12 +90,16 @@ class SqsQueue:
                 )  # fmt: skip
         self.delete([one])
 
-    def _dead_letter_queue(self) -> str:
-        """The URL of the queue that the redrive policy names; empty: there is none."""
+    def _attributes(self) -> Mapping[str, str]:
+        names = ["RedrivePolicy", "VisibilityTimeout"]
         with _explained(self.url):
-            answer = self._client.get_queue_attributes(QueueUrl=self.url, AttributeNames=["RedrivePolicy"])
-        policy = json.loads(answer.get("Attributes", {}).get("RedrivePolicy") or "{}")
-        target = policy.get("deadLetterTargetArn", "")
+            answer = self._client.get_queue_attributes(QueueUrl=self.url, AttributeNames=names)
+        found: Mapping[str, str] = answer.get("Attributes", {})
+        return found
+
+    def _dead_letter_queue(self, attributes: Mapping[str, str]) -> str:
+        """The URL of the queue that the redrive policy names; empty: there is none."""
+        target = json.loads(attributes.get("RedrivePolicy") or "{}").get("deadLetterTargetArn", "")
         if not target:
             return ""
         account, name = target.split(":")[4:6]

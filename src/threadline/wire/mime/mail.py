@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
+from threadline.wire.feedback import COMPLAINT_TYPES_WITHOUT_BLAME, OWN_HEADER
 from threadline.wire.mime.bounce_text import bounced, is_machine
 from threadline.wire.mime.delivery_status import Recipient, address_of, delivery_status
 from threadline.wire.mime.parts import BYTES_MAX, Part, enclosed, parts, read_part
@@ -13,11 +14,7 @@ from threadline.wire.mime.reply_text import visible
 
 Kind = Literal["bounce", "delay", "delivered", "complaint", "reply", "auto_reply", "other"]
 
-COMPLAINT_TYPES_WITHOUT_BLAME = frozenset({"not-spam", "auth-failure", "dmarc"})
-"""Types of feedback that are no recipient's complaint: somebody took one back, or a server reports its checks."""
 IDS_MAX = 50
-OWN_HEADER = "x-threadline-message"
-"""The header of our mails that names the mail."""
 
 _MESSAGE_ID = re.compile(r"<([^<>\s]{1,500})>")
 _ENCLOSED = frozenset({"message/rfc822", "text/rfc822-headers", "message/rfc822-headers", "message/global"})
