@@ -120,14 +120,16 @@ def _written(session: Any, lake: Lake, source: Source) -> tuple[list[File], int]
     folder = _url(lake.storage.url(source.run))
     counted = session.read.parquet(folder).groupBy(f.input_file_name().alias("file"))
     counts = {
-        _base(row.file): row
+        _file_name(row.file): row
         for row in counted.agg(f.count("*").alias("rows"), f.sum("events").alias("events")).collect()
     }
     hashed = session.read.format("binaryFile").option("pathGlobFilter", "*.parquet").load(folder)
     files = [
-        states_file(source, f"{source.run}/{_base(row.path)}", counts[_base(row.path)].rows, row.length, row.sha256)
+        states_file(
+            source, f"{source.run}/{_file_name(row.path)}", counts[_file_name(row.path)].rows, row.length, row.sha256
+        )
         for row in hashed.select("path", "length", f.sha2("content", 256).alias("sha256")).collect()
-        if _base(row.path) in counts
+        if _file_name(row.path) in counts
     ]
     names = {file.name for file in files}
     lake.storage.delete([each.name for each in lake.storage.list(f"{source.run}/") if each.name not in names])
@@ -148,7 +150,7 @@ def _url(place: str) -> str:
     return place if "://" in place else f"file://{place}"
 
 
-def _base(url: str) -> str:
+def _file_name(url: str) -> str:
     return unquote(urlsplit(url).path).rpartition("/")[2]
 
 
