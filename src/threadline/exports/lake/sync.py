@@ -71,10 +71,13 @@ def _step(engine: Parts, lake: Lake, identities: Identities, most: int) -> tuple
         pages, mark = erased_pages(engine.store, manifest.erased)
         removed = without_erased(lake, engine.store, read.manifest, pages)
         erased: frozenset[str] = frozenset().union(*(page.ids for page in pages))
-        read = read._replace(found=[one for one in read.found if one.entry.id not in erased])
+        if pages:
+            identities.forget()  # rows that are gone now, of people who may have come back
+        left = [one for one in read.found if one.entry.id not in erased]
+        read = read._replace(found=left, manifest=removed.manifest)
         columns = with_declared(manifest.columns, engine.catalogue.requirements)
         files = _written(engine, lake, identities, read, columns)
-        after = replace(removed.manifest, erased=mark, columns=columns, files=[*removed.manifest.files, *files])
+        after = replace(read.manifest, erased=mark, columns=columns, files=[*read.manifest.files, *files])
         if after == manifest:
             return Synced(position=manifest.position), 0
         try:
