@@ -12,9 +12,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from threadline.app import refold_lake
+from threadline.app import catalogue_of
+from threadline.exports.lake.lake import Lake
 from threadline.exports.lake.storage import open_storage
-from threadline.exports.spark.recipe import texts_in
+from threadline.exports.spark import job
+from threadline.exports.spark.recipe import recipe, texts_in
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -25,7 +27,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--workspace", default=None)
     given, _ = parser.parse_known_args(arguments)
     texts = texts_in(open_storage(given.definitions)) if given.definitions else ()
-    done = refold_lake(given.lake, texts, given.workspace, spark="")
+    done = job.refold(job.open_session(), Lake(open_storage(given.lake)), recipe(catalogue_of, texts), given.workspace)
     sys.stdout.write(f"{done.people} people folded from {done.events} events, into {done.files} files\n")
 
 

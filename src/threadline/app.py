@@ -44,15 +44,7 @@ from threadline.settings import (
     load,
     without_secret,
 )
-from threadline.surfaces.composition import (
-    Composition,
-    Copied,
-    IcebergDoor,
-    LakeDoor,
-    LakeRefolded,
-    OnProgress,
-    SharedLimits,
-)
+from threadline.surfaces.composition import Composition, Copied, IcebergDoor, LakeDoor, OnProgress, SharedLimits
 from threadline.surfaces.definition_checks import settings_in_force
 from threadline.surfaces.python.embedded import Threadline
 from threadline.surfaces.rereading import forms, readers
@@ -203,8 +195,6 @@ def composition() -> Composition:
         _rest,
         _lake,
         iceberg=_iceberg,
-        refold_lake=refold_lake,
-        check_lake_states=_check_lake_states,
     )
 
 
@@ -217,7 +207,7 @@ def _iceberg(settings: Settings) -> IcebergDoor:
 def _lake(settings: Settings) -> LakeDoor:
     from threadline.exports.curated.commands import LakeCommands
 
-    return LakeCommands(settings.lake, settings.workspace)
+    return LakeCommands(settings.lake, settings.workspace, catalogue_of)
 
 
 def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
@@ -316,34 +306,6 @@ def _restore(settings: Settings, backup: Path, progress: OnProgress, replace: bo
     from threadline.stores.sqlite.backup import restore
 
     return restore(backup, _embedded(settings), progress, replace=replace, check=check_entry)
-
-
-def refold_lake(
-    lake: str, texts: Sequence[tuple[str, str]], workspace: str | None = None, spark: str | None = None
-) -> LakeRefolded:
-    """Fold everybody again from a lake, by these definitions, and publish the states there.
-
-    With ``spark`` on a Spark session, made on this master ("": that of the environment), else by DuckDB here.
-    """
-    from threadline.exports.lake.lake import Lake
-    from threadline.exports.lake.storage import open_storage
-    from threadline.exports.spark import job, single
-    from threadline.exports.spark.recipe import recipe
-
-    opened, made = Lake(open_storage(lake)), recipe(catalogue_of, texts)
-    if spark is None:
-        done = single.refold(opened, made, workspace)
-    else:
-        done = job.refold(job.open_session(spark), opened, made, workspace)
-    return LakeRefolded(*done)
-
-
-def _check_lake_states(engine: Engine, lake: str) -> tuple[int, int, Sequence[str]]:
-    from threadline.exports.lake.lake import Lake
-    from threadline.exports.lake.storage import open_storage
-    from threadline.exports.spark.checking import check_states
-
-    return check_states(engine.store, engine.catalogue, Lake(open_storage(lake)))
 
 
 def _writer(settings: Settings) -> str:

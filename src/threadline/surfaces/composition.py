@@ -23,17 +23,6 @@ Copied = tuple[int, int, Path | None]
 """Events and bytes of a copy that was found whole, and where the store is now in whose place it was put."""
 
 
-class LakeRefolded(NamedTuple):
-    """What a refold of a lake has done."""
-
-    people: int
-    events: int
-    position: int
-    """Entries of the log that are folded."""
-    files: int
-    bytes: int
-
-
 class SharedLimits(Protocol):
     """Limits that all processes count together."""
 
@@ -84,6 +73,17 @@ class LakeDoor(Protocol):
 
     def verify(self, engine: Engine) -> Mapping[str, Any]:
         """Compare the lake with the log: events, rows, files, problems."""
+        ...
+
+    def refold(self, texts: Sequence[tuple[str, str]], workspace: str | None, spark: str | None) -> Mapping[str, Any]:
+        """Fold everybody again from the lake, by these definitions: people, events, position, files, bytes.
+
+        With ``spark`` on a Spark session, made on this master ("": that of the environment), else by DuckDB here.
+        """
+        ...
+
+    def check_states(self, engine: Engine) -> Mapping[str, Any]:
+        """Compare the states of the lake with those of the store: people, newer, differing."""
         ...
 
 
@@ -151,7 +151,3 @@ class Composition(NamedTuple):
     """The lake, and what is read from it."""
     iceberg: Callable[[Settings], IcebergDoor] = _no_lake
     """The Iceberg tables of the lake."""
-    refold_lake: Callable[[str, Sequence[tuple[str, str]], str | None, str | None], LakeRefolded] | None = None
-    """(lake, definitions as text, workspace, master of Spark) -> everybody folded again; without a master by DuckDB."""
-    check_lake_states: Callable[[Engine, str], tuple[int, int, Sequence[str]]] | None = None
-    """(engine, lake) -> people compared, those with other events in one of the two, and those whose states differ."""

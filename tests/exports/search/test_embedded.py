@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import threadline
-from tests.exports.search.index_stage import Stage, erase, on, opened, recorded, write
-from threadline.exports.search import tables
+from tests.exports.search.index_stage import Stage, erase, on, opened, recorded, secret, write
+from threadline.exports.search import embedded, tables
 from threadline.exports.search.worker import SearchWorker
 from threadline.kernel.errors import StoreFull, Unavailable
 from threadline.stores.memory import MemoryStore
@@ -65,6 +65,7 @@ def test_of_an_erased_event_nothing_is_left_in_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     monkeypatch.setattr(tables, "REWRITE_FROM", at_once)
+    monkeypatch.setattr(embedded, "REWRITE_FROM", at_once)
     path = tmp_path / "store.db"
     stage = opened(path)
     ids = write(stage.store, range(1, 300))
@@ -73,9 +74,13 @@ def test_of_an_erased_event_nothing_is_left_in_the_files(
     erase(stage.store, ids[100:150])
     assert stage.found("marker123") == stage.found("marker101") == []
     assert stage.found("marker151") == [ids[150]]
-    assert b"marker123" not in bytes_of(path)
-    assert recorded(123).id.encode() not in bytes_of(path)
-    assert bytes.fromhex(ids[122]) not in bytes_of(path)
+    left = bytes_of(path)
+    for number in range(101, 151):
+        assert f"marker{number} ".encode() not in left
+        assert secret(number)[5:].encode() not in left
+        assert recorded(number).id[5:12].encode() not in left
+        assert bytes.fromhex(recorded(number).id) not in left
+    assert secret(99)[5:].encode() in left
     assert stage.contents() == stage.rebuilt()
     stage.close()
 
@@ -144,7 +149,7 @@ def test_an_index_of_another_layout_is_built_anew(tmp_path: Path) -> None:
     write(stage.store, range(1, 50))
     write(stage.store, range(50, 60), workspace="other")
     stage.contents()
-    with stage.index._opened() as db:
+    with stage.index.opened() as db:
         db.execute("UPDATE doc1 SET text = 'what an earlier version took'")
         db.pragma("user_version", 0)
     stage.index.close()
@@ -173,13 +178,13 @@ def test_a_full_disk_is_an_error_that_names_the_index_and_loses_nothing(tmp_path
     stage = opened(tmp_path / "store.db")
     write(stage.store, range(1, 5))
     stage.contents()
-    with stage.index._opened() as db:
+    with stage.index.opened() as db:
         before = db.pragma("max_page_count")
         db.pragma("max_page_count", db.pragma("page_count"))
     write(stage.store, range(5, 300))
     with pytest.raises(StoreFull, match=r"no room for the search index .*store\.db-search"):
         stage.contents()
-    with stage.index._opened() as db:
+    with stage.index.opened() as db:
         db.pragma("max_page_count", before)
     assert stage.contents() == stage.rebuilt()
     stage.close()

@@ -15,6 +15,7 @@ from threadline.exports.curated.writing import curate, dbt, warehouse_sql
 from threadline.exports.lake.lake import Lake
 from threadline.exports.lake.status import status
 from threadline.exports.lake.storage import open_storage
+from threadline.exports.spark.recipe import MakeCatalogue, recipe
 from threadline.kernel.errors import InvalidSetting, InvalidValue
 from threadline.kernel.time import format_time, from_datetime
 
@@ -22,17 +23,17 @@ from threadline.kernel.time import format_time, from_datetime
 class LakeCommands:
     """The commands on a lake, and on the store alone where there is none."""
 
-    def __init__(self, lake: str, workspace: str) -> None:
+    def __init__(self, lake: str, workspace: str, make: MakeCatalogue) -> None:
         self._lake = Lake(open_storage(lake)) if lake else None
         self._workspace = workspace
+        self._make = make
 
     @contextmanager
     def query(self, engine: Engine, query: str) -> Iterator[tuple[list[str], Iterator[list[Any]]]]:
         """The names of the columns of a query's result, and its rows."""
         with opened(engine, self._lake, self._workspace) as reading:
             found = reading.run(query)
-            rows = ([plain(each) for each in row] for batch in found for row in zip(*map(_values, batch), strict=True))
-            yield found.schema.names, rows
+            yield found.schema.names, _rows(found)
 
     def curate(self, engine: Engine) -> Sequence[tuple[str, int, int]]:
         """Write the curated tables: name, rows and bytes of each."""
@@ -72,6 +73,21 @@ class LakeCommands:
 
         return verify(engine, self._needed())._asdict()
 
+    def refold(self, texts: Sequence[tuple[str, str]], workspace: str | None, spark: str | None) -> Mapping[str, Any]:
+        """Fold everybody again from the lake, by these definitions."""
+        from threadline.exports.spark import job, single
+
+        made = recipe(self._make, texts)
+        if spark is None:
+            return single.refold(self._needed(), made, workspace)._asdict()
+        return job.refold(job.open_session(spark), self._needed(), made, workspace)._asdict()
+
+    def check_states(self, engine: Engine) -> Mapping[str, Any]:
+        """Compare the states of the lake with those of the store."""
+        from threadline.exports.spark.checking import check_states
+
+        return check_states(engine.store, engine.catalogue, self._needed())._asdict()
+
     def _needed(self) -> Lake:
         if self._lake is None:
             raise InvalidSetting("no lake is set", hint="set THREADLINE_LAKE to a path or to s3://bucket/prefix")
@@ -96,6 +112,17 @@ def plain(value: Any) -> Any:
         case None | bool() | int() | float() | str():
             return value
     return str(value)
+
+
+def _rows(found: Any) -> Iterator[list[Any]]:
+    while True:
+        try:
+            batch = next(found, None)
+        except OSError as error:  # so Arrow passes on an error of DuckDB's in the middle of an answer
+            raise InvalidValue(f"DuckDB: {error}") from None
+        if batch is None:
+            return
+        yield from ([plain(each) for each in row] for row in zip(*map(_values, batch), strict=True))
 
 
 def _values(column: Any) -> list[Any]:

@@ -13,17 +13,19 @@ READERS_SECONDS = 3_600.0
 SWEEP_SECONDS = 3_600.0
 """Between two looks for files that no manifest names. A sync that was killed has left them."""
 _UNNAMED_SECONDS = {"raw/": 3_600.0, "curated/": 24 * 3_600.0, ".unfinished-": 3_600.0}
-"""What a name begins with -> age of a file that no manifest names, from which no process at work can be about to name it."""
+"""What a name begins with -> the age from which no process at work is about to put such a file into the manifest."""
 
 
 def clean(lake: Lake, now: float | None = None) -> int:
     """Remove what is obsolete, and now and then what no manifest names; how many files. It may be killed anywhere."""
     now = time.time() if now is None else now
     manifest = lake.manifest()
-    due = [each.name for each in manifest.obsolete if not each.since or each.since <= now - READERS_SECONDS]
+    old = (each.name for each in manifest.obsolete if not each.since or each.since <= now - READERS_SECONDS)
+    # A file that is written again, with the same content, has the name that it had.
+    named = {file.name for file in manifest.files}
+    due = [name for name in old if name not in named]
     sweeping = manifest.swept_at <= now - SWEEP_SECONDS
     if sweeping:
-        # What was named by a manifest a moment ago may be obsolete by now, and is no longer than this in both lists.
         due += unnamed(lake, now)
     lake.storage.delete(due)
     if due or sweeping:

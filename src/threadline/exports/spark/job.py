@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -25,6 +26,7 @@ occurred_at timestamp, received_at timestamp, recorded_at timestamp, sent_time t
 source_type string, identifiers string, properties string, context string, wire string, cause string,
 marks array<string>, historical boolean, schema_version string, object_id string, object_ref string
 """
+_RAISED = re.compile(r"(?:Caused by: |: )?((?:(?:\w+\.)+\w+|\w+Error): \S.*)")
 _IDENTITIES = "workspace string, thread string, person string, position long"
 _ROWS = "workspace string, person string, events long, latest_at long, latest_id string, states string"
 
@@ -120,14 +122,16 @@ def _written(session: Any, lake: Lake, source: Source) -> tuple[list[File], int]
     folder = _url(lake.storage.url(source.run))
     counted = session.read.parquet(folder).groupBy(f.input_file_name().alias("file"))
     counts = {
-        _base(row.file): row
+        _file_name(row.file): row
         for row in counted.agg(f.count("*").alias("rows"), f.sum("events").alias("events")).collect()
     }
     hashed = session.read.format("binaryFile").option("pathGlobFilter", "*.parquet").load(folder)
     files = [
-        states_file(source, f"{source.run}/{_base(row.path)}", counts[_base(row.path)].rows, row.length, row.sha256)
+        states_file(
+            source, f"{source.run}/{_file_name(row.path)}", counts[_file_name(row.path)].rows, row.length, row.sha256
+        )
         for row in hashed.select("path", "length", f.sha2("content", 256).alias("sha256")).collect()
-        if _base(row.path) in counts
+        if _file_name(row.path) in counts
     ]
     names = {file.name for file in files}
     lake.storage.delete([each.name for each in lake.storage.list(f"{source.run}/") if each.name not in names])
@@ -148,16 +152,11 @@ def _url(place: str) -> str:
     return place if "://" in place else f"file://{place}"
 
 
-def _base(url: str) -> str:
+def _file_name(url: str) -> str:
     return unquote(urlsplit(url).path).rpartition("/")[2]
 
 
 def _reason(error: Exception) -> str:
-    """The last line of what Python on an executor said, or the first of what Spark said."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return next((line.strip() for line in reversed(lines) if _is_raised(line)), lines[0] if lines else repr(error))
-
-
-def _is_raised(line: str) -> bool:
-    name, colon, _ = line.partition(": ")
-    return bool(colon) and name.rpartition(".")[2].isidentifier() and not line.startswith((" ", "\t"))
+    """The innermost exception with a message: what Python said on an executor, or else Spark's own cause."""
+    raised = [found[1] for line in str(error).splitlines() if (found := _RAISED.fullmatch(line))]
+    return raised[-1] if raised else str(error).partition("\n")[0]

@@ -15,10 +15,13 @@ Texts = Sequence[tuple[str, str]]
 """Files of definitions: a name for messages, and the text."""
 
 
+MakeCatalogue = Callable[[Texts], Catalogue]
+
+
 class Recipe(NamedTuple):
     """What makes a catalogue, in any process. It can be pickled: ``make`` goes by its name."""
 
-    make: Callable[[Texts], Catalogue]
+    make: MakeCatalogue
     texts: tuple[tuple[str, str], ...]
     layout: str
     """That of the catalogue where the work began."""
@@ -41,7 +44,7 @@ def definitions_of(layout: str) -> str:
     return short_hash(layout)
 
 
-def recipe(make: Callable[[Texts], Catalogue], texts: Texts = ()) -> Recipe:
+def recipe(make: MakeCatalogue, texts: Texts = ()) -> Recipe:
     """The recipe of these definitions. Raises `InvalidDefinition` for mistakes in them."""
     return Recipe(make, tuple(texts), make(texts).layout)
 

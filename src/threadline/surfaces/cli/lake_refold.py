@@ -6,11 +6,10 @@ import time
 
 import click
 
-from threadline.kernel.errors import InvalidSetting
 from threadline.settings import definition_files, definitions_file
+from threadline.surfaces.cli.lake import lake_option
 from threadline.surfaces.cli.printing import counted
 from threadline.surfaces.cli.session import Session, own_store_option
-from threadline.surfaces.cli.sql import lake_option
 
 SHOWN_MAX = 20
 """People whose states differ that are named; all of them are counted."""
@@ -32,27 +31,25 @@ def refold(session: Session, workspace: str | None, spark: str | None, check: bo
     By DuckDB on this machine, or by Spark on many. The definitions in force decide what is folded; the store is not
     read, unless by --check. States that were published before stay until the new ones are whole.
     """
-    composition, settings = session.composition, session.settings()
-    if composition.refold_lake is None or composition.check_lake_states is None:
-        raise InvalidSetting("this program was put together without a lake")
-    if not (lake := settings.lake):
-        raise InvalidSetting("no lake is named", hint="set THREADLINE_LAKE, or give --lake")
+    settings = session.settings()
+    lake = session.composition.lake(settings)
     began = time.monotonic()
     texts = [(str(file), file.read_text("utf-8")) for file in definition_files(definitions_file(settings))]
-    done = composition.refold_lake(lake, texts, workspace, spark)
+    done = lake.refold(texts, workspace, spark)
     seconds = time.monotonic() - began
     session.console.print(
-        f"{counted(done.people, 'person')} folded from {counted(done.events, 'event')} in {seconds:.1f} s "
-        f"({done.events / max(seconds, 1e-9):,.0f} events/s), into {counted(done.files, 'file')}.",
+        f"{counted(done['people'], 'person')} folded from {counted(done['events'], 'event')} in {seconds:.1f} s "
+        f"({done['events'] / max(seconds, 1e-9):,.0f} events/s), into {counted(done['files'], 'file')}.",
         highlight=False,
     )
     if not check:
         return
     with session.engine(readonly=True) as engine:
-        people, newer, differing = composition.check_lake_states(engine, lake)
+        checked = lake.check_states(engine)
+    differing = checked["differing"]
     session.console.print(
-        f"{counted(people, 'person')} compared with the store: {len(differing):,} differ; "
-        f"{newer:,} have other events there than in the lake.",
+        f"{counted(checked['people'], 'person')} compared with the store: {len(differing):,} differ; "
+        f"{checked['newer']:,} have other events there than in the lake.",
         highlight=False,
     )
     for person in differing[:SHOWN_MAX]:
