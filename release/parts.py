@@ -16,8 +16,8 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements" / "test.txt"
 """The lock that has every extra."""
-NOT_SHIPPED = frozenset({"test", "dev", "bench", "docs"})
-"""Extras for whoever works on Threadline itself."""
+NOT_SHIPPED = frozenset({"test", "dev", "bench", "docs", "spark"})
+"""Extras for whoever works on Threadline itself; and Spark, which has a lock of its own and is installed beside."""
 
 _PINNED = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(\[[^]]*\])?==(?P<version>[^ ;\\]+)", re.MULTILINE)
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")

@@ -22,6 +22,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.erasure.erased_ids import erased_since
 from threadline.engine.folding.packing import encode_event, log_entry, payload_digest
 from threadline.exports.search.embedded import COMMITTED_PAGES, EmbeddedIndex
+from threadline.exports.search.tables import Tables
 from threadline.kernel.event import Event, Identifier, Recorded, event_id, thread_id
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.search import Query
@@ -55,7 +56,7 @@ def _events(count: int, seed: int) -> Iterator[Recorded]:
     at = system_clock() - count * SECOND - HOUR
     for number in range(count):
         at += chance.randrange(2 * SECOND)
-        text = chance.choices(words, weights, k=12)
+        text = chance.choices(words, cum_weights=weights, k=12)
         person = Identifier("user_id", f"user{int(chance.paretovariate(0.7)) % 50_000}")
         event = Event(
             type=chance.choice(TYPES), identifiers=(person,), occurred_at=at, key=str(number),
@@ -89,17 +90,14 @@ def _rows(path: Path, count: int, seed: int) -> list[Row]:
     index.catch_up(count + 1)
     ours = count / (time.process_time() - began)
     alone = count / _alone(engine, made(path.with_name("alone.db-search")))
+    what = f"search: indexing {count:,} events from the log"
+    note = "theirs: FTS5 given the same rows ready made"
+    must, aim = Goal("ours", least=10_000), Goal("ours", least=20_000)
     rows = [
-        Row(
-            f"search: indexing {count:,} events from the log", ours, "events/s a core", alone, Goal("ours", least=10_000),
-            "theirs: FTS5 given the same rows ready made", Goal("ours", least=20_000),
-        ),
-        Row(
-            "search: the same beside its engine alone", ours, "events/s a core", alone, Goal("ratio", least=0.5), "",
-            Goal("ratio", least=0.7),
-        ),
+        Row(what, ours, "events/s a core", alone, must, note, aim),
+        Row(f"{what}, ratio", ours, "events/s a core", alone, Goal("ratio", least=0.5), "", Goal("ratio", least=0.7)),
         Row("search: index and its log, bytes an event", file_bytes(path.with_name("search.db-search")) / count, "B"),
-    ]  # fmt: skip
+    ]
     context = Context(engine, "default", engine.now())
     queries = list(_queries(count, seed))
     ran = [FIND.run(context, each) for each in queries[:50]]
@@ -111,12 +109,10 @@ def _rows(path: Path, count: int, seed: int) -> list[Row]:
             began = time.perf_counter()
             FIND.run(context, each)
             latencies.append((time.perf_counter() - began) * 1e3)
-        name = f"search: 20 of {count:,} events{', with facets' if facets else ''}"
+        name, most = f"search: 20 of {count:,} events{', with facets' if facets else ''}", Goal("ours", most=20.0)
         rows.append(Row(f"{name}, p50", quantile(latencies, 0.5), "ms"))
-        rows.append(
-            Row(f"{name}, p99", quantile(latencies, 0.99), "ms", None, Goal("ours", most=20.0), f"{len(queries):,} searches",
-                Goal("ours", most=bound))
-        )  # fmt: skip
+        note, aim = f"{len(queries):,} searches", Goal("ours", most=bound)
+        rows.append(Row(f"{name}, p99", quantile(latencies, 0.99), "ms", None, most, note, aim))
     engine.close()
     return rows
 
@@ -126,15 +122,16 @@ def _alone(engine: Engine, index: EmbeddedIndex) -> float:
     index.search(Query("default"))  # makes the file, and takes in the first entries
     index.rebuild()
     documents = [document_of(engine.log.read(each)) for each in feed_pages(engine.store)]
-    with index._opened() as db:
-        tables = index._create(db, "default")
+    with index.opened() as db:
+        tables = Tables(db, 1)
+        tables.create()
         number_of = {value: number for number, value in enumerate(["", *sorted({each.type for each in documents})], 1)}
         size, spent = PAGE_ITEMS_MAX * COMMITTED_PAGES, 0.0
         for start in range(0, len(documents), size):
             rows = tables.rows(documents[start : start + size], number_of)
             began = time.process_time()
             with db:
-                tables.add_rows(rows)
+                tables.write(rows)
             spent += time.process_time() - began
     index.close()
     return spent

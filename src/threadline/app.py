@@ -44,14 +44,7 @@ from threadline.settings import (
     load,
     without_secret,
 )
-from threadline.surfaces.composition import (
-    Composition,
-    Copied,
-    IcebergDoor,
-    LakeDoor,
-    OnProgress,
-    SharedLimits,
-)
+from threadline.surfaces.composition import Composition, Copied, IcebergDoor, LakeDoor, OnProgress, SharedLimits
 from threadline.surfaces.definition_checks import settings_in_force
 from threadline.surfaces.python.embedded import Threadline
 from threadline.surfaces.rereading import forms, readers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import platform
@@ -14,6 +15,7 @@ import pytest
 
 from tests.deploy import template
 from tests.deploy.template import ROOT, as_list, of_type, referred, resources, statements
+from threadline.settings import Settings
 
 GUARD = Path(__file__).parent / "cfn_guard/node_modules/@cdklabs/cdk-validator-cfnguard"
 SERVICES = ("apigateway", "cloudwatch", "dynamodb", "identityandaccessmanagement", "lambda", "s3", "sqs")
@@ -31,7 +33,6 @@ COSTS_NOTHING_IDLE = {
     "AWS::Scheduler::Schedule", "AWS::Scheduler::ScheduleGroup",
 }  # fmt: skip
 ALARMS_FREE = 10
-PAGE = (ROOT / "docs/aws.md").read_text() if (ROOT / "docs/aws.md").exists() else ""
 
 
 def test_the_template_and_its_translation_pass_cfn_lint(tmp_path: Path) -> None:
@@ -69,6 +70,14 @@ def test_only_types_that_cost_nothing_while_idle_are_made() -> None:
     for alarm in of_type("AWS::CloudWatch::Alarm").values():
         metrics += sum("MetricStat" in each for each in alarm["Metrics"]) if "Metrics" in alarm else 1
     assert metrics <= ALARMS_FREE
+
+
+def test_functions_are_given_settings_that_there_are_and_handlers_that_can_be_imported() -> None:
+    for name, function in of_type("AWS::Lambda::Function").items():
+        given = function["Environment"]["Variables"]
+        assert {each.removeprefix("THREADLINE_").lower() for each in given} <= set(Settings.__struct_fields__), name
+        module, _, handler = function["Handler"].rpartition(".")
+        assert callable(getattr(importlib.import_module(module), handler)), name
 
 
 def test_every_queue_has_dead_letters_and_these_an_alarm() -> None:

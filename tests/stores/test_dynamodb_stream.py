@@ -1,4 +1,4 @@
-"""The tail of a table's stream: shards are split and closed, iterators and records expire, and no page is ever wrong."""
+"""The tail of a stream: shards split and closed, iterators and records that expire, and no page that is wrong."""
 
 from __future__ import annotations
 

@@ -15,7 +15,12 @@ MEMORY = "1GB"
 
 def duckdb() -> Any:
     """The library. Raises `InvalidSetting` where it is missing."""
-    return _imported("duckdb", "SQL over the lake needs DuckDB")
+    try:
+        import duckdb as found
+    except ImportError:
+        hint = "pip install 'threadline[lake]'"
+        raise InvalidSetting("SQL over the lake needs DuckDB, which is not installed", hint=hint) from None
+    return found
 
 
 def connected(scratch: str, storage: Storage | None) -> Any:

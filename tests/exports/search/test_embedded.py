@@ -144,7 +144,7 @@ def test_an_index_of_another_layout_is_built_anew(tmp_path: Path) -> None:
     write(stage.store, range(1, 50))
     write(stage.store, range(50, 60), workspace="other")
     stage.contents()
-    with stage.index._opened() as db:
+    with stage.index.opened() as db:
         db.execute("UPDATE doc1 SET text = 'what an earlier version took'")
         db.pragma("user_version", 0)
     stage.index.close()
@@ -173,13 +173,13 @@ def test_a_full_disk_is_an_error_that_names_the_index_and_loses_nothing(tmp_path
     stage = opened(tmp_path / "store.db")
     write(stage.store, range(1, 5))
     stage.contents()
-    with stage.index._opened() as db:
+    with stage.index.opened() as db:
         before = db.pragma("max_page_count")
         db.pragma("max_page_count", db.pragma("page_count"))
     write(stage.store, range(5, 300))
     with pytest.raises(StoreFull, match=r"no room for the search index .*store\.db-search"):
         stage.contents()
-    with stage.index._opened() as db:
+    with stage.index.opened() as db:
         db.pragma("max_page_count", before)
     assert stage.contents() == stage.rebuilt()
     stage.close()

@@ -99,7 +99,7 @@ def _links(recorded: Recorded) -> tuple[str, ...]:
 
 def ids_named(recorded: Recorded) -> list[str]:
     """The ids that an event names, its cause first: of events, effects and people."""
-    links = [recorded.cause] if _ID.fullmatch(recorded.cause) else []
+    links = [recorded.cause] if recorded.cause and _ID.fullmatch(recorded.cause) else []
     for value in recorded.event.properties.values():
         if type(value) is str and len(value) == 32 and value != recorded.id and _ID.fullmatch(value):
             links.append(value)  # noqa: PERF401 — a comprehension is slower where nothing fits, as nearly always

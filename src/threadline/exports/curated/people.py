@@ -44,8 +44,10 @@ def folded_tables(connection: Any, engine: Engine, zone: Zone | None, workspace:
         columns = ", ".join(name(each.name) for each in table.columns)
         connection.register("rows", pa.table([[]] * len(table.columns), schema=arrow_schema(table)))
         connection.execute(f"CREATE TABLE parts.new_{table.name} AS FROM rows")
-        kept = f"SELECT {columns} FROM {_read(files[table.name])} SEMI JOIN parts.unchanged USING (person) UNION ALL "
-        view = f"{kept if files[table.name] else ''}SELECT {columns} FROM parts.new_{table.name}"
+        unchanged = (
+            f"SELECT {columns} FROM {_read(files[table.name])} SEMI JOIN parts.unchanged USING (person) UNION ALL "
+        )
+        view = f"{unchanged if files[table.name] else ''}SELECT {columns} FROM parts.new_{table.name}"
         connection.execute(f"CREATE OR REPLACE VIEW {table.name} AS {view}")
     changed = connection.execute(
         f"SELECT person FROM parts.{PEOPLE} ANTI JOIN parts.unchanged USING (person)"

@@ -120,7 +120,7 @@ SELECT id AS event, person, day, occurred_at, message,
 FROM mails LEFT JOIN answers USING (message)"""
 
 _DECISIONS = f"""
-SELECT coalesce(json_extract_string(properties, '$.decision_id'), id) AS decision, person, day, occurred_at,
+SELECT id AS decision, person, day, occurred_at,
   json_extract_string(properties, '$.event_id') AS event, {_text("rule")},
   TRY_CAST(json_extract_string(properties, '$.version') AS BIGINT) AS version, {_text("rule_set")}, {_text("mode")},
   {_text("status")}, json_extract(properties, '$.output')::VARCHAR AS output,

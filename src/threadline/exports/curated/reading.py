@@ -14,6 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from threadline.engine.engine import Engine
+from threadline.engine.erasure.erased_ids import erased_since
 from threadline.exports import duck
 from threadline.exports.curated.folded import folds_of
 from threadline.exports.curated.people import DUCKDB, folded_tables
@@ -23,7 +24,7 @@ from threadline.exports.duck import name, text
 from threadline.exports.lake.folder import FolderStorage
 from threadline.exports.lake.lake import EVENTS, IDENTITIES, Lake, Manifest, path_name
 from threadline.exports.lake.schema import IDENTITIES as IDENTITY_COLUMNS
-from threadline.exports.lake.schema import RAW
+from threadline.exports.lake.schema import RAW, pa
 from threadline.exports.lake.sync import sync
 from threadline.kernel.errors import InvalidValue
 
@@ -61,12 +62,16 @@ class Reading:
         self.folds = folds_of(engine.catalogue)
         self.zone = None if lake is None else Zone(*lake, workspace, self.folds.fingerprint)
         tail = newer.manifest()
+        # After the log was read: what of it was erased meanwhile is among these.
+        erased = frozenset[str]() if lake is None else erased_since(engine.store, lake[1].erased)[0]
         self.position = tail.position
         """Entries of the log that the answers are of."""
         self._folders: list[str] = []
         self._typed: dict[str, list[str]] = {}
-        self._folded = False
+        self._folded = self._locked = False
         connection.execute("CREATE SCHEMA parts")
+        connection.register("rows", pa.table({"id": pa.array(sorted(erased), pa.string())}))
+        connection.execute("CREATE TABLE parts.erased AS FROM rows")
         self._add_events([*([] if lake is None else [lake]), (newer, tail)])
         for table in self.folds.tables:
             columns = ", ".join(f"NULL::{DUCKDB[each.kind]} AS {name(each.name)}" for each in table.columns)
@@ -106,11 +111,13 @@ class Reading:
                 self.add_folded()
             if TYPED in written:
                 self._add_typed()
-            duck.lock(self.connection, self._folders)
+            if not self._locked:
+                duck.lock(self.connection, self._folders)
+                self._locked = True
             return self.connection.execute(query).to_arrow_reader(BATCH_ROWS)
         except database.Error as error:
-            said, _, _ = str(error).partition("\n\n")  # after an empty line it repeats the query
-            raise InvalidValue(f"DuckDB: {' '.join(said.split())}") from None
+            problem, _, _ = str(error).partition("\n\n")  # after an empty line it repeats the query
+            raise InvalidValue(f"DuckDB: {' '.join(problem.split())}") from None
 
     def add_folded(self) -> None:
         """Fill the tables that are folded person by person: those people are folded of whom something is new."""
@@ -139,9 +146,14 @@ class Reading:
 
     def _events(self, files: str, columns: Sequence[str] = ()) -> str:
         """Events with whose they are now and their day; without ``columns`` all that the files have."""
-        moved = self.connection.execute("SELECT count(*) FROM parts.moved").fetchone()[0]
+        moved = self._count("moved")
         person = "coalesce(m.person, e.person)" if moved else "e.person"
         join = "LEFT JOIN parts.moved m ON m.thread = e.thread" if moved else ""
         shown = ", ".join(f"{person} AS person" if each == "person" else f"e.{name(each)}" for each in columns)
         shown = shown or f"e.* REPLACE ({person} AS person)"
-        return f"SELECT {shown}, utc_day(e.occurred_at) AS day FROM {files} e {join}"
+        left = "ANTI JOIN parts.erased x ON x.id = e.id" if self._count("erased") else ""
+        return f"SELECT {shown}, utc_day(e.occurred_at) AS day FROM {files} e {join} {left}"
+
+    def _count(self, part: str) -> int:
+        found: int = self.connection.execute(f"SELECT count(*) FROM parts.{part}").fetchone()[0]
+        return found

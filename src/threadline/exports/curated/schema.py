@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 Kind = Literal["text", "integer", "number", "flag", "instant", "day", "json", "texts"]
@@ -211,12 +211,3 @@ def feature_vectors(features: Iterable[tuple[str, str, str]]) -> Table:
         "feature_vectors", "Everybody's features at the end of each day on which they had an event.",
         (*_columns(_DAY, _PERSON), *columns), ("day", "person"), folded=True,
     )  # fmt: skip
-
-
-def plain_name(name: str, taken: Callable[[str], bool], length: int = 100) -> str:
-    """A name of a-z, 0-9 and _ that every warehouse takes unquoted but for reserved words, and that is not taken."""
-    kept = "".join(each if each.isascii() and each.isalnum() else "_" for each in name.lower())[:length] or "_"
-    found, number = kept, 2
-    while taken(found):
-        found, number = f"{kept}_{number}", number + 1
-    return found

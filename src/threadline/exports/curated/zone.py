@@ -16,6 +16,8 @@ from threadline.kernel.errors import Conflict
 
 PEOPLE = "_people"
 """A table of the zone for itself: of which events each person's rows were folded."""
+COPIES = "_copies"
+"""Under this name the manifest has the lists of files that Redshift's COPY reads, one for each table."""
 
 
 class Zone:
@@ -27,6 +29,7 @@ class Zone:
         self.workspace = workspace
         self._run = hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
         self._folder = f"curated/{path_name(workspace)}"
+        self._copies: list[File] = []
 
     def files(self, table: str) -> list[File]:
         """The files of a table."""
@@ -41,41 +44,51 @@ class Zone:
         return [self.lake.storage.url(each.name) for each in self.files(table)]
 
     def add(self, table: str, files: Sequence[Path], rows: int, position: int) -> list[File]:
-        """Put the files of a table into a folder of their own, for engines that read folders. They do not count before
-        `publish`; the folder's name depends on what is in them, so that written twice they are the same."""
+        """Put the files of a table into a folder of their own, for engines that read folders, and a list of them beside
+        it. They do not count before `publish`; names depend on the content, so that written twice they are the same."""
         contents = [each.read_bytes() for each in files]
-        digests = [hashlib.sha256(each).hexdigest() for each in contents]
-        digest = hashlib.sha256("".join(digests).encode()).hexdigest()
+        digest = _digest("".join(map(_digest, contents)).encode())
         folder = f"{self._folder}/{table}/{self._run}-{digest[:16]}"
         added = []
-        for number, (content, sha256) in enumerate(zip(contents, digests, strict=True)):
+        for number, content in enumerate(contents):
             name = f"{folder}/part-{number:05}.parquet"
-            self.lake.storage.write(name, content)
-            about: dict[str, Any] = {"name": name, "workspace": self.workspace, "table": table, "bytes": len(content)}
-            added.append(File(**about, first=1, last=position, rows=0 if number else rows, sha256=sha256))
+            added.append(self._written(table, name, content, 0 if number else rows, position))
+        entries = [(self.lake.storage.url(each.name), each.bytes) for each in added]
+        self._copies.append(
+            self._written(COPIES, f"{folder}.manifest.json", redshift_manifest(entries), len(added), position)
+        )
         return added
+
+    def _written(self, table: str, name: str, content: bytes, rows: int, position: int) -> File:
+        self.lake.storage.write(name, content)
+        about: dict[str, Any] = {"name": name, "workspace": self.workspace, "table": table, "rows": rows}
+        return File(**about, first=1, last=position, bytes=len(content), sha256=_digest(content))
 
     def publish(self, tables: Mapping[str, Sequence[File]]) -> Manifest:
         """Make these the tables, in one commit. Raises `Conflict` if an erasure has reached the lake since its manifest
         was read: what was made before might name an erased person."""
-        added = [file for files in tables.values() for file in files]
+        added = [*self._copies, *(file for files in tables.values() for file in files)]
         names = {each.name for each in added}
 
         def change(manifest: Manifest) -> Manifest:
             if manifest.erased != self.manifest.erased:
                 raise Conflict("an erasure has reached the lake meanwhile; write the tables again")
-            ours = [each for each in manifest.files if each.workspace == self.workspace and each.table in tables]
+            ours = [
+                each for each in manifest.files if each.workspace == self.workspace and each.table in (COPIES, *tables)
+            ]
             old = [Obsolete(each.name, time.time()) for each in ours if each.name not in names]
             others = [each for each in manifest.files if each not in ours]
             waiting = [each for each in manifest.obsolete if each.name not in names]
             return replace(manifest, files=[*others, *added], obsolete=[*waiting, *old])
 
         self.manifest = self.lake.change(change)
-        for table, files in tables.items():
-            entries = [(self.lake.storage.url(each.name), each.bytes) for each in files]
-            self.lake.storage.write(self.copy_manifest(table), redshift_manifest(entries))
         return self.manifest
 
     def copy_manifest(self, table: str) -> str:
         """The name of the list of a table's files for Redshift's COPY."""
-        return f"{self._folder}/{table}.manifest.json"
+        below = f"{self._folder}/{table}/"
+        return next(each.name for each in self.files(COPIES) if each.name.startswith(below))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -13,7 +13,7 @@ READERS_SECONDS = 3_600.0
 SWEEP_SECONDS = 3_600.0
 """Between two looks for files that no manifest names. A sync that was killed has left them."""
 _UNNAMED_SECONDS = {"raw/": 3_600.0, "curated/": 24 * 3_600.0, ".unfinished-": 3_600.0}
-"""What a name begins with -> age of a file that no manifest names, from which no process at work can be about to name it."""
+"""What a name begins with -> the age from which no process at work is about to put such a file into the manifest."""
 
 
 def clean(lake: Lake, now: float | None = None) -> int:
@@ -23,7 +23,6 @@ def clean(lake: Lake, now: float | None = None) -> int:
     due = [each.name for each in manifest.obsolete if not each.since or each.since <= now - READERS_SECONDS]
     sweeping = manifest.swept_at <= now - SWEEP_SECONDS
     if sweeping:
-        # What was named by a manifest a moment ago may be obsolete by now, and is no longer than this in both lists.
         due += unnamed(lake, now)
     lake.storage.delete(due)
     if due or sweeping:

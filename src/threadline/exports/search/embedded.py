@@ -10,10 +10,11 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from threadline.engine.gc_deferred import gc_deferred
 from threadline.exports.search.database import BusyError, Connection, DamageError, connect, empty_log, own_errors
 from threadline.exports.search.tables import Tables
 from threadline.kernel.errors import EventDamaged, InvalidValue, Unavailable
@@ -74,7 +75,7 @@ class EmbeddedIndex:
 
     def search(self, query: Query) -> Matches:
         """See `SearchIndex.search`."""
-        with self._opened() as db:
+        with self.opened() as db:
             progress = self.catch_up(SEARCH_CATCH_UP_EVENTS)
             tables = self._tables(db, query.workspace)
             if tables is None or query.threads == ():
@@ -88,21 +89,22 @@ class EmbeddedIndex:
 
     def catch_up(self, limit: int) -> IndexProgress:
         """See `SearchIndex.catch_up`."""
-        with self._opened() as db:
+        with self.opened() as db:
             try:
-                return self._catch_up(db, limit)
+                with gc_deferred():
+                    return self._catch_up(db, limit)
             except BusyError:
                 # Another process is at it, and what it has not committed yet is not here.
                 return IndexProgress(self._reached(db).position, False)
 
     def rebuild(self) -> None:
         """See `SearchIndex.rebuild`."""
-        with self._opened() as db, _transaction(db):
+        with self.opened() as db, _transaction(db):
             self._forget(db)
 
     def status(self) -> IndexStatus:
         """See `SearchIndex.status`."""
-        with self._opened() as db:
+        with self.opened() as db:
             reached = self._reached(db)
             page = [] if self._page(reached, 1) is None else self._page(reached, 1)
             documents = sum(Tables(db, number).count() for number, _ in self._workspaces(db))
@@ -112,7 +114,7 @@ class EmbeddedIndex:
 
     def contents(self) -> Iterator[tuple[object, ...]]:
         """Everything that a search can depend on: equal for an index that was built anew."""
-        with self._opened() as db:
+        with self.opened() as db:
             for number, name in self._workspaces(db):
                 for row in Tables(db, number).contents():
                     yield (name, *row)
@@ -194,14 +196,18 @@ class EmbeddedIndex:
         for found in page:
             if is_erased(found.entry):
                 continue
-            with suppress(EventDamaged):  # noted by whoever reads it; nobody can find what cannot be read
-                documents.append(self._document_of(self._log.read(found)))
+            try:
+                recorded = self._log.read(found)
+            except EventDamaged:
+                continue  # noted by whoever reads it; nobody can find what cannot be read
+            documents.append(self._document_of(recorded))
         return documents
 
     # --- the file -----------------------------------------------------------------------------
 
     @contextmanager
-    def _opened(self) -> Iterator[Connection]:
+    def opened(self) -> Iterator[Connection]:
+        """The database, to which nobody else of this process comes meanwhile."""
         where = "in memory" if self.path is None else str(self.path)
         with self._lock, own_errors(where):
             try:

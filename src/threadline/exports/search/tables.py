@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 from threadline.exports.search.database import Connection, Cursor, integers
 from threadline.kernel.errors import InvalidValue
@@ -34,8 +34,14 @@ _MATCHING = "SELECT rowid AS k FROM words# WHERE words# MATCH ? AND rowid BETWEE
 _PAGE = "SELECT d.k, d.id FROM (@ LIMIT ?) m JOIN doc# d ON d.k = m.k ORDER BY m.k DESC"
 _COUNTS = "SELECT f.type, f.rule, f.status, count(*) FROM (@ LIMIT ?) m JOIN facet# f ON f.k = m.k GROUP BY 1, 2, 3"
 
-Row = tuple[int, bytes, str, str, int, int, int]
-"""Key, id, text, terms, and the numbers of type, rule and status."""
+
+class Rows(NamedTuple):
+    """Documents as they are written."""
+
+    documents: list[tuple[int, bytes, str, str]]
+    """Key, id, text and terms."""
+    facets: list[tuple[int, int, int, int]]
+    """Key, and the numbers of type, rule and status."""
 
 
 @lru_cache(maxsize=65_536)
@@ -47,9 +53,16 @@ def term(kind: str, value: str) -> str:
     return kind + blake2b(value.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
+def id_term(kind: str, id: str) -> str:
+    """The same for an id, which is a hash already."""
+    return kind + id[:12]
+
+
 def key_of(at: int) -> int:
     """The lowest key of the millisecond of an instant."""
-    return (min(max(at, EARLIEST), LATEST) // MILLISECOND) << _SLOT_BITS
+    if not EARLIEST <= at <= LATEST:
+        at = min(max(at, EARLIEST), LATEST)
+    return (at // MILLISECOND) << _SLOT_BITS
 
 
 class Tables:
@@ -73,27 +86,28 @@ class Tables:
 
     def add(self, documents: Sequence[Document], number_of: Mapping[str, int]) -> None:
         """Add documents that are not there. ``number_of``: the number of each value that facets count."""
-        self.add_rows(self.rows(documents, number_of))
+        self.write(self.rows(documents, number_of))
 
-    def add_rows(self, rows: Sequence[Row]) -> None:
+    def write(self, rows: Rows) -> None:
         """Write what `rows` has made."""
-        self._many("INSERT INTO doc# VALUES (?, ?, ?, ?)", [row[:4] for row in rows])
-        self._many("INSERT INTO words# (rowid, text, terms) VALUES (?, ?, ?)", [(row[0], *row[2:4]) for row in rows])
-        self._many("INSERT INTO facet# VALUES (?, ?, ?, ?)", [(row[0], *row[4:]) for row in rows])
+        self._many("INSERT INTO doc# VALUES (?, ?, ?, ?)", rows.documents)
+        self._many("INSERT INTO words# (rowid, text, terms) VALUES (?1, ?3, ?4)", rows.documents)
+        self._many("INSERT INTO facet# VALUES (?, ?, ?, ?)", rows.facets)
 
-    def rows(self, documents: Sequence[Document], number_of: Mapping[str, int]) -> list[Row]:
+    def rows(self, documents: Sequence[Document], number_of: Mapping[str, int]) -> Rows:
         """Documents as rows, by key: the index takes keys that rise, and begins a new segment at one that does not."""
-        wanted = sorted((key_of(each.occurred_at) + (int(each.id[:4], 16) >> 1), each) for each in documents)
-        stored = self._run("SELECT k FROM doc# WHERE k IN carray(?)", (integers([key for key, _ in wanted]),))
+        wanted = [(key_of(each.occurred_at) + (int(each.id[:4], 16) >> 1), each.id, each) for each in documents]
+        stored = self._run("SELECT k FROM doc# WHERE k IN carray(?)", (integers([each[0] for each in wanted]),))
         taken = {key for (key,) in stored}
-        rows: list[Row] = []
-        for key, each in wanted:
+        rows = Rows([], [])
+        wanted.sort()
+        for key, id, each in wanted:
             if key in taken:
                 key = self._free(key, taken)
             taken.add(key)
-            numbers = number_of[each.type], number_of[each.rule], number_of[each.status]
-            rows.append((key, bytes.fromhex(each.id), each.text, _terms(each), *numbers))
-        rows.sort()
+            rows.documents.append((key, bytes.fromhex(id), each.text, _terms(each)))
+            rows.facets.append((key, number_of[each.type], number_of[each.rule], number_of[each.status]))
+        rows.documents.sort()
         return rows
 
     def _free(self, key: int, taken: set[int]) -> int:
@@ -125,7 +139,7 @@ class Tables:
     def _row_of(self, id: str) -> tuple[int, str, str] | None:
         found = self._run(
             "SELECT d.k, d.text, d.terms FROM words# w JOIN doc# d ON d.k = w.rowid WHERE words# MATCH ? AND d.id = ?",
-            (_has_term("i", id), bytes.fromhex(id)),
+            (_any_of([id_term("i", id)]), bytes.fromhex(id)),
         ).fetchone()
         return None if found is None else (int(found[0]), str(found[1]), str(found[2]))
 
@@ -201,18 +215,16 @@ def _before(cursor: str) -> int:
 
 
 def _terms(document: Document) -> str:
-    terms = [
-        DECISION if document.rule else EVENT, term("i", document.id), term("h", document.thread),
-        term("t", document.type),
-    ]  # fmt: skip
+    terms = f"{EVENT} i{document.id[:12]} h{document.thread[:12]} {term('t', document.type)}"
     if document.rule:
-        terms += (term("r", document.rule), term("s", document.status))
-    terms += [term("l", link) for link in document.links]
-    return " ".join(terms)
+        terms = f"{DECISION}{terms[len(EVENT) :]} {term('r', document.rule)} {term('s', document.status)}"
+    for link in document.links:
+        terms += " " + term("l", link)
+    return terms
 
 
-def _has_term(kind: str, *values: str) -> str:
-    return f"terms : ({' OR '.join(term(kind, value) for value in values)})"
+def _any_of(terms: Iterable[str]) -> str:
+    return f"terms : ({' OR '.join(terms)})"
 
 
 def _expression(query: Query) -> str:
@@ -221,11 +233,11 @@ def _expression(query: Query) -> str:
     excluded = [f"text : {_phrase(each)}" for each in query.phrases if each.is_excluded]
     if query.decisions is not None:
         wanted.append(f"terms : {DECISION if query.decisions else EVENT}")
-    for kind, values in (
-        ("t", [query.type]), ("h", query.threads or ()), ("r", [query.rule]), ("s", [query.status]), ("l", query.links),
-    ):  # fmt: skip
+    if query.threads is not None:
+        wanted.append(_any_of(id_term("h", thread) for thread in query.threads))
+    for kind, values in (("t", [query.type]), ("r", [query.rule]), ("s", [query.status]), ("l", query.links)):
         if any(values):
-            wanted.append(_has_term(kind, *values))
+            wanted.append(_any_of(term(kind, value) for value in values))
     if excluded and not wanted:
         wanted.append(f"terms : ({EVENT} OR {DECISION})")
     expression = " AND ".join(wanted)

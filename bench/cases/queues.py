@@ -1,0 +1,103 @@
+"""Queues: messages of SQS received, recorded and deleted by one process, beside one that receives and deletes them."""
+
+from __future__ import annotations
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from bench.contest import in_child
+from bench.row import Goal, Row
+from bench.stage import Stage
+from tests.servers.aws import aws
+from threadline.app import open_engine
+from threadline.engine.engine import Engine
+from threadline.settings import load
+from threadline.surfaces.queues.intake import EventIntake, Taken
+from threadline.surfaces.queues.sqs import SqsQueue
+from threadline.surfaces.queues.worker import QueueWorker
+
+THREADS = 4
+WAITING_MAX = 500
+"""Messages in the queue at a time: the emulator looks through all of them for every call."""
+MESSAGES_PER_SECOND = 400
+EVENTS_OF_A_MESSAGE = (1, 10)
+GOAL, AIM = Goal("ours", least=800), Goal("ours", least=2_000)
+
+
+class Nothing(EventIntake):
+    """Takes every message and does nothing: what is left are botocore and the emulator."""
+
+    def take(self, messages: Any) -> list[Taken]:
+        """Done."""
+        return [Taken(message.id, "done") for message in messages]
+
+
+def measure(stage: Stage) -> list[Row]:
+    """Events in a second from the queue to the commit, and the share of receiving and deleting."""
+    return in_child(_measure, stage.folder, int(MESSAGES_PER_SECOND * stage.seconds))
+
+
+def _measure(folder: Path, messages: int) -> list[Row]:
+    rows = []
+    for size in EVENTS_OF_A_MESSAGE:
+        engine = open_engine(None, load({"store": str(folder / f"queues-{size}.db"), "scrub_days": 0}))
+        client = aws().client("sqs")
+        url = client.create_queue(QueueName=f"bench-{size}")["QueueUrl"]
+        queue = SqsQueue(url, client)
+        ours = _seconds(client, queue, EventIntake(engine, "default", "bench"), messages, size)
+        assert _recorded(engine) >= messages * size
+        bare = _seconds(client, queue, Nothing(engine, "default", "bench"), messages, size)
+        engine.close()
+        rate = messages * size / ours
+        note = f"receiving and deleting alone take {bare / ours:.0%} of that: botocore and the emulator"
+        name = f"SQS to committed, messages of {size} event{'s' if size > 1 else ''}, SQLite"
+        goal, aim = (GOAL, AIM) if size == 1 else (None, None)
+        rows.append(Row(name, rate, "events/s", messages * size / bare, goal, note, aim))
+    return rows
+
+
+def _seconds(client: Any, queue: SqsQueue, intake: EventIntake, messages: int, size: int) -> float:
+    """How long one process takes for so many messages; filling the queue is not counted."""
+    worker = QueueWorker(queue, intake, THREADS)
+    seconds = 0.0
+    with ThreadPoolExecutor(THREADS) as threads:
+        for start in range(0, messages, WAITING_MAX):
+            count = min(WAITING_MAX, messages - start)
+            _send(client, queue.url, start, count, size)
+            began = time.perf_counter()
+            for done in [threads.submit(_drain, worker) for _ in range(THREADS)]:
+                done.result()
+            seconds += time.perf_counter() - began
+    return seconds
+
+
+def _drain(worker: QueueWorker) -> None:
+    while worker.take_some(0):
+        pass
+
+
+def _send(client: Any, url: str, start: int, count: int, size: int) -> None:
+    for first in range(start, start + count, 10):
+        entries = [
+            {"Id": str(number % 10), "MessageBody": _body(number, size)}
+            for number in range(first, min(first + 10, start + count))
+        ]
+        client.send_message_batch(QueueUrl=url, Entries=entries)
+
+
+def _body(number: int, size: int) -> str:
+    events = [
+        {
+            "type": "purchase_completed", "identifiers": {"user_id": f"u{(number * size + place) % 2_000}"},
+            "key": f"{size}-{number}-{place}", "properties": {"total": 29.33, "currency": "EUR"},
+        }
+        for place in range(size)
+    ]  # fmt: skip
+    return json.dumps({"events": events})
+
+
+def _recorded(engine: Engine) -> int:
+    return engine.store.stats()["log_entries"]

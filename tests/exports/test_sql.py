@@ -1,0 +1,176 @@
+"""``threadline sql`` and its companions: what they answer, what a query may reach, and what a kill leaves."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import threadline
+from tests.cdnow import messages, tell
+from tests.exports.curated_stage import ask, engine, happenings, lake_in, tables
+from tests.exports.lake_stage import HOSTILE, MortalStorage, with_schemas
+from tests.laws import staging
+from tests.mortal import Killed
+from tests.surfaces.cli_stage import call, composed, store
+from threadline.exports.curated.reading import opened
+from threadline.exports.curated.writing import curate
+from threadline.exports.lake.cleaning import clean
+from threadline.exports.lake.lake import Lake
+from threadline.exports.lake.sync import sync
+from threadline.kernel.errors import Conflict, InvalidValue
+from threadline.stores.memory import MemoryStore
+
+pytest.importorskip("duckdb")
+__all__ = ["call", "composed", "store"]
+
+
+def test_totals_over_cdnow_are_the_features(tmp_path: Path) -> None:
+    shop = threadline.open("memory:")
+    tell(shop, messages()[:600])
+    on, lake = shop.engine, lake_in(tmp_path)
+    sync(on, lake, limit=400)
+    query = (
+        "SELECT person, count(*) AS orders, sum((properties->>'total')::DECIMAL(18, 2)) AS total FROM events GROUP BY 1"
+    )
+    totals = {row["person"]: row for row in ask(on, lake, query)}
+    last = "SELECT person, arg_max(f_monetary_total, day) AS total FROM feature_vectors GROUP BY 1"
+    vectors = {row["person"]: row["total"] for row in ask(on, lake, last)}
+    people = list(on.reader.all_people("default"))
+    assert len(people) == len(totals) > 400
+    for person in people:
+        view = on.reader.views(person, on.now(), names=["features"])["features"]
+        assert view["monetary_total"]["value"] == totals[person.id]["total"] == vectors[person.id]
+
+
+def test_a_workspace_sees_its_own_events_and_files_and_nothing_else(tmp_path: Path) -> None:
+    on, lake = engine(MemoryStore()), lake_in(tmp_path / "lake's")
+    on.recorder.record(happenings(Random(1), 40))
+    sync(on, lake)
+    curate(on, lake, "default")
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    theirs = next(lake.storage.url(each.name) for each in lake.manifest().files if each.workspace == "..")
+    theirs = theirs.replace("'", "''")
+    assert ask(on, lake, "SELECT DISTINCT workspace FROM events") == [{"workspace": "default"}]
+    for query in (
+        f"FROM read_parquet('{theirs}')", f"FROM read_csv('{tmp_path}/secret.csv')",
+        f"FROM glob('{tmp_path}/*')", f"COPY (SELECT 1) TO '{tmp_path}/x.csv'", "ATTACH 'x.db'", "INSTALL httpfs",
+        f"COPY (SELECT 1) TO '{tmp_path}/lake''s/raw/default/x.parquet'", "SET enable_external_access = true",
+        "SELECT 1; SELECT 2", "EXPLAIN ANALYZE COPY (SELECT 1) TO 'x'", "", "FROM on_and_lake",
+    ):  # fmt: skip
+        with pytest.raises(InvalidValue):
+            ask(on, lake, query)
+    assert not any(path.name.startswith("x.") for path in tmp_path.rglob("*"))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_events_of_types_with_hostile_names_are_tables_under_a_name_of_their_partition(
+    name: str, tmp_path: Path
+) -> None:
+    on = with_schemas(MemoryStore(), "  page: {properties: {select: {type: number}, order: {type: string}}}\n")
+    events = [
+        staging.event(each, {"user_id": "u"}, each[:50], properties={"select": 1.5, "order": "x"})
+        for each in ("page", name)
+    ]
+    on.recorder.record(events)
+    lake = lake_in(tmp_path)
+    sync(on, lake)
+    partition = next(file.event for file in lake.manifest().files if file.table == "events" and _has(lake, file, name))
+    quoted = partition.replace('"', '""')
+    rows = ask(on, lake, f'SELECT DISTINCT type FROM typed."{quoted}"')
+    assert {"type": name} in rows
+    assert ask(on, None, "SELECT p_select, p_order FROM typed.page WHERE type = 'page'") == [
+        {"p_select": 1.5, "p_order": "x"}
+    ]
+
+
+def _has(lake: Lake, file: object, name: str) -> bool:
+    from threadline.exports.lake.files import read_table
+
+    return name in read_table(lake, file).column("type").to_pylist()  # type: ignore[arg-type]
+
+
+def test_three_hundred_declared_properties_are_columns(tmp_path: Path) -> None:
+    properties = ", ".join(f"n{number}: {{type: number}}" for number in range(300))
+    on = with_schemas(MemoryStore(), f"  page: {{properties: {{{properties}}}}}\n")
+    on.recorder.record([staging.event("page", {"user_id": "u"}, "k", properties={f"n{at}": at for at in range(300)})])
+    (row,) = ask(on, None, "SELECT COLUMNS('^p_n') FROM typed.page")
+    assert row == {f"p_n{at}": at for at in range(300)}
+
+
+def test_killed_at_any_write_the_tables_are_those_before_or_those_after(tmp_path: Path) -> None:
+    on, random = engine(MemoryStore()), Random(2)
+    on.recorder.record(happenings(random, 15))
+    folder = tmp_path / "lake"
+    curate(on, lake_in(folder), "default")
+    on.recorder.record(happenings(random, 5))
+    before = lake_in(folder).manifest()
+    calls = MortalStorage(folder, 0, after=True)
+    for killed_at, after in ((1, False), (12, True), (24, True), (25, False), (25, True)):
+        with pytest.raises(Killed):
+            curate(on, Lake(MortalStorage(folder, killed_at, after=after)), "default")
+        now = lake_in(folder).manifest()
+        assert now.files == before.files or _complete(lake_in(folder))
+    curate(on, Lake(calls), "default")
+    assert calls.calls >= 24
+    assert _complete(lake_in(folder))
+    assert tables(on, lake_in(folder)) == tables(on, None)
+
+
+def _complete(lake: Lake) -> bool:
+    runs = {file.last for file in lake.manifest().files if file.name.startswith("curated/")}
+    return len(runs) == 1 and all(lake.storage.read(file.name) for file in lake.manifest().files)
+
+
+def test_tables_that_were_made_before_an_erasure_reached_the_lake_are_not_published(tmp_path: Path) -> None:
+    on, lake = engine(MemoryStore()), lake_in(tmp_path)
+    on.recorder.record(happenings(Random(3), 30))
+    sync(on, lake)
+    curate(on, lake, "default")
+    person = ask(on, lake, "SELECT min(person) AS person FROM sessions")[0]["person"]
+    with opened(on, lake, "default") as reading:
+        zone = reading.zone
+        assert zone is not None
+        on.erasures.run("default", on.erasures.begin("default", person).id)
+        sync(on, lake)
+        with pytest.raises(Conflict, match="erasure"):
+            zone.publish({"sessions": []})
+    clean(lake, 10.0**10)
+    assert not [path for path in tmp_path.rglob("*.parquet") if person.encode() in path.read_bytes()]
+    assert person not in {row["person"] for row in ask(on, lake, "FROM feature_vectors")}
+    curate(on, lake, "default")
+    assert tables(on, lake) == tables(on, None)
+
+
+def test_other_definitions_make_other_rows_of_everybody(tmp_path: Path) -> None:
+    kept = MemoryStore()
+    on, lake = engine(kept), lake_in(tmp_path)
+    on.recorder.record(happenings(Random(4), 20))
+    curate(on, lake, "default")
+    other = engine(kept, "features: {views: {aggregate: count, events: product_viewed}}\n")
+    assert tables(other, lake) == tables(other, None)
+    assert sum(row["f_views"] for row in ask(other, lake, "FROM feature_vectors")) > 0
+
+
+def test_the_command_prints_tables_json_and_csv(store: Path, call: Any, tmp_path: Path) -> None:
+    query = "SELECT day, count(*) AS people, [1, 2.5] AS list, NULL AS nothing FROM daily_activity GROUP BY day"
+    assert "people" in call("sql", query).out
+    (row,) = map(json.loads, call("sql", query, "--format", "json").out.splitlines())
+    assert (row["people"], row["list"], row["nothing"]) == (1, [1, 2.5], None)
+    rows = list(csv.reader(io.StringIO(call("sql", query, "--format", "csv").out)))
+    assert rows[0] == ["day", "people", "list", "nothing"]
+    assert rows[1][1:] == ["1", "[1,2.5]", ""]
+    lake = str(tmp_path / "lake")
+    assert "purchase" not in call("curate", "--lake", lake).out
+    assert "MERGE INTO" in call("warehouse", "redshift", "--lake", lake, "--schema", "s", "--role", "r").out
+    assert call("warehouse", "dbt", "--lake", lake).out.startswith("version: 2")
+    wrong = call("sql", "SELEC 1")
+    assert wrong.code != 0
+    assert "syntax error" in wrong.err
+    without = call("curate")
+    assert "THREADLINE_LAKE" in without.err
