@@ -106,7 +106,7 @@ LIBRARIES = {
 
 OURS = sys.stdlib_module_names | {"threadline"}
 
-CLOCK_ROOMS = {"features", "app", "surfaces", "senders", "testing"}
+CLOCK_ROOMS = {"app", "features", "surfaces", "senders", "testing"}
 """Composition roots and edges: where the machine's clock may be named. Everything else is handed a clock."""
 
 PURE_ROOMS = ("kernel", "capabilities", "wire")
