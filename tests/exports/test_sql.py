@@ -22,6 +22,7 @@ from threadline.exports.curated.reading import opened
 from threadline.exports.curated.writing import curate
 from threadline.exports.lake.cleaning import clean
 from threadline.exports.lake.lake import Lake
+from threadline.exports.lake.storage import open_storage
 from threadline.exports.lake.sync import sync
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.stores.memory import MemoryStore
@@ -66,6 +67,28 @@ def test_a_workspace_sees_its_own_events_and_files_and_nothing_else(tmp_path: Pa
         with pytest.raises(InvalidValue):
             ask(on, lake, query)
     assert not any(path.name.startswith("x.") for path in tmp_path.rglob("*"))
+
+
+def test_a_lake_in_s3_is_read_where_it_is_and_the_buckets_of_others_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    boto3 = pytest.importorskip("boto3")
+    pytest.importorskip("duckdb_extension_httpfs")
+    from tests.servers.s3 import s3
+
+    for name, value in (("AWS_ENDPOINT_URL", s3().endpoint), ("AWS_ACCESS_KEY_ID", "test"),
+                        ("AWS_SECRET_ACCESS_KEY", "test"), ("AWS_DEFAULT_REGION", "us-east-1")):  # fmt: skip
+        monkeypatch.setenv(name, value)
+    client = boto3.client("s3")
+    for bucket in ("ours", "theirs"):
+        client.create_bucket(Bucket=bucket)
+    client.put_object(Bucket="theirs", Key="secret.csv", Body=b"a\n1\n")
+    on, lake = engine(MemoryStore()), Lake(open_storage("s3://ours/a lake/ä"))
+    on.recorder.record(happenings(Random(5), 12))
+    sync(on, lake, limit=8)
+    curate(on, lake, "default")
+    on.recorder.record(happenings(Random(6), 3))
+    assert tables(on, lake) == tables(on, None)
+    with pytest.raises(InvalidValue, match="Permission"):
+        ask(on, lake, "FROM read_csv('s3://theirs/secret.csv')")
 
 
 @pytest.mark.parametrize("name", HOSTILE)

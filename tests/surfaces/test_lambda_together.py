@@ -38,10 +38,12 @@ class _Functions:
             TopicArn=topic, Protocol="sqs", Endpoint=arn["Attributes"]["QueueArn"],
             Attributes={"RawMessageDelivery": "true"},
         )  # fmt: skip
+        services["scheduler"].create_schedule_group(Name="together")
         (folder / "definitions.yaml").write_text("feature_updates: {at: '06:00', features: [has_purchased]}\n")
         self.settings = Settings(
             store=self.table, definitions=str(folder / "definitions.yaml"), write_keys=f"shop={KEY}",
-            access_log=False, events_topic=topic, schedule_target=TARGET, schedule_role="arn:aws:iam::1:role/r",
+            access_log=False, events_topic=topic, schedule_group="together",
+            schedule_target=TARGET, schedule_role="arn:aws:iam::1:role/r",
         )  # fmt: skip
         self.services = services
         self.opened: list[Runtime] = []
@@ -95,8 +97,10 @@ def test_what_requests_and_messages_record_is_published_once_and_the_daily_job_a
     in_order = sorted(published, key=lambda each: each["position"])
     assert [each["event"]["id"] for each in in_order] == entries
     assert len(entries) == 50, "a key counts within its source"
-    [schedule] = functions.services["scheduler"].list_schedules()["Schedules"]
-    expression = functions.services["scheduler"].get_schedule(Name=schedule["Name"])["ScheduleExpression"]
+    [schedule] = functions.services["scheduler"].list_schedules(GroupName="together")["Schedules"]
+    expression = functions.services["scheduler"].get_schedule(Name=schedule["Name"], GroupName="together")[
+        "ScheduleExpression"
+    ]
     assert expression.endswith("T06:00:00)"), "when features are published next"
     assert stream.engine.jobs.get("default", "feature_updates").due_at <= system_clock() + DAY
     web.close()

@@ -37,7 +37,10 @@ NEED_FOLDS = ("streak_snapshots", "streak_distribution", "weekly_streaks", "cont
 
 @contextmanager
 def opened(engine: Engine, lake: Lake | None, workspace: str) -> Iterator[Reading]:
-    """The tables and views of a workspace in DuckDB. What the lake does not have yet is read from the store's log."""
+    """The tables and views of a workspace in DuckDB. What the lake does not have yet is read from the store's log.
+
+    Raises `InvalidValue` for a query that DuckDB does not take, `Unavailable` for files that cannot be read.
+    """
     with TemporaryDirectory(prefix="threadline-sql-") as scratch:
         manifest = Manifest() if lake is None else lake.manifest()
         newer = Lake(FolderStorage(Path(scratch)))
@@ -45,7 +48,8 @@ def opened(engine: Engine, lake: Lake | None, workspace: str) -> Iterator[Readin
         sync(engine, newer)
         connection = duck.connected(scratch, None if lake is None else lake.storage)
         try:
-            yield Reading(engine, connection, workspace, None if lake is None else (lake, manifest), newer)
+            with duck.explained():
+                yield Reading(engine, connection, workspace, None if lake is None else (lake, manifest), newer)
         finally:
             connection.close()
 
@@ -98,26 +102,20 @@ class Reading:
         self._view("events", self._events(self._files(urls[EVENTS], RAW), RAW.names))
 
     def run(self, query: str) -> Any:
-        """The result of a query, as a reader of Arrow's record batches. Raises `InvalidValue` for a query that DuckDB
-        does not take."""
-        database = duck.duckdb()
-        try:
-            kinds = [each.type for each in self.connection.extract_statements(query)]
-            if kinds != [database.StatementType.SELECT]:
-                # Others may write files, also into the lake, which has to be open for reading.
-                raise InvalidValue("this is not one query: write a single SELECT, FROM, SHOW or DESCRIBE")
-            written = query.lower()
-            if any(each in written for each in NEED_FOLDS):
-                self.add_folded()
-            if TYPED in written:
-                self._add_typed()
-            if not self._locked:
-                duck.lock(self.connection, self._folders)
-                self._locked = True
-            return self.connection.execute(query).to_arrow_reader(BATCH_ROWS)
-        except database.Error as error:
-            problem, _, _ = str(error).partition("\n\n")  # after an empty line it repeats the query
-            raise InvalidValue(f"DuckDB: {' '.join(problem.split())}") from None
+        """The result of a query, as a reader of Arrow's record batches."""
+        kinds = [each.type for each in self.connection.extract_statements(query)]
+        if kinds != [duck.duckdb().StatementType.SELECT]:
+            # Others may write files, also into the lake, which has to be open for reading.
+            raise InvalidValue("this is not one query: write a single SELECT, FROM, SHOW or DESCRIBE")
+        written = query.lower()
+        if any(each in written for each in NEED_FOLDS):
+            self.add_folded()
+        if TYPED in written:
+            self._add_typed()
+        if not self._locked:
+            duck.lock(self.connection, self._folders)
+            self._locked = True
+        return self.connection.execute(query).to_arrow_reader(BATCH_ROWS)
 
     def add_folded(self) -> None:
         """Fill the tables that are folded person by person: those people are folded of whom something is new."""

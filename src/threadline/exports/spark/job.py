@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -25,6 +26,7 @@ occurred_at timestamp, received_at timestamp, recorded_at timestamp, sent_time t
 source_type string, identifiers string, properties string, context string, wire string, cause string,
 marks array<string>, historical boolean, schema_version string, object_id string, object_ref string
 """
+_RAISED = re.compile(r"(?:Caused by: |: )?((?:(?:\w+\.)+\w+|\w+Error): \S.*)")
 _IDENTITIES = "workspace string, thread string, person string, position long"
 _ROWS = "workspace string, person string, events long, latest_at long, latest_id string, states string"
 
@@ -155,11 +157,6 @@ def _file_name(url: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """The last line of what Python on an executor said, or the first of what Spark said."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return next((line.strip() for line in reversed(lines) if _is_raised(line)), lines[0] if lines else repr(error))
-
-
-def _is_raised(line: str) -> bool:
-    name, colon, _ = line.partition(": ")
-    return bool(colon) and name.rpartition(".")[2].isidentifier() and not line.startswith((" ", "\t"))
+    """The innermost exception with a message: what Python said on an executor, or else Spark's own cause."""
+    raised = [found[1] for line in str(error).splitlines() if (found := _RAISED.fullmatch(line))]
+    return raised[-1] if raised else str(error).partition("\n")[0]
