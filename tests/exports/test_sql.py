@@ -173,7 +173,7 @@ def test_tables_that_were_made_before_an_erasure_reached_the_lake_are_not_publis
 def test_what_there_is_is_listed_and_described_without_folding_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
     on = engine(MemoryStore())
     on.recorder.record(happenings(Random(7), 30))
-    expected = ask(on, None, "FROM streak_distribution")
+    expected = ask(on, None, "FROM streak_distribution ORDER BY ALL")
     described = ask(on, None, "SELECT column_name FROM (DESCRIBE FROM feature_vectors)")
     assert len(expected) > 3
     with monkeypatch.context() as patched:
@@ -182,11 +182,15 @@ def test_what_there_is_is_listed_and_described_without_folding_anybody(monkeypat
         assert {*QUERIES, "events", "identities", "streak_snapshots", "content_totals", "feature_vectors"} == set(shown)
         columns = [{"column_name": row["column_name"]} for row in ask(on, None, "DESCRIBE feature_vectors")]
         assert columns == described
-    assert ask(on, None, "FROM streak_distribution -- show, describe") == expected
-    many = ask_all(
-        on, None, ["SHOW TABLES", "FROM streak_distribution", "DESC streak_snapshots", "FROM  streak_distribution"]
-    )
-    assert many["FROM streak_distribution"] == many["FROM  streak_distribution"] == expected
+    assert ask(on, None, "FROM streak_distribution ORDER BY ALL -- show, describe") == expected
+    again = [
+        "SHOW TABLES",
+        "FROM streak_distribution ORDER BY ALL",
+        "DESC streak_snapshots",
+        "FROM streak_distribution ORDER BY  ALL",
+    ]
+    many = ask_all(on, None, again)
+    assert many[again[1]] == many[again[3]] == expected
 
 
 def test_other_definitions_make_other_rows_of_everybody(tmp_path: Path) -> None:

@@ -35,9 +35,9 @@ _OF_EVENTS = "SELECT person, count(*) AS events, sum(position)::BIGINT AS positi
 def folded_tables(connection: Any, engine: Engine, zone: Zone | None, workspace: str, folds: Folds) -> None:
     """Make the folded tables in a connection that has the view `events`."""
     connection.execute(f"CREATE TABLE parts.{PEOPLE} AS {_OF_EVENTS} FROM events GROUP BY person")
-    known = zone is not None and zone.is_current()
+    current = zone if zone is not None and zone.is_current() else None
     tables = (PEOPLE, *(each.name for each in folds.tables))
-    files = {table: zone.urls(table) if known and zone is not None else [] for table in tables}
+    files = {table: [] if current is None else current.urls(table) for table in tables}
     before = _read(files[PEOPLE]) if files[PEOPLE] else f"(FROM parts.{PEOPLE} WHERE false)"
     connection.execute(f"CREATE TABLE parts.unchanged AS SELECT person FROM parts.{PEOPLE} NATURAL JOIN {before}")
     for table in folds.tables:
