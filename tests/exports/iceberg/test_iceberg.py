@@ -21,12 +21,13 @@ from duckdb_extensions import import_extension
 import threadline
 from threadline.engine.erasure.erased_ids import erased_since
 from threadline.exports.iceberg.catalog import namespace_of, open_catalog
+from threadline.exports.iceberg.commands import explained
 from threadline.exports.iceberg.sync import Tables
 from threadline.exports.iceberg.table import LOG_POSITION, LogTable, Reached, open_table
 from threadline.exports.lake.lake import Lake
 from threadline.exports.lake.storage import open_storage
 from threadline.exports.lake.sync import sync
-from threadline.kernel.errors import Conflict, InvalidSetting
+from threadline.kernel.errors import Conflict, Forbidden, InvalidSetting, NotFound, StoreFull, Unavailable
 from threadline.surfaces.python.embedded import Threadline
 
 KILLS = int(os.environ.get("THREADLINE_TEST_ICEBERG_KILLS", "2"))
@@ -37,6 +38,7 @@ class Shop:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        folder.mkdir(exist_ok=True)
         self.store = threadline.open(folder / "shop.db")
         self.lake = Lake(open_storage(str(folder / "lake")))
         self.sold = 0
@@ -262,6 +264,7 @@ from functools import partial
 import threadline
 from pathlib import Path
 from threadline.exports.iceberg.catalog import open_catalog
+from threadline.exports.iceberg.commands import explained
 from threadline.exports.iceberg.sync import Tables
 from threadline.exports.lake.lake import Lake
 from threadline.exports.lake.storage import open_storage
@@ -296,3 +299,33 @@ def test_a_lake_on_s3_without_a_catalogue_names_the_setting() -> None:
     with pytest.raises(InvalidSetting, match="need a catalogue") as raised:
         open_catalog("", "s3://bucket/lake")
     assert "THREADLINE_ICEBERG_CATALOG" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected", "says"),
+    [
+        (PermissionError(13, "Permission denied"), Forbidden, "Permission denied"),
+        (OSError("AWS Error ACCESS_DENIED during PutObject operation: no"), Forbidden, "PutObject"),
+        (OSError(28, "No space left on device"), StoreFull, "No space left"),
+        (OSError("AWS Error NO_SUCH_BUCKET during CreateMultipartUpload"), NotFound, "NO_SUCH_BUCKET"),
+        (OSError("AWS Error NETWORK_CONNECTION"), Unavailable, "NETWORK_CONNECTION"),
+    ],
+)
+def test_an_error_of_files_or_objects_says_what_to_do(raised: OSError, expected: type, says: str) -> None:
+    with pytest.raises(expected, match=says) as found, explained():
+        raise raised
+    assert found.value.hint
+
+
+def test_a_table_that_another_store_has_filled_is_refused_and_stays(shop: Shop, tmp_path: Path) -> None:
+    shop.sell("ada", 3)
+    before = rows(shop.sync().open("default", "events"))
+    other = Shop(tmp_path / "other")
+    other.sold = 100
+    other.sell("eve", 5)
+    sync(other.store.engine, other.lake)
+    tables = Tables(open_catalog("", str(shop.folder / "iceberg")), other.lake)
+    with pytest.raises(Conflict, match="no copy of"):
+        tables.sync(lambda mark: (frozenset(), mark))
+    assert rows(tables.open("default", "events")) == before
+    other.store.close()
