@@ -15,11 +15,11 @@ from threadline.app import open_engine
 from threadline.exports.lake.compaction import compact
 from threadline.exports.lake.lake import Lake
 from threadline.exports.lake.storage import open_storage
-from threadline.exports.lake.sync import sync
+from threadline.exports.lake.sync import RANGE_EVENTS, sync
 from threadline.exports.lake.verification import verify
 
-FEWER = 10
-"""By how much less is read for the memory that everything is compared with."""
+FEW = 2 * RANGE_EVENTS
+"""Events that are read for the memory that everything is compared with."""
 
 
 class Done(NamedTuple):
@@ -34,9 +34,9 @@ class Done(NamedTuple):
 
 
 def measure(stage: Stage) -> list[Row]:
-    """One sync of the whole history, and one of a tenth of it."""
+    """One sync of the whole history, and one of a part of it."""
     done = in_child(_synced, stage.file(), 0)
-    part = in_child(_synced, stage.file(), stage.world.history // FEWER)
+    part = in_child(_synced, stage.file(), FEW)
     rate = done.events / done.cpu_seconds
     note = f"{done.events:,} events, {done.seconds:.1f} s with the waits for the disk"
     return [

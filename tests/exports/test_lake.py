@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from tests.exports.lake_stage import (
     MortalStorage,
@@ -19,15 +20,18 @@ from tests.exports.lake_stage import (
 )
 from tests.laws import staging
 from tests.mortal import Killed
+from tests.servers.dynamodb import ministack
+from tests.servers.postgres import server, store_in
 from threadline.engine.engine import Engine
 from threadline.exports.lake.cleaning import clean
 from threadline.exports.lake.compaction import compact
 from threadline.exports.lake.files import read_table
-from threadline.exports.lake.lake import IDENTITIES, File, Lake, partition_of, path_name
+from threadline.exports.lake.lake import IDENTITIES, File, Lake, Obsolete, partition_of, path_name
 from threadline.exports.lake.storage import open_storage
 from threadline.exports.lake.sync import sync
 from threadline.exports.lake.verification import verify
 from threadline.kernel.errors import Conflict, EventDamaged, InvalidValue
+from threadline.kernel.store import Store
 from threadline.stores.memory import MemoryStore
 
 pytest.importorskip("pyarrow")
@@ -83,14 +87,34 @@ def test_merged_and_split_threads_have_their_last_person(tmp_path: Path) -> None
         on.recorder.record(
             [staging.event("page", {"user_id": name}, f"{name} {n}", staging.NOW - 9 + at) for n in "12"]
         )
+    on.recorder.record([staging.event("identify", {"user_id": "bob", "email": "bob@example.com"}, "bob 3")])
     sync(on, lake)
     on.identity.merge("default", "user_id:ada", "user_id:bob", reason="test", by="me", request="m", force=True)
     sync(on, lake)
     assert_is_log(lake, on.store)
-    assert len({row["person"] for row in rows(lake, IDENTITIES) if row["position"] == 5}) == 1
+    assert len({row["person"] for row in rows(lake, IDENTITIES) if row["position"] == 6}) == 1
     on.identity.split("default", "user_id:ada", ["user_id:bob"], reason="test", by="me", request="s")
     sync(on, lake)
     assert_is_log(lake, on.store)
+
+
+@pytest.mark.parametrize("kind", ["dynamodb", "postgres"])
+def test_the_log_of_a_shared_store_is_followed(kind: str, tmp_path: Path) -> None:
+    shared = {"dynamodb": lambda: ministack().open(tmp_path), "postgres": lambda: store_in(server("18"), tmp_path)}
+    store: Store = shared[kind]()
+    try:
+        on, lake = staging.engine(store), lake_in(tmp_path / "lake")
+        for start in range(0, 12, 4):
+            names = [f"u{number % 3}" for number in range(start, start + 4)]
+            on.recorder.record([staging.event("page", {"user_id": who}, f"{start} {who}") for who in sorted({*names})])
+            sync(on, lake, limit=2, range_events=1)
+            sync(on, lake)
+            assert_is_log(lake, store)
+        erase(on, "user_id:u1")
+        assert sync(on, lake).erased == 3
+        assert_is_log(lake, store)
+    finally:
+        store.close()
 
 
 def test_an_identifier_without_events_of_its_own_has_a_row(tmp_path: Path) -> None:
@@ -180,7 +204,7 @@ def test_an_erased_person_is_in_no_file_and_others_are_as_before(tmp_path: Path)
     assert {"zq7x 1", "zq7x 2", *person.heads} <= markers(lake)
     derived = File(name="curated/x", workspace="default", table="x", first=1, last=9, rows=1, bytes=1, sha256="")
     lake.storage.write("curated/x", b"")
-    lake.change(lambda manifest: type(manifest)(**{**_fields(manifest), "files": [*manifest.files, derived]}))
+    lake.change(lambda manifest: replace(manifest, files=[*manifest.files, derived]))
     erase(on, "user_id:zq7x")
     assert sync(on, lake).erased == 2
     left = markers(lake)
@@ -190,10 +214,6 @@ def test_an_erased_person_is_in_no_file_and_others_are_as_before(tmp_path: Path)
     assert_is_log(lake, on.store)
     assert verify(on, lake).problems == []
     assert sync(on, lake).erased == 0
-
-
-def _fields(manifest: object) -> dict[str, object]:
-    return {name: getattr(manifest, name) for name in manifest.__struct_fields__}  # type: ignore[attr-defined]
 
 
 def test_an_event_that_is_erased_after_it_was_read_gets_into_no_file(tmp_path: Path) -> None:
@@ -227,6 +247,20 @@ def test_a_person_whose_erasure_is_under_way_loses_the_rows_of_threads_when_it_i
     sync(on, lake)
     assert thread not in markers(lake)
     assert lake.manifest().leaving == []
+
+
+@pytest.mark.parametrize("synced_between", [False, True])
+def test_who_comes_back_after_an_erasure_has_rows_again(synced_between: bool, tmp_path: Path) -> None:
+    on, lake = staging.engine(MemoryStore()), lake_in(tmp_path)
+    names = {"user_id": "ada", "email": "ada@example.com"}
+    on.recorder.record([staging.event("page", names, "1"), staging.event("page", {"user_id": "b"}, "b")])
+    sync(on, lake)
+    erase(on, "user_id:ada")
+    if synced_between:
+        sync(on, lake)
+    on.recorder.record([staging.event("page", names, "2"), staging.event("page", {"email": "ada@example.com"}, "3")])
+    sync(on, lake, range_events=1)
+    assert_is_log(lake, on.store)
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -307,6 +341,15 @@ def test_an_erasure_between_the_reading_and_the_commit_of_a_compaction_stands(tm
     assert_is_log(plain, on.store)
     clean(plain, LATER)
     assert [each for each in markers(plain) if "zq7x" in each] == []
+
+
+def test_a_file_that_counts_again_is_not_removed_as_obsolete(tmp_path: Path) -> None:
+    on, lake = recorded(7), lake_in(tmp_path)
+    sync(on, lake)
+    again = Obsolete(lake.manifest().files[0].name, 0.0)
+    lake.change(lambda manifest: replace(manifest, obsolete=[again]))
+    clean(lake, LATER)
+    assert_is_log(lake, on.store)
 
 
 # --- definitions that change ------------------------------------------------------------------
@@ -401,7 +444,7 @@ def test_a_fault_in_the_files_is_found(fault: str, tmp_path: Path) -> None:
     else:
         manifest, tag = lake.tagged()
         files = [file for file in manifest.files if file != first] + [first, first] * (fault == "twice")
-        lake.commit(type(manifest)(**{**_fields(manifest), "files": files}), tag)
+        lake.commit(replace(manifest, files=files), tag)
     assert verify(on, lake).problems != []
 
 

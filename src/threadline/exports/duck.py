@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
 from threadline.exports.lake.storage import Storage
-from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.errors import InvalidSetting, InvalidValue, Unavailable
 
 MEMORY = "1GB"
 """What a query may take before it goes on in files."""
@@ -25,7 +27,9 @@ def duckdb() -> Any:
 
 def connected(scratch: str, storage: Storage | None) -> Any:
     """A connection in memory that reads a storage, and spills into a folder."""
-    connection = duckdb().connect(config={"temp_directory": scratch, "memory_limit": MEMORY})
+    # Extensions go there as well: the folder of the user may be read-only, as it is on Lambda.
+    folders = {"temp_directory": scratch, "extension_directory": scratch}
+    connection = duckdb().connect(config={**folders, "memory_limit": MEMORY})
     connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false")
     connection.execute("SET python_enable_replacements = false")
     # An instant that is cast to a date goes through the calendar of a time zone, which takes four times as long.
@@ -40,6 +44,21 @@ def lock(connection: Any, folders: list[str]) -> None:
     connection.execute(f"SET allowed_directories = [{', '.join(map(text, folders))}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """A context whose errors of DuckDB's say what to do."""
+    database = duckdb()
+    try:
+        yield
+    except database.Error as error:
+        problem, _, _ = str(error).partition("\n\n")  # after an empty line it repeats the query
+        message = f"DuckDB: {' '.join(problem.split())}"
+        if isinstance(error, database.HTTPException):
+            hint = "let the credentials read the lake: s3:GetObject and s3:ListBucket on its bucket"
+            raise Unavailable(message, hint=hint) from None
+        raise InvalidValue(message) from None
 
 
 def text(value: str) -> str:

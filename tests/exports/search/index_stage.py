@@ -16,6 +16,7 @@ from threadline.engine.folding.packing import encode_event, log_entry, payload_d
 from threadline.engine.reading.event_log import EventLog
 from threadline.exports.search.embedded import EmbeddedIndex
 from threadline.kernel.event import Event, Identifier, Recorded, event_id, thread_id
+from threadline.kernel.ids import short_hash
 from threadline.kernel.search import Query
 from threadline.kernel.store import Batch, Store
 from threadline.stores.sqlite.store import SqliteStore
@@ -55,11 +56,16 @@ def opened(path: Path, *, readonly: bool = False) -> Stage:
     return on(SqliteStore(path, readonly=readonly), path.with_name(f"{path.name}-search"))
 
 
+def secret(number: int) -> str:
+    """A word that shares no long beginning with another: an index stores beginnings once."""
+    return short_hash(str(number))
+
+
 def recorded(number: int, *, workspace: str = "default", text: str = "") -> Recorded:
     person = Identifier("user_id", f"u{number % 7}")
     event = Event(
         type=f"type_{number % 3}", identifiers=(person,), occurred_at=AT + number * 777 % 5_000, key=str(number),
-        workspace=workspace, properties={"note": text or f"marker{number} word{number % 5}", "n": number},
+        workspace=workspace, properties={"note": text or f"marker{number} word{number % 5}", "key": secret(number)},
     )  # fmt: skip
     id = event_id(workspace, event.source, event.key)
     return Recorded(event, id, thread_id(workspace, person), number, AT + number)

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import threadline
-from tests.exports.search.index_stage import Stage, erase, on, opened, recorded, write
-from threadline.exports.search import tables
+from tests.exports.search.index_stage import Stage, erase, on, opened, recorded, secret, write
+from threadline.exports.search import embedded, tables
 from threadline.exports.search.worker import SearchWorker
 from threadline.kernel.errors import StoreFull, Unavailable
 from threadline.stores.memory import MemoryStore
@@ -65,6 +65,7 @@ def test_of_an_erased_event_nothing_is_left_in_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     monkeypatch.setattr(tables, "REWRITE_FROM", at_once)
+    monkeypatch.setattr(embedded, "REWRITE_FROM", at_once)
     path = tmp_path / "store.db"
     stage = opened(path)
     ids = write(stage.store, range(1, 300))
@@ -73,9 +74,13 @@ def test_of_an_erased_event_nothing_is_left_in_the_files(
     erase(stage.store, ids[100:150])
     assert stage.found("marker123") == stage.found("marker101") == []
     assert stage.found("marker151") == [ids[150]]
-    assert b"marker123" not in bytes_of(path)
-    assert recorded(123).id.encode() not in bytes_of(path)
-    assert bytes.fromhex(ids[122]) not in bytes_of(path)
+    left = bytes_of(path)
+    for number in range(101, 151):
+        assert f"marker{number} ".encode() not in left
+        assert secret(number)[5:].encode() not in left
+        assert recorded(number).id[5:12].encode() not in left
+        assert bytes.fromhex(recorded(number).id) not in left
+    assert secret(99)[5:].encode() in left
     assert stage.contents() == stage.rebuilt()
     stage.close()
 

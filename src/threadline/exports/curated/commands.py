@@ -33,8 +33,7 @@ class LakeCommands:
         """The names of the columns of a query's result, and its rows."""
         with opened(engine, self._lake, self._workspace) as reading:
             found = reading.run(query)
-            rows = ([plain(each) for each in row] for batch in found for row in zip(*map(_values, batch), strict=True))
-            yield found.schema.names, rows
+            yield found.schema.names, _rows(found)
 
     def curate(self, engine: Engine) -> Sequence[tuple[str, int, int]]:
         """Write the curated tables: name, rows and bytes of each."""
@@ -113,6 +112,17 @@ def plain(value: Any) -> Any:
         case None | bool() | int() | float() | str():
             return value
     return str(value)
+
+
+def _rows(found: Any) -> Iterator[list[Any]]:
+    while True:
+        try:
+            batch = next(found, None)
+        except OSError as error:  # so Arrow passes on an error of DuckDB's in the middle of an answer
+            raise InvalidValue(f"DuckDB: {error}") from None
+        if batch is None:
+            return
+        yield from ([plain(each) for each in row] for row in zip(*map(_values, batch), strict=True))
 
 
 def _values(column: Any) -> list[Any]:

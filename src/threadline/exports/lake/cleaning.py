@@ -20,7 +20,10 @@ def clean(lake: Lake, now: float | None = None) -> int:
     """Remove what is obsolete, and now and then what no manifest names; how many files. It may be killed anywhere."""
     now = time.time() if now is None else now
     manifest = lake.manifest()
-    due = [each.name for each in manifest.obsolete if not each.since or each.since <= now - READERS_SECONDS]
+    old = (each.name for each in manifest.obsolete if not each.since or each.since <= now - READERS_SECONDS)
+    # A file that is written again, with the same content, has the name that it had.
+    named = {file.name for file in manifest.files}
+    due = [name for name in old if name not in named]
     sweeping = manifest.swept_at <= now - SWEEP_SECONDS
     if sweeping:
         due += unnamed(lake, now)

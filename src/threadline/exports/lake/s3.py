@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from threadline.exports.lake.objects import Stored
-from threadline.kernel.errors import Forbidden, InvalidSetting, NotFound, StoreFull, Unauthorized, Unavailable
+from threadline.kernel.aws_errors import error_code, explained
+from threadline.kernel.errors import Forbidden, InvalidSetting, NotFound, StoreFull, ThreadlineError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -17,11 +18,6 @@ _DELETED_AT_ONCE = 1_000
 _ABSENT = ("NoSuchKey", "404", "NotFound")
 _TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 """Somebody else has written the object, before or at this moment."""
-_DENIED = ("AccessDenied", "AllAccessDisabled", "AccountProblem", "403")
-_BAD_KEYS = (
-    "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired",
-    "UnrecognizedClientException", "InvalidClientTokenId",
-)  # fmt: skip
 _FULL = ("QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded", "InsufficientStorage", "507")
 
 
@@ -59,7 +55,7 @@ class BucketStorage:
                 answer = self._client.get_object(Bucket=self._bucket, Key=self._below + name)
                 return answer["Body"].read(), answer["ETag"]
             except self._client.exceptions.ClientError as error:
-                if _code(error) in _ABSENT:
+                if error_code(error) in _ABSENT:
                     return None
                 raise
 
@@ -93,7 +89,8 @@ class BucketStorage:
                 objects = [{"Key": self._below + name} for name in page]
                 answer = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": objects, "Quiet": True})  # type: ignore[typeddict-item, unused-ignore]
             for failed in answer.get("Errors", ()):
-                raise self._refusal(failed.get("Code", ""), failed.get("Message", ""), "s3:DeleteObject", page[0])
+                error = self._client.exceptions.ClientError({"Error": failed}, "DeleteObjects")
+                raise self._refusal(error, "s3:DeleteObject", failed.get("Key", ""))
 
     def url(self, name: str = "") -> str:
         """See `Storage.url`."""
@@ -106,7 +103,7 @@ class BucketStorage:
                 put: Any = self._client.put_object
                 answer = put(Bucket=self._bucket, Key=self._below + name, Body=content, **condition)
             except self._client.exceptions.ClientError as error:
-                if condition and _code(error) in (*_TAKEN, *_ABSENT):
+                if condition and error_code(error) in (*_TAKEN, *_ABSENT):
                     return None
                 raise
         tag: str = answer["ETag"]
@@ -114,32 +111,21 @@ class BucketStorage:
 
     @contextmanager
     def _errors(self, permission: str, name: str, *more: str) -> Iterator[None]:
-        from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
+        from botocore.exceptions import BotoCoreError, ClientError
 
         try:
             yield
-        except ClientError as error:
-            message = error.response.get("Error", {}).get("Message", "")
-            raise self._refusal(_code(error), message, permission, name, *more) from None
-        except (NoCredentialsError, PartialCredentialsError) as error:
-            hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role"
-            raise Unauthorized(f"{self.url(name)}: {error}", hint=hint) from None
-        except BotoCoreError as error:
-            raise Unavailable(f"{self.url(name)}: {error}") from None
+        except (BotoCoreError, ClientError) as error:
+            raise self._refusal(error, permission, name, *more) from None
 
-    def _refusal(self, code: str, message: str, permission: str, name: str, *more: str) -> Exception:
-        what = f"{self.url(name)}: {code} {message}".strip()
+    def _refusal(self, error: Exception, permission: str, name: str, *more: str) -> ThreadlineError:
+        """What an operator has to do; ``permission`` is S3's name of it, which is not that of the operation."""
+        code, found = error_code(error), explained(error, "s3", self.url(name))
         if code == "NoSuchBucket":
-            return InvalidSetting(f"there is no bucket {self._bucket!r}", hint="create it, or name another")
-        if code in _DENIED:
-            hint = f"allow {' and '.join([permission, *more])} on this bucket and what lies in it"
-            return Forbidden(f"permission {permission} is missing: {what}", hint=hint)
-        if code in _BAD_KEYS:
-            return Unauthorized(f"the AWS credentials are not accepted: {what}")
+            return InvalidSetting(f"there is no bucket {self._bucket!r}", hint="Create it, or name another.")
         if code in _FULL:
-            return StoreFull(f"the storage is full: {what}", hint="make room, or raise the quota; then sync again")
-        return Unavailable(f"S3 cannot do this now: {what}")
-
-
-def _code(error: Any) -> str:
-    return str(error.response.get("Error", {}).get("Code", ""))
+            return StoreFull(f"{self.url(name)}: {code}", hint="Make room, or raise the quota; then sync again.")
+        if isinstance(found, Forbidden):
+            hint = f"Allow {' and '.join([permission, *more])} on this bucket and what lies in it."
+            return Forbidden(f"permission {permission} is missing: {self.url(name)}: {code}", hint=hint)
+        return found

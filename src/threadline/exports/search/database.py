@@ -46,9 +46,16 @@ def integers(values: Sequence[int]) -> object:
     return apsw.carray(array("q", values))
 
 
-def empty_log(db: Connection) -> None:
-    """Copy the write-ahead log into the file and empty it, unless somebody reads: then it is done the next time."""
+def clean(db: Connection, *, rewritten: bool) -> None:
+    """Leave nothing of what was deleted in the file and in its write-ahead log.
+
+    Somebody who reads may be in the way for longer than the timeout: then it is done the next time.
+
+    ``rewritten``: so much has changed that pages have remains between their cells, which only a copy is without.
+    """
     with suppress(BusyError):
+        if rewritten:
+            db.execute("VACUUM")
         db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 

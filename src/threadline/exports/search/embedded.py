@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from threadline.engine.gc_deferred import gc_deferred
-from threadline.exports.search.database import BusyError, Connection, DamageError, connect, empty_log, own_errors
-from threadline.exports.search.tables import Tables
+from threadline.exports.search.database import BusyError, Connection, DamageError, clean, connect, own_errors
+from threadline.exports.search.tables import REWRITE_FROM, Tables
 from threadline.kernel.errors import EventDamaged, InvalidValue, Unavailable
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX, SEARCH_CATCH_UP_EVENTS, SEARCH_FACETED_MAX
@@ -181,7 +181,7 @@ class EmbeddedIndex:
                 by_workspace[each.workspace].append(each)
             for workspace, some in by_workspace.items():
                 (self._tables(db, workspace) or self._create(db, workspace)).add(some, number_of)
-            removed = sum(Tables(db, number).remove(ids) for number, _ in self._workspaces(db)) if ids else 0
+            removed = sum(Tables(db, number).remove(sorted(ids)) for number, _ in self._workspaces(db)) if ids else 0
             if page:
                 before = page[-2].cursor if len(page) > 1 else reached.cursor
                 last = page[-1]
@@ -189,7 +189,7 @@ class EmbeddedIndex:
             db.execute("UPDATE reached SET (position, cursor, before, last_id, erased) = (?, ?, ?, ?, ?)",
                        (*reached[:4], mark))  # fmt: skip
         if removed and self.path is not None:
-            empty_log(db)  # their words are in it, too
+            clean(db, rewritten=removed >= REWRITE_FROM)
 
     def _documents(self, page: Sequence[FeedEntry]) -> list[Document]:
         documents = []

@@ -21,7 +21,9 @@ from threadline.surfaces.log_lines import log_lines
 from threadline.surfaces.worker_process import at_hang_up
 
 COMPACTION_SECONDS = 3_600.0
-"""Between two compactions of a sync that goes on."""
+"""Between two compactions of a sync that goes on, at most."""
+COMPACTION_FILES = 2_000
+"""New files after which it compacts before: the manifest names them all, and every sync writes it."""
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 log = logging.getLogger("threadline.lake")
@@ -73,16 +75,17 @@ def _watch(session: Session, lake: LakeDoor, seconds: float) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     at_hang_up(lambda *_: stopping.set())
-    compacted_at = time.monotonic()
+    compacted_at, files = time.monotonic(), 0
     with session.engine(readonly=True) as engine:
         while not stopping.is_set():
             try:
                 done = lake.sync(engine, None)
                 if done["events"] or done["erased"]:
                     log.info("the lake has %d more events, up to position %d", done["events"], done["position"])
-                if time.monotonic() - compacted_at >= COMPACTION_SECONDS:
+                files += done["files"]
+                if files >= COMPACTION_FILES or (files and time.monotonic() - compacted_at >= COMPACTION_SECONDS):
                     lake.compact(engine)
-                    compacted_at = time.monotonic()
+                    compacted_at, files = time.monotonic(), 0
             except Unavailable as error:  # such as a full disk: nothing is lost, and the next attempt goes on
                 log.warning("the lake cannot be written now: %s; %s", error, error.hint)
             stopping.wait(seconds)
