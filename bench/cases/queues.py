@@ -47,31 +47,34 @@ def _measure(folder: Path, messages: int) -> list[Row]:
         client = aws().client("sqs")
         url = client.create_queue(QueueName=f"bench-{size}")["QueueUrl"]
         queue = SqsQueue(url, client)
-        ours = _seconds(client, queue, EventIntake(engine, "default", "bench"), messages, size)
+        ours, ours_cpu = _seconds(client, queue, EventIntake(engine, "default", "bench"), messages, size)
         assert _recorded(engine) >= messages * size
-        bare = _seconds(client, queue, Nothing(engine, "default", "bench"), messages, size)
+        bare, bare_cpu = _seconds(client, queue, Nothing(engine, "default", "bench"), messages, size)
         engine.close()
         rate = messages * size / ours
-        note = f"receiving and deleting alone take {bare / ours:.0%} of that: botocore and the emulator"
+        per_event = 1e6 * ours_cpu / messages / size
+        share = bare_cpu / ours_cpu
+        note = f"theirs receives and deletes only; {per_event:.0f} µs of CPU an event, botocore's share {share:.0%}"
         name = f"SQS to committed, messages of {size} event{'s' if size > 1 else ''}, SQLite"
         goal, aim = (GOAL, AIM) if size == 1 else (None, None)
         rows.append(Row(name, rate, "events/s", messages * size / bare, goal, note, aim))
     return rows
 
 
-def _seconds(client: Any, queue: SqsQueue, intake: EventIntake, messages: int, size: int) -> float:
-    """How long one process takes for so many messages; filling the queue is not counted."""
+def _seconds(client: Any, queue: SqsQueue, intake: EventIntake, messages: int, size: int) -> tuple[float, float]:
+    """The time that one process takes for so many messages, and its CPU; filling the queue is not counted."""
     worker = QueueWorker(queue, intake, THREADS)
-    seconds = 0.0
+    seconds = cpu = 0.0
     with ThreadPoolExecutor(THREADS) as threads:
         for start in range(0, messages, WAITING_MAX):
             count = min(WAITING_MAX, messages - start)
             _send(client, queue.url, start, count, size)
-            began = time.perf_counter()
+            began, cpu_began = time.perf_counter(), time.process_time()
             for done in [threads.submit(_drain, worker) for _ in range(THREADS)]:
                 done.result()
             seconds += time.perf_counter() - began
-    return seconds
+            cpu += time.process_time() - cpu_began
+    return seconds, cpu
 
 
 def _drain(worker: QueueWorker) -> None:

@@ -106,7 +106,7 @@ LIBRARIES = {
 
 OURS = sys.stdlib_module_names | {"threadline"}
 
-CLOCK_ROOMS = {"features", "app", "surfaces", "senders", "testing"}
+CLOCK_ROOMS = {"app", "features", "surfaces", "senders", "testing"}
 """Composition roots and edges: where the machine's clock may be named. Everything else is handed a clock."""
 
 PURE_ROOMS = ("kernel", "capabilities", "wire")
@@ -293,6 +293,7 @@ def test_locks_hold_what_the_project_asks_for() -> None:
     asked = {
         "build": CONFIG["dependency-groups"]["build"],
         "run": CONFIG["project"]["dependencies"] + CONFIG["build-system"]["requires"] + extras["mail"],
+        "image": [part for extra in ("mail", "aws", "lake", "postgres", "redis") for part in extras[extra]],
         "test": extras["parquet"] + extras["test"] + extras["dev"],
         "bench": extras["bench"],
         "docs": extras["docs"],

@@ -183,7 +183,11 @@ def test_the_emulated_scheduler_takes_each_schedule_once() -> None:
     for _ in range(2):  # the second stands for another process: it has not made any yet
         wake_ups = WakeUps(TARGET, lambda: client)
         wake_ups.wake_at(system_clock() + DAY, system_clock())
-    [made] = [each for each in client.list_schedules()["Schedules"] if each["Name"].startswith("threadline-")]
+    [made] = [
+        each
+        for each in client.list_schedules(GroupName="default")["Schedules"]
+        if each["Name"].startswith("threadline-")
+    ]
     schedule = client.get_schedule(Name=made["Name"])
     at = parse_time(schedule["ScheduleExpression"][3:-1])
     assert 0 <= at - (system_clock() + DAY) + MINUTE <= 2 * MINUTE

@@ -51,7 +51,7 @@ def function(engine: Engine, got: Got, owner: str, store: Store | None = None) -
     leases = Leases(store, engine.clock, owner)
     worker = FeedWorker(FeedConsumer(store, engine.clock, got, leases))
     here = SimpleNamespace(store=store, clock=engine.clock, catalogue=engine.catalogue)
-    return SimpleNamespace(engine=here, dispatcher=Dispatcher(engine, {}, owner, background=[worker]))
+    return SimpleNamespace(is_new=True, engine=here, dispatcher=Dispatcher(engine, {}, owner, background=[worker]))
 
 
 def until(seconds: float = 20) -> float:

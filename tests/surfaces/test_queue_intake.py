@@ -166,6 +166,26 @@ def test_pointer_leads_to_the_payload_and_missing_ones_are_poison() -> None:
     assert failed(taken) == ["m1", "m2", "m3"]
 
 
+def test_large_payloads_are_not_all_in_memory_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    on, fetched, most = Stage(), [0], [0]
+    monkeypatch.setattr("threadline.surfaces.queues.intake.REQUEST_BYTES_MAX", 20_000)
+    record = on.engine.recorder.record_requests
+
+    def recording(requests: Any) -> Any:
+        most[0], fetched[0] = max(most[0], fetched[0]), 0
+        return record(requests)
+
+    def payload(pointer: Pointer) -> bytes:
+        fetched[0] += 1
+        return json.dumps(native(int(pointer.key)) | {"properties": {"text": "x" * 9_000}}).encode()
+
+    monkeypatch.setattr(on.engine.recorder, "record_requests", recording)
+    on.intake = EventIntake(on.engine, "default", "lead-ingestion", payload)
+    taken = on.take(*(json.dumps([POINTER, {"s3BucketName": "b", "s3Key": str(n)}]) for n in range(10)))
+    assert [(each.id, each.status) for each in taken] == [(f"m{n}", "done") for n in range(10)]
+    assert (len(on.events), most[0]) == (10, 3)
+
+
 def test_store_that_is_away_takes_nothing_and_parks_nothing() -> None:
     on = Stage()
     fate = Fate(on.engine.store)

@@ -2,8 +2,8 @@
 
     python driver.py FOLDER
 
-Folds every lake ``FOLDER/*/lake`` with the definitions beside it, by the script of AWS Glue, on two workers, where the
-first attempt at each task is killed. Then it kills every attempt at the last lake. It prints what became of both.
+Folds every lake ``FOLDER/*/lake`` with the definitions beside it, by the script of AWS Glue, on two workers. At the
+last lake the first attempt at each task is killed; then all attempts are. It prints what became of each.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from threadline.exports.spark import job
 from threadline.exports.spark.recipe import recipe
 from threadline.kernel.errors import Unavailable
 
-ATTEMPTS = 3
+ATTEMPTS = 2
 GLUE = Path(__file__).parents[3] / "deploy/aws/glue_refold.py"
 
 
@@ -52,9 +52,9 @@ def main(folder: Path) -> None:
     session.sparkContext.setLogLevel("OFF")
     folding = job.folding
     lakes = sorted(folder.glob("*/lake"))
-    job.folding = killing(1, folding)
     glue = runpy.run_path(str(GLUE))["main"]
     for lake in lakes:
+        job.folding = killing(1, folding) if lake == lakes[-1] else folding
         definitions = ["--definitions", str(lake.parent / "definitions")]
         glue(["--JOB_NAME", "x", "--lake", str(lake), *(definitions if Path(definitions[1]).exists() else [])])
     job.folding = killing(ATTEMPTS, folding)

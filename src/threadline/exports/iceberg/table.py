@@ -142,8 +142,8 @@ class LogTable:
                 if count:
                     rows += count
                     snapshot.delete_data_file(task.file)
-                    kept = self._read(task).filter(pa.compute.invert(erased))
-                    for file in self._write(transaction, kept, commit, counter):
+                    left = self._read(task).filter(pa.compute.invert(erased))
+                    for file in self._write(transaction, left, commit, counter):
                         snapshot.append_data_file(file)
         return rows
 

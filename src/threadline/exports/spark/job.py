@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -11,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from threadline.engine.gc_deferred import gc_deferred
 from threadline.exports.lake.lake import File, Lake
 from threadline.exports.spark.events import COLUMNS, NO_TIME, TIMES, events_of
-from threadline.exports.spark.folding import PersonRow, fold_people
+from threadline.exports.spark.folding import PersonRow, fold_group
 from threadline.exports.spark.recipe import Recipe
 from threadline.exports.spark.states import Refolded, Source, refold_lake, states_file
 from threadline.kernel.errors import InvalidSetting, Unavailable
@@ -25,6 +26,7 @@ occurred_at timestamp, received_at timestamp, recorded_at timestamp, sent_time t
 source_type string, identifiers string, properties string, context string, wire string, cause string,
 marks array<string>, historical boolean, schema_version string, object_id string, object_ref string
 """
+_RAISED = re.compile(r"(?:Caused by: |: )?((?:(?:\w+\.)+\w+|\w+Error): \S.*)")
 _IDENTITIES = "workspace string, thread string, person string, position long"
 _ROWS = "workspace string, person string, events long, latest_at long, latest_id string, states string"
 
@@ -70,9 +72,8 @@ def folding(recipe: Recipe, workspace: str) -> Callable[[Any], Any]:
     def fold(events: Any) -> Any:
         columns = {name: events[name].tolist() for name in COLUMNS}
         with gc_deferred():
-            people = list(zip(events["person"].tolist(), events_of(columns), strict=True))
-            people.sort(key=lambda one: (one[0], one[1].event.occurred_at, one[1].id))
-            rows = list(fold_people(recipe.catalogue(), workspace, people))
+            people = zip(events["person"].tolist(), events_of(columns), strict=True)
+            rows = list(fold_group(recipe.catalogue(), workspace, people))
         found = _part("pandas").DataFrame(rows, columns=list(PersonRow._fields))
         found["latest_at"] = [NO_TIME if row.latest_at is None else row.latest_at for row in rows]
         return found
@@ -155,11 +156,6 @@ def _file_name(url: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """The last line of what Python on an executor said, or the first of what Spark said."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return next((line.strip() for line in reversed(lines) if _is_raised(line)), lines[0] if lines else repr(error))
-
-
-def _is_raised(line: str) -> bool:
-    name, colon, _ = line.partition(": ")
-    return bool(colon) and name.rpartition(".")[2].isidentifier() and not line.startswith((" ", "\t"))
+    """The innermost exception with a message: what Python said on an executor, or else Spark's own cause."""
+    raised = [found[1] for line in str(error).splitlines() if (found := _RAISED.fullmatch(line))]
+    return raised[-1] if raised else str(error).partition("\n")[0]

@@ -32,6 +32,8 @@ class Runtime:
         self.composition = composition
         self.settings = settings
         self.engine: Engine = composition.open_engine(settings, False)
+        self.is_new = True
+        """Until it has once looked for all that may wait."""
         self._dispatcher: Dispatcher | None = None
 
     @property

@@ -25,7 +25,8 @@ Body = dict[str, Any]
 def follow(runtime: Runtime, wake_ups: WakeUps, event: Body, until: float) -> Body:
     """Do what is due and hand over the feed up to its end; the whole batch has failed if there is no time for that."""
     while True:
-        worked = work_and_wake(runtime, wake_ups, until)
+        worked = work_and_wake(runtime, wake_ups, until, thorough=runtime.is_new)
+        runtime.is_new = False
         waits = _lag(runtime)
         if not waits and worked.is_in_time:
             return {"batchItemFailures": []}

@@ -28,38 +28,41 @@ class Worked(NamedTuple):
     """Whether there was time for everything that was due."""
 
 
-def work(runtime: Runtime, until: float) -> Worked:
+def work(runtime: Runtime, until: float, *, thorough: bool = True) -> Worked:
     """Carry out what is due, for as long as `time.monotonic` is before ``until``; then give all leases back.
 
     Twice at the same time is the same as once, and so is late: what is due is taken under a lease, and is there until
-    it is done.
+    it is done. ``thorough``: also look for standing jobs that are not there, and what a clock that was ahead put off.
     """
-    engine = runtime.engine
-    done, is_in_time = 0, True
+    done = 0
     try:
         while True:
-            worked = runtime.dispatcher.run_once()
+            first, now = _next(runtime), runtime.engine.clock()
+            is_due = first is not None and first <= now
+            # The usual wake-up is for the feed alone. It must not cost a query of every shard twice.
+            worked = runtime.dispatcher.run_once() if is_due or thorough else _feed(runtime, until)
             done += worked
             if time.monotonic() >= until:
-                is_in_time = False
-                break
-            if worked:
-                continue
-            now = engine.clock()
-            first = _next(runtime)
-            if first is None or not now < first <= now + LINGER:
-                break
-            time.sleep(max(0.0, min((first - now) / SECOND, until - time.monotonic())))
+                return Worked(done, now, False)
+            if is_due and not worked:
+                following = _next(runtime, now)
+                return Worked(done, now + STUCK if following is None else min(following, now + STUCK), True)
+            if thorough or is_due:
+                thorough = False
+            elif first is None or first > runtime.engine.clock() + LINGER:
+                return Worked(done, first, True)
+            else:
+                time.sleep(max(0.0, min((first - now) / SECOND, until - time.monotonic())))
     finally:
         runtime.dispatcher.let_go()
-    now = engine.clock()
-    if not is_in_time:
-        return Worked(done, now, False)
-    first = _next(runtime)
-    if first is None or first > now:
-        return Worked(done, first, True)
-    following = _next(runtime, now)
-    return Worked(done, now + STUCK if following is None else min(following, now + STUCK), True)
+
+
+def _feed(runtime: Runtime, until: float) -> int:
+    """Hand over the feed up to its end; of how many entries."""
+    done = 0
+    while time.monotonic() < until and (worked := sum(each.step() for each in runtime.dispatcher.background)):
+        done += worked
+    return done
 
 
 def feed_consumers(runtime: Runtime) -> set[str]:
@@ -76,9 +79,9 @@ def _next(runtime: Runtime, after: int | None = None) -> int | None:
     return min(instants if due is None else [*instants, due], default=None)
 
 
-def work_and_wake(runtime: Runtime, wake_ups: WakeUps, until: float) -> Worked:
+def work_and_wake(runtime: Runtime, wake_ups: WakeUps, until: float, *, thorough: bool = True) -> Worked:
     """The same, and the wake-up for what comes next. Raises what says why that cannot be made."""
-    worked = work(runtime, until)
+    worked = work(runtime, until, thorough=thorough)
     if worked.wake_at is not None:
         wake_ups.wake_at(worked.wake_at, runtime.engine.clock())
     return worked

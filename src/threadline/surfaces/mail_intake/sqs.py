@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from threadline.kernel.errors import InvalidSetting
 from threadline.surfaces.mail_intake.intake import Intake, log
+from threadline.surfaces.queues.client import aws_client, region_of_queue
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -24,7 +24,7 @@ class QueueReader:
     def __init__(self, url: str, intake: Intake, client: SQSClient | None = None) -> None:
         self._url = url
         self._intake = intake
-        self._client = client or _client(url)
+        self._client: SQSClient = client or aws_client("sqs", url, region=region_of_queue(url))
 
     def take_some(self, wait_seconds: int = WAIT_SECONDS) -> int:
         """Take what is there; how many messages were. What cannot be taken now comes again by itself."""
@@ -46,16 +46,3 @@ class QueueReader:
             except Exception as error:  # noqa: BLE001 — whatever is wrong with the network, the queue has everything
                 log.warning("the queue cannot be read: %s", error)
                 stopping.wait(FAILED_SECONDS)
-
-
-def _client(url: str) -> SQSClient:
-    try:
-        import boto3
-    except ImportError:
-        raise InvalidSetting(
-            "SQS cannot be read: boto3 is not installed", hint="pip install 'threadline[aws]'"
-        ) from None
-    parts = url.split("/")[2].split(".")
-    region = parts[1] if len(parts) > 2 and parts[0] == "sqs" else None
-    client: SQSClient = boto3.session.Session().client("sqs", region_name=region)
-    return client

@@ -12,6 +12,7 @@ from threadline.engine.recording.conflicts import BEING_ERASED
 from threadline.engine.recording.validation import RecordRequest
 from threadline.kernel.errors import LimitExceeded, NotFound, ThreadlineError, Unavailable
 from threadline.kernel.event import Receipt
+from threadline.kernel.limits import REQUEST_BYTES_MAX
 from threadline.kernel.rejected import RejectedEntry
 from threadline.surfaces.queues.bodies import Pointer, Way, pointer_in, read, refused, unwrapped
 from threadline.wire.cloudevents_event import person_kinds
@@ -20,6 +21,10 @@ log = logging.getLogger("threadline.queues")
 
 Payload = Callable[[Pointer], bytes]
 """Fetches a payload. Raises `NotFound` or `LimitExceeded` for one that never can be had."""
+
+
+Content = list[Draft | RejectedEntry] | ThreadlineError
+"""What a message says; or why that cannot be known now."""
 
 
 class QueueMessage(NamedTuple):
@@ -63,9 +68,22 @@ class EventIntake:
 
         Raises `Unavailable` if the store can take none of them now; taking them again is safe.
         """
-        read = [self._read(message) for message in messages]
+        taken: list[Taken] = []
+        found: list[Content] = []
+        size = 0
+        for place, message in enumerate(messages, 1):
+            content, read_bytes = self._read(message)
+            found.append(content)
+            size += read_bytes
+            # Not all payloads together: a hundred of them would take as much memory as a small machine has.
+            if size >= REQUEST_BYTES_MAX or place == len(messages):
+                taken += self._recorded(messages[len(taken) : place], found)
+                found, size = [], 0
+        return taken
+
+    def _recorded(self, messages: Sequence[QueueMessage], found: Sequence[Content]) -> list[Taken]:
         try:
-            return self._record(messages, read)
+            return self._record(messages, found)
         except Unavailable:
             raise
         except Exception:
@@ -73,9 +91,11 @@ class EventIntake:
                 log.exception("message %s cannot be taken; it comes again", messages[0].id)
                 return [Taken(messages[0].id, "later", "internal", "see the log of the process")]
             # One message must not hold up those that came with it.
-            return [taken for message in messages for taken in self.take([message])]
+            pairs = zip(messages, found, strict=True)
+            return [taken for message, content in pairs for taken in self._recorded([message], [content])]
 
-    def _read(self, message: QueueMessage) -> list[Draft | RejectedEntry] | ThreadlineError:
+    def _read(self, message: QueueMessage) -> tuple[Content, int]:
+        """What a message says, and how many bytes that are."""
         sent_at = message.sent_at or self.engine.clock()
         way = Way(self._workspace, self._source, self._kinds, sent_at, message.id)
         body = unwrapped(message.body.encode("utf-8", "surrogatepass"))
@@ -84,17 +104,15 @@ class EventIntake:
             try:
                 body = self._payload(pointer)
             except NotFound as error:
-                return refused(way, "payload_missing", str(error))
+                return refused(way, "payload_missing", str(error)), 0
             except LimitExceeded as error:
-                return refused(way, "too_large", str(error))
+                return refused(way, "too_large", str(error)), 0
             except ThreadlineError as error:
                 log.warning("the payload of message %s: %s. %s", message.id, error, error.hint)
-                return error
-        return read(body, way)
+                return error, 0
+        return read(body, way), len(body)
 
-    def _record(
-        self, messages: Sequence[QueueMessage], found: Sequence[list[Draft | RejectedEntry] | ThreadlineError]
-    ) -> list[Taken]:
+    def _record(self, messages: Sequence[QueueMessage], found: Sequence[Content]) -> list[Taken]:
         contents = [each for each in found if isinstance(each, list)]
         entries = [each for content in contents for each in content if isinstance(each, RejectedEntry)]
         if entries:
