@@ -32,6 +32,7 @@ class SearchWorker:
 
     def __init__(self, index: KeepsUp) -> None:
         self._index = index
+        self._position = 0
         self._thread: threading.Thread | None = None
 
     def start(self, stopping: threading.Event) -> None:
