@@ -230,7 +230,7 @@ SEARCH_WORDS_MAX = 32
 SEARCH_QUERY_LENGTH_MAX = 500
 SEARCH_CATCH_UP_EVENTS = 2_000
 """Entries of the feed that an index takes in before it answers; if there are more, the answer says so."""
-SEARCH_FACETED_MAX = 5_000
+SEARCH_FACETED_MAX = 2_000
 """The newest matches, of which facets are counted."""
 CORRELATED_EVENTS_MAX = 500
 """Events of one answer of `search correlate`."""

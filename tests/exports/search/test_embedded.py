@@ -210,12 +210,16 @@ def test_an_index_that_nobody_uses_is_not_begun_and_one_in_use_keeps_up(tmp_path
     worker = SearchWorker(stage.index)
     worker.start(threading.Event())
     worker.finish()
+    assert worker.step() == 0
     assert not (tmp_path / "store.db-search").exists()
     stage.found("x")
     write(stage.store, range(50, 60))
     worker.start(threading.Event())
     worker.finish()
     assert stage.index.status().progress == (59, True)
+    worker.step()
+    write(stage.store, range(60, 63))
+    assert [worker.step(), worker.step()] == [3, 0]
     stage.close()
 
 

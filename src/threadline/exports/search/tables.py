@@ -60,7 +60,7 @@ def id_term(kind: str, id: str) -> str:
 
 def key_of(at: int) -> int:
     """The lowest key of the millisecond of an instant."""
-    if not EARLIEST <= at <= LATEST:
+    if not EARLIEST <= at <= LATEST:  # from Python
         at = min(max(at, EARLIEST), LATEST)
     return (at // MILLISECOND) << _SLOT_BITS
 

@@ -32,6 +32,7 @@ class SearchWorker:
 
     def __init__(self, index: KeepsUp) -> None:
         self._index = index
+        self._position = 0
         self._thread: threading.Thread | None = None
 
     def start(self, stopping: threading.Event) -> None:
@@ -50,8 +51,11 @@ class SearchWorker:
             log.exception("the search index cannot catch up")
 
     def step(self) -> int:
-        """Nothing: whoever searches brings the index up to date first."""
-        return 0
+        """Catch up by a page or two, for who calls again while there is more; how many entries that were."""
+        if not self._index.is_begun:
+            return 0
+        before, self._position = self._position, self._index.catch_up(SEARCH_CATCH_UP_EVENTS).position
+        return max(self._position - before, 0)
 
     def finish(self) -> None:
         """Wait for the page that is being taken in."""
