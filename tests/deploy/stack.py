@@ -1,7 +1,7 @@
 """The template, applied to MiniStack: an emulator that translates it, makes its resources and runs its functions.
 
 The functions run as they would on AWS: called by the API, by their queue and by the table's stream, under their own
-roles, whose policies the emulator evaluates. Their code is this tree instead of a package.
+roles, whose policies the emulator evaluates.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ NOT_EMULATED = ("Budget", "IngestErrorRate", "LakeBucketPolicy")
 """A type that MiniStack doesn't know, an alarm over an expression, which it refuses, and what denies connections
 without encryption, as those to it are."""
 SECONDS_MAX = 60.0
+PACKAGE = "THREADLINE_TEST_LAMBDA_PACKAGE"
+"""A package that was made for this Python and this processor, with what the lake needs: its code runs then."""
 
 
 class Stack:
@@ -105,9 +107,6 @@ class Stack:
                 statement["Resource"]["Fn::Sub"] = statement["Resource"]["Fn::Sub"].replace("${Schedules}", "default")
             if statement.get("Action") == "sns:Publish":
                 statement["Action"] = ["sns:Publish", "sns:PublishBatch"]
-        # What has failed once is given up on soon.
-        body["Resources"]["IngestionQueue"]["Properties"]["VisibilityTimeout"] = 6
-        body["Resources"]["IngestionQueue"]["Properties"]["RedrivePolicy"]["maxReceiveCount"] = 1
         given = {
             "CodeBucket": "packages",
             "CodeKey": "threadline.zip",
@@ -148,7 +147,9 @@ class Stack:
 
 
 def _package() -> bytes:
-    """The functions' code is found by the path of this process; the package only has to be one."""
+    """The package that a variable names; else none, and the functions' code is found by the path of this process."""
+    if PACKAGE in os.environ:
+        return Path(os.environ[PACKAGE]).read_bytes()
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as package:
         package.writestr("README", "")
