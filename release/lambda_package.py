@@ -22,11 +22,14 @@ PLATFORMS = {
     "x86_64": ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64", "manylinux1_x86_64"),
 }
 """Architecture -> the platforms of wheels that run on Amazon Linux 2023."""
-UNPACKED_BYTES_MAX = 250 * 1_000_000
-"""What Lambda takes, about."""
+UNPACKED_BYTES_MAX = 262_144_000
+"""What Lambda takes."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_NOT_NEEDED = ("bin", "*.dist-info/RECORD", "*.dist-info/direct_url.json", "*.dist-info/REQUESTED")
-"""Written by the installation: scripts, and what names the folder that it was made in."""
+_NOT_NEEDED = (
+    "bin", "*.dist-info/RECORD", "*.dist-info/direct_url.json", "*.dist-info/REQUESTED",
+    "pyarrow/include", "pyarrow/src", "pyarrow/tests", "pyarrow/*flight*",
+)  # fmt: skip
+"""Scripts, what names the folder that the installation was made in, and 40 MB of pyarrow that nothing here imports."""
 
 
 def main() -> None:
@@ -34,13 +37,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m release.lambda_package", description=__doc__)
     parser.add_argument("--architecture", choices=sorted(PLATFORMS), default="arm64")
     parser.add_argument("--python", default="3.13", metavar="VERSION", help="of the function's runtime")
-    parser.add_argument("--extras", default="aws", help="separated by commas; `lake` for the function that writes it")
+    parser.add_argument("--extras", default="aws", help="separated by commas")
+    parser.add_argument("--parts", default="", help="single parts of the lock; pyarrow for the function of the lake")
     parser.add_argument("--definitions", type=Path, help="a folder that is packed as `definitions`")
     parser.add_argument("--into", type=Path, required=True, help="the ZIP")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "package"
-        _install(tree, given.architecture, given.python, frozenset(given.extras.split(",")))
+        _install(tree, given.architecture, given.python, requirements(given.extras.split(","), given.parts.split(",")))
         if given.definitions is not None:
             shutil.copytree(given.definitions, tree / "definitions")
         compile_tree(tree, _interpreter(given.python))
@@ -50,18 +54,21 @@ def main() -> None:
         raise SystemExit(f"Lambda takes {UNPACKED_BYTES_MAX:,} bytes unpacked: leave extras out, or use an image")
 
 
-def requirements(extras: Collection[str]) -> str:
-    """The parts of an installation with these extras, as pip reads them: versions and hashes of the lock."""
-    chosen = [part for part in shipped_parts() if not part.extras or set(part.extras) & set(extras)]
+def requirements(extras: Collection[str], parts: Collection[str] = ()) -> str:
+    """The parts of an installation with these extras, and further ones by name, as pip reads them: versions and hashes
+    of the lock."""
+    chosen = [
+        part for part in shipped_parts() if not part.extras or set(part.extras) & set(extras) or part.name in parts
+    ]
     return "".join(
         " ".join([f"{part.name}=={part.pin.version}", *(f"--hash=sha256:{each}" for each in part.pin.hashes)]) + "\n"
         for part in chosen
     )
 
 
-def _install(tree: Path, architecture: str, python: str, extras: Collection[str]) -> None:
+def _install(tree: Path, architecture: str, python: str, wanted: str) -> None:
     listed = tree.with_name("requirements.txt")
-    listed.write_text(requirements(extras))
+    listed.write_text(wanted)
     platforms = [word for each in PLATFORMS[architecture] for word in ("--platform", each)]
     pip = [
         sys.executable,

@@ -51,4 +51,5 @@ def test_the_parts_are_those_of_the_lock_with_hashes_and_only_of_the_extras_that
     lines = {line.partition("==")[0]: line for line in requirements({"aws"}).splitlines()}
     assert {"msgspec", "boto3", "starlette"} <= lines.keys()
     assert not {"psycopg", "pyarrow", "pytest"} & lines.keys()
+    assert "pyarrow==" in requirements({"aws"}, {"pyarrow"})
     assert all("--hash=sha256:" in line for line in lines.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -207,7 +208,7 @@ def test_content_is_counted_as_the_summary_of_interests_counts_it() -> None:
     assert people == sum(totals.values())
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("THREADLINE_TEST_CURATED_SEEDS", "1"))))
 def test_whenever_the_lake_and_the_tables_were_written_every_table_is_that_of_the_log(
     seed: int, tmp_path: Path
 ) -> None:

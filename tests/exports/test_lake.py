@@ -249,6 +249,20 @@ def test_a_person_whose_erasure_is_under_way_loses_the_rows_of_threads_when_it_i
     assert lake.manifest().leaving == []
 
 
+@pytest.mark.parametrize("synced_between", [False, True])
+def test_who_comes_back_after_an_erasure_has_rows_again(synced_between: bool, tmp_path: Path) -> None:
+    on, lake = staging.engine(MemoryStore()), lake_in(tmp_path)
+    names = {"user_id": "ada", "email": "ada@example.com"}
+    on.recorder.record([staging.event("page", names, "1"), staging.event("page", {"user_id": "b"}, "b")])
+    sync(on, lake)
+    erase(on, "user_id:ada")
+    if synced_between:
+        sync(on, lake)
+    on.recorder.record([staging.event("page", names, "2"), staging.event("page", {"email": "ada@example.com"}, "3")])
+    sync(on, lake, range_events=1)
+    assert_is_log(lake, on.store)
+
+
 @pytest.mark.parametrize("after", [False, True])
 def test_killed_at_any_write_the_lake_is_the_log_and_forgets_who_is_erased(after: bool, tmp_path: Path) -> None:
     def run(folder: Path, killed_at: int) -> tuple[int, Engine]:

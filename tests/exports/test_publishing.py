@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from random import Random
 from typing import Any
 
@@ -173,9 +172,8 @@ def test_topic_and_queues_of_the_settings_are_worked_by_the_dispatcher_up_to_sub
     on.record("c", type="seen", start=50)
     settings = load({"events_topic": arn, "memory_queue": urls["memory-direct"]}, onto=Settings())
     dispatcher = open_dispatcher(on.engine, settings)
-    for each in dispatcher._background:
-        each.start(threading.Event())
-        each.finish()
+    while dispatcher.run_once():
+        pass
 
     def positions(name: str) -> set[int]:
         found: set[int] = set()

@@ -13,12 +13,12 @@ import pytest
 
 import threadline
 from tests.cdnow import messages, tell
-from tests.exports.curated_stage import ask, engine, happenings, lake_in, tables
+from tests.exports.curated_stage import ask, ask_all, engine, happenings, lake_in, tables
 from tests.exports.lake_stage import HOSTILE, MortalStorage, with_schemas
 from tests.laws import staging
 from tests.mortal import Killed
 from tests.surfaces.cli_stage import call, composed, store
-from threadline.exports.curated.reading import opened
+from threadline.exports.curated.reading import QUERIES, opened
 from threadline.exports.curated.writing import curate
 from threadline.exports.lake.cleaning import clean
 from threadline.exports.lake.lake import Lake
@@ -134,7 +134,7 @@ def test_killed_at_any_write_the_tables_are_those_before_or_those_after(tmp_path
     on.recorder.record(happenings(random, 5))
     before = lake_in(folder).manifest()
     calls = MortalStorage(folder, 0, after=True)
-    for killed_at, after in ((1, False), (12, True), (24, True), (25, False), (25, True)):
+    for killed_at, after in ((12, False), (24, True), (25, True)):
         with pytest.raises(Killed):
             curate(on, Lake(MortalStorage(folder, killed_at, after=after)), "default")
         now = lake_in(folder).manifest()
@@ -168,6 +168,25 @@ def test_tables_that_were_made_before_an_erasure_reached_the_lake_are_not_publis
     assert person not in {row["person"] for row in ask(on, lake, "FROM feature_vectors")}
     curate(on, lake, "default")
     assert tables(on, lake) == tables(on, None)
+
+
+def test_what_there_is_is_listed_and_described_without_folding_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    on = engine(MemoryStore())
+    on.recorder.record(happenings(Random(7), 30))
+    expected = ask(on, None, "FROM streak_distribution")
+    described = ask(on, None, "SELECT column_name FROM (DESCRIBE FROM feature_vectors)")
+    assert len(expected) > 3
+    with monkeypatch.context() as patched:
+        patched.setattr("threadline.exports.curated.people.rows_of", None)
+        shown = [row["name"] for row in ask(on, None, "SHOW TABLES")]
+        assert {*QUERIES, "events", "identities", "streak_snapshots", "content_totals", "feature_vectors"} == set(shown)
+        columns = [{"column_name": row["column_name"]} for row in ask(on, None, "DESCRIBE feature_vectors")]
+        assert columns == described
+    assert ask(on, None, "FROM streak_distribution -- show, describe") == expected
+    many = ask_all(
+        on, None, ["SHOW TABLES", "FROM streak_distribution", "DESC streak_snapshots", "FROM  streak_distribution"]
+    )
+    assert many["FROM streak_distribution"] == many["FROM  streak_distribution"] == expected
 
 
 def test_other_definitions_make_other_rows_of_everybody(tmp_path: Path) -> None:

@@ -297,7 +297,6 @@ def test_locks_hold_what_the_project_asks_for() -> None:
         "test": extras["parquet"] + extras["test"] + extras["dev"],
         "bench": extras["bench"],
         "docs": extras["docs"],
-        "image": extras["aws"] + extras["lake"],
         "spark": extras["spark"],
     }
     assert {lock.stem for lock in LOCKS} == set(asked)

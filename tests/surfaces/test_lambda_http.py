@@ -120,8 +120,9 @@ def test_what_is_no_payload_two_is_refused_by_name(function: HttpFunction, event
     assert "payload format 2.0" in json.loads(answer["body"])["detail"]
 
 
-def test_a_body_that_is_no_base64_is_refused(function: HttpFunction) -> None:
-    event = {**payload("POST", "/v1/track"), "body": "{}", "isBase64Encoded": True}
+@pytest.mark.parametrize("body", ["{}", "é"])
+def test_a_body_that_is_no_base64_is_refused(function: HttpFunction, body: str) -> None:
+    event = {**payload("POST", "/v1/track"), "body": body, "isBase64Encoded": True}
     assert function.answer(event)["statusCode"] == 400
 
 

@@ -19,7 +19,6 @@ from threadline.kernel.event import Event, Identifier
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.time import DAY, MINUTE, SECOND, parse_time, system_clock
 from threadline.settings import Settings
-from threadline.surfaces.lambda_.scheduler import sync_lake
 from threadline.surfaces.lambda_.wake_ups import WakeUps
 from threadline.surfaces.lambda_.working import STUCK, work, work_and_wake
 
@@ -193,23 +192,3 @@ def test_the_emulated_scheduler_takes_each_schedule_once() -> None:
     at = parse_time(schedule["ScheduleExpression"][3:-1])
     assert 0 <= at - (system_clock() + DAY) + MINUTE <= 2 * MINUTE
     assert schedule["FlexibleTimeWindow"] == {"Mode": "OFF"}
-
-
-class _Lake:
-    """Instead of a lake: each sync takes two entries of seven."""
-
-    def __init__(self) -> None:
-        self.position = 0
-
-    def sync(self, engine: Any, limit: int) -> dict[str, int]:
-        self.position = min(7, self.position + 2)
-        return {"position": self.position}
-
-
-def test_the_lake_is_written_to_the_end_of_the_log_or_of_the_time(engine: Engine) -> None:
-    lake = _Lake()
-    runtime: Any = SimpleNamespace(
-        engine=engine, settings=Settings(), composition=SimpleNamespace(lake=lambda settings: lake)
-    )
-    assert sync_lake(runtime, time.monotonic()) == {"position": None, "is_complete": False}
-    assert sync_lake(runtime, soon()) == {"position": 7, "is_complete": True}

@@ -112,6 +112,17 @@ def test_pyiceberg_and_duckdb_read_the_rows_of_the_lake(shop: Shop) -> None:
         assert len({row["position"] for row in rows(log)}) == (len(rows(log)) if table == "events" else 2)
 
 
+def test_bounds_are_those_of_positions_times_and_types_alone(shop: Shop) -> None:
+    shop.sell("ada", 3)
+    log = shop.sync().open("default", "events")
+    names = {
+        log.table.schema().find_column_name(field)
+        for task in log.table.scan().plan_files()
+        for field in [*task.file.lower_bounds, *task.file.upper_bounds]
+    }
+    assert names == {"position", "occurred_at", "received_at", "recorded_at", "type"}
+
+
 def test_each_commit_names_its_position_and_a_sync_of_nothing_commits_nothing(shop: Shop) -> None:
     shop.sell("ada", 3)
     log = shop.sync().open("default", "events")

@@ -13,17 +13,46 @@ import pytest
 from tests.laws import staging
 from threadline.app import catalogue_of
 from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue
 from threadline.exports.lake.lake import Lake
 from threadline.exports.lake.schema import pa
 from threadline.exports.lake.storage import open_storage
 from threadline.exports.lake.sync import sync
 from threadline.exports.spark import single
 from threadline.exports.spark.folding import PersonRow
-from threadline.exports.spark.recipe import recipe
+from threadline.exports.spark.recipe import Texts, recipe
 from threadline.exports.spark.states import STATES
 from threadline.kernel.canonical import canonical_json
+from threadline.kernel.event import Recorded
+from threadline.kernel.projection import Projection
 
 RECIPE = recipe(catalogue_of)
+
+
+def _noted(state: list[str], recorded: Recorded) -> list[str]:
+    return [*state, recorded.id]
+
+
+DIARY = Projection(
+    name="diary", version=1, handles=None, empty=list, fold=_noted, view=lambda state, now, edges: state, ordered=True
+)
+"""It shows every mistake of order: the events as they came to it. What ships gives the same in any order."""
+
+
+def with_diary(texts: Texts) -> Catalogue:
+    """What ships, and the diary."""
+    made = catalogue_of(texts)
+    return Catalogue([*made.projections, *made.policies, DIARY], made.rules)
+
+
+def in_no_order(lake: Lake) -> Engine:
+    """A person whose events are recorded in another order than that in which they occurred, two at one instant."""
+    on = staging.engine(values=[DIARY])
+    for number in (5, 1, 9, 3, 3, 7):
+        key = f"{number} {len(list(on.log.feed()))}"
+        on.recorder.record([staging.event("page", {"user_id": "ada"}, key, staging.NOW - number)])
+    sync(on, lake)
+    return on
 
 
 def lake_in(folder: Path) -> Lake:

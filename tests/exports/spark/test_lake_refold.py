@@ -18,12 +18,14 @@ from tests.exports.spark import stage
 from tests.laws import staging
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.maintenance.dump import dump
+from threadline.exports.lake.files import read_table
 from threadline.exports.lake.lake import Lake
 from threadline.exports.lake.schema import pa, recorded_of
 from threadline.exports.lake.sync import sync
 from threadline.exports.spark import single
 from threadline.exports.spark.checking import check_states
 from threadline.exports.spark.events import NO_TIME, TIMES, events_of
+from threadline.exports.spark.folding import fold_group, stored_rows
 from threadline.exports.spark.recipe import recipe
 from threadline.exports.spark.states import STATES, published_rows
 from threadline.kernel.errors import Conflict, InvalidSetting, InvalidValue
@@ -109,6 +111,21 @@ def test_times_at_the_ends_of_the_calendar_are_folded(lake: Lake) -> None:
     [(row, _)] = published_rows(lake, "default")
     assert row.latest_at == EARLIEST
     assert check_states(on.store, on.catalogue, lake).differing == ()
+
+
+def test_events_are_folded_in_the_order_in_which_they_occurred(lake: Lake) -> None:
+    on = stage.in_no_order(lake)
+    single.refold(lake, recipe(stage.with_diary))
+    checked = check_states(on.store, on.catalogue, lake)
+    assert (checked.people, checked.newer, checked.differing) == (1, 0, ())
+
+
+def test_a_group_in_any_order_is_folded_in_the_order_in_which_events_occurred(lake: Lake) -> None:
+    on = stage.in_no_order(lake)
+    [file] = lake.files("default")
+    rows = read_table(lake, file).to_pylist()
+    group = [(row["person"], recorded_of(row)) for row in sorted(rows, key=lambda row: str(row["id"]))]
+    assert list(fold_group(on.catalogue, "default", group)) == list(stored_rows(on.store, on.catalogue))
 
 
 def test_each_workspace_has_files_of_its_own_and_one_alone_can_be_made_anew(lake: Lake) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +16,15 @@ import threadline
 from threadline.exports.lake.lake import Lake
 from threadline.exports.lake.storage import open_storage
 from threadline.exports.lake.sync import sync
+from threadline.exports.training.historical import Asked, Training
 from threadline.features import get_historical_features, get_online_features
 from threadline.kernel.errors import InvalidSetting, InvalidValue, NotFound
 from threadline.kernel.time import DAY, HOUR, format_time
 from threadline.surfaces.python.embedded import Threadline
 from threadline.testing.world import STARTS_AT, World
+
+ROOT = Path(__file__).parents[3]
+PYTHON = os.environ.get("THREADLINE_TEST_SPARK_PYTHON") or str(ROOT / ".venv-spark/bin/python")
 
 DEFINITIONS = """
 features:
@@ -117,6 +124,38 @@ def test_people_joined_parted_and_imported_are_who_they_were_at_each_instant(tmp
             STARTS_AT + day * DAY for day in range(5)
         ]
         trained(store, tmp_path, [(who, at) for who in whom for at in times])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.environ.get("THREADLINE_TEST_SPARK") == "0", reason="THREADLINE_TEST_SPARK=0 leaves Spark out")
+@pytest.mark.skipif(not Path(PYTHON).exists(), reason=f"PySpark has a venv of its own, which is not at {PYTHON}")
+def test_spark_makes_the_rows_that_duckdb_makes(tmp_path: Path, seed: int) -> None:
+    clock = Clock()
+    world = World(seed, people=12, history=300, days=20, late=0.2, late_days_max=5)
+    draw = random.Random(seed)
+    lake = Lake(open_storage(str(tmp_path / "lake")))
+    with opened(tmp_path, clock) as store:
+        for batch in world.batches(300, 50):
+            clock.now = batch[-1].received_at
+            store.record(batch)
+        sync(store.engine, lake)
+        whom = sorted({str(each) for event in world.events(300) for each in event.identifiers})
+        asked = Asked([draw.choice(whom) for _ in range(50)], [draw.randrange(STARTS_AT, clock.now) for _ in range(50)])
+        catalogue = store.engine.catalogue
+    (tmp_path / "asked.json").write_text(json.dumps([asked.refs, asked.ats]))
+    arguments = ["lake", "threadline.yaml", "asked.json", "out.json"]
+    driver = [PYTHON, str(Path(__file__).with_name("driver.py")), *(str(tmp_path / each) for each in arguments)]
+    path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
+    ended = subprocess.run(
+        driver, capture_output=True, text=True, timeout=600, check=False,
+        env={**os.environ, "PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1"},
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr[-4_000:]
+    with Training(catalogue, lake, "default").vectors(asked) as (_, file):
+        expected = pa.parquet.read_table(file).sort_by("place").to_pylist()
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert sorted(found, key=lambda row: row["place"]) == expected
+    assert any(row["monetary_total"] for row in expected)
 
 
 def test_a_person_who_was_erased_is_nobody_in_a_training_set(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from threadline.exports import duck
 from threadline.exports.curated.folded import folds_of
 from threadline.exports.curated.people import DUCKDB, folded_tables
 from threadline.exports.curated.queries import TABLES, VIEWS
+from threadline.exports.curated.schema import CONTENT_TOTALS, STREAK_SNAPSHOTS, VECTORS
 from threadline.exports.curated.zone import Zone
 from threadline.exports.duck import name, text
 from threadline.exports.lake.folder import FolderStorage
@@ -31,8 +32,7 @@ from threadline.kernel.errors import InvalidValue
 TYPED = "typed"
 """The schema with a view for each type of event, where declared properties are columns."""
 BATCH_ROWS = 10_000
-NEED_FOLDS = ("streak_snapshots", "streak_distribution", "weekly_streaks", "content_totals", "content_effectiveness",
-                "feature_vectors")  # fmt: skip
+QUERIES = {**TABLES, **VIEWS}
 
 
 @contextmanager
@@ -76,12 +76,8 @@ class Reading:
         connection.execute("CREATE SCHEMA parts")
         connection.register("rows", pa.table({"id": pa.array(sorted(erased), pa.string())}))
         connection.execute("CREATE TABLE parts.erased AS FROM rows")
+        connection.unregister("rows")
         self._add_events([*([] if lake is None else [lake]), (newer, tail)])
-        for table in self.folds.tables:
-            columns = ", ".join(f"NULL::{DUCKDB[each.kind]} AS {name(each.name)}" for each in table.columns)
-            self._view(table.name, f"SELECT {columns} WHERE false")
-        for table_name, query in {**TABLES, **VIEWS}.items():
-            self._view(table_name, query)
 
     def _add_events(self, lakes: Sequence[tuple[Lake, Manifest]]) -> None:
         """Make the views `events` and `identities` of what several lakes have together."""
@@ -107,22 +103,35 @@ class Reading:
         if kinds != [duck.duckdb().StatementType.SELECT]:
             # Others may write files, also into the lake, which has to be open for reading.
             raise InvalidValue("this is not one query: write a single SELECT, FROM, SHOW or DESCRIBE")
-        written = query.lower()
-        if any(each in written for each in NEED_FOLDS):
-            self.add_folded()
-        if TYPED in written:
-            self._add_typed()
+        self._add_tables(query.lower())
         if not self._locked:
             duck.lock(self.connection, self._folders)
             self._locked = True
         return self.connection.execute(query).to_arrow_reader(BATCH_ROWS)
 
-    def add_folded(self) -> None:
-        """Fill the tables that are folded person by person: those people are folded of whom something is new."""
-        if self._folded:
-            return
-        self._folded = True
-        folded_tables(self.connection, self.engine, self.zone, self.workspace, self.folds)
+    def add_all(self) -> None:
+        """Make every table and view, and fold the people of whom something is new."""
+        self._add_tables(" ".join(QUERIES))
+
+    def _add_tables(self, query: str) -> None:
+        """Make what a query reads: each view is planned when it is made, and all of them take longer than most queries.
+        A query that asks what there is gets all of them, and those that are folded without rows."""
+        asks = query.lstrip().startswith(("show", "desc"))
+        lists = asks or any(each in query for each in ("information_schema", "duckdb_"))
+        needed = set(QUERIES) if lists else _read_by(query)
+        if not asks and any(table.name in _read_by(query) for table in self.folds.tables):
+            if not self._folded:
+                folded_tables(self.connection, self.engine, self.zone, self.workspace, self.folds)
+            self._folded = True
+        elif lists and not self._folded:
+            for table in self.folds.tables:
+                columns = ", ".join(f"NULL::{DUCKDB[each.kind]} AS {name(each.name)}" for each in table.columns)
+                self._view(table.name, f"SELECT {columns} WHERE false")
+        for view, its_query in QUERIES.items():
+            if view in needed:
+                self._view(view, its_query)
+        if TYPED in query:
+            self._add_typed()
 
     def _add_typed(self) -> None:
         self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {TYPED}")
@@ -155,3 +164,13 @@ class Reading:
     def _count(self, part: str) -> int:
         found: int = self.connection.execute(f"SELECT count(*) FROM parts.{part}").fetchone()[0]
         return found
+
+
+def _read_by(query: str) -> set[str]:
+    """The tables and views whose names are in a query, and those that these are made of."""
+    names = [*QUERIES, STREAK_SNAPSHOTS.name, CONTENT_TOTALS.name, VECTORS]
+    found, reading = set[str](), query
+    while more := {each for each in names if each not in found and each in reading}:
+        found |= more
+        reading = " ".join(QUERIES.get(each, "") for each in more)
+    return found

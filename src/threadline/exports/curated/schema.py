@@ -195,6 +195,7 @@ FIXED = (
 )  # fmt: skip
 """The tables whose columns do not depend on what is declared."""
 
+VECTORS = "feature_vectors"
 _FEATURE_KINDS: Mapping[str, Kind] = {
     "count": "integer", "distinct": "integer", "days_since": "integer", "preferred_hour": "integer",
     "preferred_day": "integer", "any": "flag", "first": "text", "last": "text",
@@ -208,6 +209,6 @@ def feature_vectors(features: Iterable[tuple[str, str, str]]) -> Table:
         for name, aggregate, about in features
     ]
     return Table(
-        "feature_vectors", "Everybody's features at the end of each day on which they had an event.",
+        VECTORS, "Everybody's features at the end of each day on which they had an event.",
         (*_columns(_DAY, _PERSON), *columns), ("day", "person"), folded=True,
     )  # fmt: skip

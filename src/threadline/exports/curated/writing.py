@@ -43,7 +43,7 @@ def curate(engine: Engine, lake: Lake, workspace: str) -> list[Curated]:
     and what is the same as before is not another file."""
     done = []
     with opened(engine, lake, workspace) as reading, TemporaryDirectory(prefix="threadline-curated-") as scratch:
-        reading.add_folded()
+        reading.add_all()
         zone = reading.zone
         assert zone is not None
         written = {}

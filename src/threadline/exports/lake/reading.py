@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import check_entry
 from threadline.exports.lake.lake import Lake, Manifest
+from threadline.exports.lake.rows import event_table, joined
 from threadline.exports.lake.schema import RawBody, raw_body
 from threadline.kernel.errors import Conflict, EventDamaged
 from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.store import LogEntry, Store, is_erased
+from threadline.kernel.store import FeedEntry, Store, is_erased
 
 RANGE_BYTES = 64 * 1_024 * 1_024
 """Bytes of bodies behind which a range ends: what is in memory at a time."""
@@ -32,21 +33,13 @@ class Parts(Protocol):
         ...
 
 
-class Entry(NamedTuple):
-    """An event on its way into a file."""
-
-    position: int
-    entry: LogEntry
-    body: RawBody
-
-
 class Range(NamedTuple):
     """Entries of the log, right behind those that the lake has."""
 
     first: int
     """Position of the first entry."""
-    found: list[Entry]
-    """Those that are not erased."""
+    table: Any
+    """Those that are not erased, with the columns of `RAW`, in which each thread is its own person."""
     manifest: Manifest
     """With the position of the last entry, and without any file of them."""
 
@@ -70,29 +63,35 @@ def check_log(store: Store, lake: Lake, manifest: Manifest) -> None:
 
 def read_range(store: Store, manifest: Manifest, most: int) -> Range:
     """The next entries behind what the lake has, at most so many. Raises `EventDamaged`."""
-    found: list[Entry] = []
-    position, cursor, size = manifest.position, manifest.cursor, 0
+    tables: list[Any] = []
+    position, cursor, size, newest = manifest.position, manifest.cursor, 0, manifest.recorded_at
     reached: dict[str, Any] = {}
     while (count := position - manifest.position) < most and size < RANGE_BYTES:
         page = store.feed(cursor, min(PAGE_ITEMS_MAX, most - count))
         if not page:
             break
-        for following, entry in page:
-            position += 1
-            if is_erased(entry):
-                reached["gaps"] = True
-                continue
-            if why := check_entry(entry):
-                raise EventDamaged(entry.id, entry.thread, entry.sequence, why, following)
-            found.append(Entry(position, entry, raw_body(entry, following)))
-            size += len(entry.body)
+        left = [(at, one) for at, one in enumerate(page, position + 1) if not is_erased(one.entry)]
+        position += len(page)
+        if len(left) < len(page):
+            reached["gaps"] = True
+        if left:
+            entries = [one.entry for _, one in left]
+            bodies = [_body_of(one) for _, one in left]
+            tables.append(event_table([at for at, _ in left], entries, bodies))
+            size += sum(len(entry.body) for entry in entries)
+            newest = max(newest, *(body.recorded_at for body in bodies))
         reached |= {
             "store": manifest.store or reached.get("store") or page[0].entry.id,
             "last_cursor": page[-2].cursor if len(page) > 1 else cursor,
             "last_id": page[-1].entry.id,
         }
         cursor = page[-1].cursor
-    newest = max((one.body.recorded_at for one in found), default=manifest.recorded_at)
-    recorded_at = max(manifest.recorded_at, newest)
-    end = replace(manifest, position=position, cursor=cursor, recorded_at=recorded_at, **reached)
-    return Range(manifest.position + 1, found, end)
+    end = replace(manifest, position=position, cursor=cursor, recorded_at=newest, **reached)
+    return Range(manifest.position + 1, joined(tables), end)
+
+
+def _body_of(found: FeedEntry) -> RawBody:
+    entry = found.entry
+    if why := check_entry(entry):
+        raise EventDamaged(entry.id, entry.thread, entry.sequence, why, found.cursor)
+    return raw_body(entry, found.cursor)

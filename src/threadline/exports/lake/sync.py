@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Collection
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -16,6 +17,7 @@ from threadline.exports.lake.identities import Identities, owners
 from threadline.exports.lake.lake import EVENTS, IDENTITIES, Column, File, Lake
 from threadline.exports.lake.part import parts_of
 from threadline.exports.lake.reading import Parts, Range, check_log, read_range
+from threadline.exports.lake.schema import pa
 from threadline.kernel.errors import Conflict
 
 RANGE_EVENTS = 50_000
@@ -71,10 +73,12 @@ def _step(engine: Parts, lake: Lake, identities: Identities, most: int) -> tuple
         pages, mark = erased_pages(engine.store, manifest.erased)
         removed = without_erased(lake, engine.store, read.manifest, pages)
         erased: frozenset[str] = frozenset().union(*(page.ids for page in pages))
-        read = read._replace(found=[one for one in read.found if one.entry.id not in erased])
+        if pages:
+            identities.forget()  # rows that are gone now, of people who may have come back
+        read = read._replace(table=_without(read.table, erased), manifest=removed.manifest)
         columns = with_declared(manifest.columns, engine.catalogue.requirements)
         files = _written(engine, lake, identities, read, columns)
-        after = replace(removed.manifest, erased=mark, columns=columns, files=[*removed.manifest.files, *files])
+        after = replace(read.manifest, erased=mark, columns=columns, files=[*read.manifest.files, *files])
         if after == manifest:
             return Synced(position=manifest.position), 0
         try:
@@ -87,15 +91,20 @@ def _step(engine: Parts, lake: Lake, identities: Identities, most: int) -> tuple
         if removed.manifest.obsolete != manifest.obsolete:
             clean(lake)
         size = sum(file.bytes for file in files)
-        return Synced(len(read.found), len(files), size, after.position, removed.events), read.size
+        return Synced(read.table.num_rows, len(files), size, after.position, removed.events), read.size
     raise Conflict(f"other processes keep changing the lake {lake.storage.url()}")
 
 
 def _written(engine: Parts, lake: Lake, identities: Identities, read: Range, columns: list[Column]) -> list[File]:
     """The files of a range."""
     first, last = read.first, read.manifest.position
-    people = owners(engine.store, {one.entry.thread for one in read.found})
-    plain, required = list(parts_of(read.found, people)), engine.catalogue.requirements
+    people = owners(engine.store, pa.compute.unique(read.table["thread"]).to_pylist())
+    plain, required = list(parts_of(read.table, people)), engine.catalogue.requirements
     typed = [part._replace(table=with_columns(part.table, columns, required)) for part in plain]
     files = [write_part(lake, part, EVENTS, first, last) for part in typed]
     return files + [write_part(lake, part, IDENTITIES, first, last) for part in identities.parts(read, plain, people)]
+
+
+def _without(table: Any, ids: Collection[str]) -> Any:
+    """The events of a table that have none of these ids."""
+    return table.filter(pa.compute.invert(pa.compute.is_in(table["id"], pa.array(ids, pa.string())))) if ids else table

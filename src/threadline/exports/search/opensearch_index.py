@@ -1,7 +1,7 @@
 """The search index in OpenSearch: a consumer of the feed fills it, and aliases let it be built anew without a gap.
 
 Of each workspace there is an index of events and one of decisions, by generation. Searches name aliases. To build anew
-is to fill a further generation beside the one that is searched, and to turn the aliases in one request.
+is to fill a further generation beside the one that is searched, and to move the aliases in one request.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class OpenSearchIndex:
                     taken += step
                 generation.handler.take_out_erased()
             if numbers.building and self._has_all(f"opensearch.{numbers.building}"):
-                self._turn(numbers)
+                self._switch(numbers)
         return self._progress()
 
     def rebuild(self) -> None:
@@ -220,7 +220,7 @@ class OpenSearchIndex:
     def _has_all(self, name: str) -> bool:
         return not self._cluster.store.feed(consumer_state(self._cluster.store, name).cursor, 1)
 
-    def _turn(self, numbers: _Generations) -> None:
+    def _switch(self, numbers: _Generations) -> None:
         """Let the aliases name the new generation, all in one request."""
         add, remove = self._names(numbers.building), self._names(numbers.serving)
         end = f"-v{numbers.building}"

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.history import occurred_order
 from threadline.engine.folding.person_packing import pages_of_people
 from threadline.engine.folding.refold import NOTHING, catch_up, fold_events
 from threadline.kernel.event import Recorded
@@ -51,6 +52,12 @@ def fold_people(catalogue: Catalogue, workspace: str, events: Iterable[tuple[str
     """The rows of many people of a workspace, from (person, event) by person and in occurred order."""
     for person, own in groupby(events, key=itemgetter(0)):
         yield fold_person(catalogue, workspace, person, (recorded for _, recorded in own))
+
+
+def fold_group(catalogue: Catalogue, workspace: str, events: Iterable[tuple[str, Recorded]]) -> Iterator[PersonRow]:
+    """As `fold_people`, of events in any order. They are all in memory at once."""
+    ordered = sorted(events, key=lambda one: (one[0], *occurred_order(one[1])))
+    return fold_people(catalogue, workspace, ordered)
 
 
 def stored_rows(store: Store, catalogue: Catalogue) -> Iterator[PersonRow]:

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from threadline.engine.gc_deferred import gc_deferred
 from threadline.exports.lake.lake import File, Lake
 from threadline.exports.spark.events import COLUMNS, NO_TIME, TIMES, events_of
-from threadline.exports.spark.folding import PersonRow, fold_people
+from threadline.exports.spark.folding import PersonRow, fold_group
 from threadline.exports.spark.recipe import Recipe
 from threadline.exports.spark.states import Refolded, Source, refold_lake, states_file
 from threadline.kernel.errors import InvalidSetting, Unavailable
@@ -72,9 +72,8 @@ def folding(recipe: Recipe, workspace: str) -> Callable[[Any], Any]:
     def fold(events: Any) -> Any:
         columns = {name: events[name].tolist() for name in COLUMNS}
         with gc_deferred():
-            people = list(zip(events["person"].tolist(), events_of(columns), strict=True))
-            people.sort(key=lambda one: (one[0], one[1].event.occurred_at, one[1].id))
-            rows = list(fold_people(recipe.catalogue(), workspace, people))
+            people = zip(events["person"].tolist(), events_of(columns), strict=True)
+            rows = list(fold_group(recipe.catalogue(), workspace, people))
         found = _part("pandas").DataFrame(rows, columns=list(PersonRow._fields))
         found["latest_at"] = [NO_TIME if row.latest_at is None else row.latest_at for row in rows]
         return found

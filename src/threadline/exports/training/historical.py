@@ -54,7 +54,7 @@ SELECT coalesce(several.component, owners.person) AS component, owners.thread, o
 FROM owners LEFT JOIN several USING (person)
 WHERE coalesce(several.component, owners.person) IN (SELECT component FROM asked)
 """
-_GROUPS = """
+GROUPS = """
 SELECT asked.component, threads, people, places, refs, instants
 FROM asked JOIN (
     SELECT component, list(thread) AS threads, list(person) AS people FROM wanted GROUP BY component
@@ -79,8 +79,8 @@ class Training:
 
     def __init__(self, catalogue: Catalogue, lake: Lake, workspace: str) -> None:
         self._catalogue = catalogue
-        self._lake = lake
-        self._workspace = workspace
+        self.lake = lake
+        self.workspace = workspace
         definitions: Any = catalogue.operation("features_list")
         self._features = {each.name: each for each in definitions.run(None, definitions.params()).features}
 
@@ -96,10 +96,10 @@ class Training:
         """A connection to DuckDB, and a Parquet file with a row for each label: ``place`` among the labels, ``person``
         (null where nobody is meant), and a column for each feature and its status."""
         columns = self.columns(asked.names)
-        schema = self._schema(columns)
+        schema = self.schema(columns)
         with TemporaryDirectory(prefix="threadline-training-") as scratch:
             file = str(Path(scratch, "vectors.parquet"))
-            with closing(duck.connected(scratch, self._lake.storage)) as connection:
+            with closing(duck.connected(scratch, self.lake.storage)) as connection:
                 with pa.parquet.ParquetWriter(file, schema) as writer, gc_deferred():
                     for batch in self._batches(connection, asked, columns):
                         writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=schema))
@@ -110,7 +110,7 @@ class Training:
         missing = set(range(len(asked.refs)))
         for place, row in self._rows(connection, asked, columns):
             missing.discard(place)
-            waiting.append(self._row(place, row))
+            waiting.append(self.filled(place, row))
             if len(waiting) == BATCH_ROWS:
                 yield waiting
                 waiting = []
@@ -122,11 +122,11 @@ class Training:
 
     def _rows(self, connection: Any, asked: Asked, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
         """The labels of people whom the lake knows, by their place, in any order."""
-        manifest = self._lake.manifest()
-        if not self._urls(manifest, EVENTS) or not self._urls(manifest, IDENTITIES):
+        manifest = self.lake.manifest()
+        if not self.urls(manifest, EVENTS) or not self.urls(manifest, IDENTITIES):
             return
-        self._prepare(connection, manifest, asked)
-        groups = connection.cursor().execute(_GROUPS)
+        self.prepare(connection, manifest, asked)
+        groups = connection.cursor().execute(GROUPS)
         events = groupby(self._events(connection.cursor(), manifest), itemgetter(0))
         component, own = next(events, ("", iter(())))
         while group := groups.fetchone():
@@ -136,17 +136,18 @@ class Training:
             found = [event for _, event in own] if component == name else []
             labels = [Label(ref, at, place) for place, ref, at in zip(places, refs, ats, strict=True)]
             owners = dict(zip(threads, people, strict=True))
-            for row in vectors_of(self._catalogue, self._workspace, owners, found, labels, columns, asked.known):
+            for row in vectors_of(self._catalogue, self.workspace, owners, found, labels, columns, asked.known):
                 yield row.label.value, row
 
-    def _prepare(self, connection: Any, manifest: Manifest, asked: Asked) -> None:
-        connection.execute(_OWNERS, {"files": self._urls(manifest, IDENTITIES)})
+    def prepare(self, connection: Any, manifest: Manifest, asked: Asked) -> None:
+        """Make the tables `asked` (labels by component) and `wanted` (the threads of these components)."""
+        connection.execute(_OWNERS, {"files": self.urls(manifest, IDENTITIES)})
         several = self._components(connection, manifest).several()
         connection.register("several", _table(person=list(several), component=list(several.values())))
         rules = self._catalogue.rules
         threads: dict[str, str] = {}
         for ref in dict.fromkeys(asked.refs):
-            threads[ref] = ref_thread(rules, self._workspace, ref)
+            threads[ref] = ref_thread(rules, self.workspace, ref)
         own = [ref for ref in threads if is_thread_id(ref)]
         connection.register("own", _table(ref=own))
         # Of 32 hex digits, a person's id is meant before a user id, as everywhere.
@@ -164,7 +165,7 @@ class Training:
         found = Components()
         partitions = {partition_of(each) for each in CHANGES}
         files = [file for file in manifest.files if file.event in partitions]
-        urls = [self._lake.storage.url(each.name) for each in files if each.workspace == self._workspace]
+        urls = [self.lake.storage.url(each.name) for each in files if each.workspace == self.workspace]
         if urls:
             query = f"SELECT properties FROM {_READ} WHERE type IN {CHANGES}"
             changes = [msgspec.json.decode(text) for (text,) in connection.execute(query, {"files": urls}).fetchall()]
@@ -179,16 +180,18 @@ class Training:
         """(component, event) of everybody wanted, by component."""
         columns = ", ".join(f"{_read_as(each)} AS {each}" for each in COLUMNS)
         query = f"SELECT component, {columns} FROM {_READ} AS events JOIN wanted USING (thread) ORDER BY component"
-        reader = connection.execute(query, {"files": self._urls(manifest, EVENTS)}).to_arrow_reader(BATCH_ROWS)
+        reader = connection.execute(query, {"files": self.urls(manifest, EVENTS)}).to_arrow_reader(BATCH_ROWS)
         for batch in reader:
             read = {name: column.to_pylist() for name, column in zip(batch.schema.names, batch.columns, strict=True)}
             yield from zip(read["component"], events_of(read), strict=True)
 
-    def _urls(self, manifest: Manifest, table: str) -> list[str]:
-        own = (each for each in manifest.files if (each.workspace, each.table) == (self._workspace, table))
-        return [self._lake.storage.url(each.name) for each in own]
+    def urls(self, manifest: Manifest, table: str) -> list[str]:
+        """Where the files of a table of the workspace are."""
+        own = (each for each in manifest.files if (each.workspace, each.table) == (self.workspace, table))
+        return [self.lake.storage.url(each.name) for each in own]
 
-    def _schema(self, columns: Sequence[str]) -> Any:
+    def schema(self, columns: Sequence[str]) -> Any:
+        """The columns of a training set."""
         fields = [("place", pa.int64()), ("person", pa.string())]
         for name in columns:
             fields += [(name, self._type(name)), (status_of(name), pa.string())]
@@ -200,7 +203,8 @@ class Training:
             return pa.float64()
         return pa.bool_() if feature.aggregate == "any" and isinstance(feature.empty, bool | None) else pa.string()
 
-    def _row(self, place: int, row: Row) -> dict[str, Any]:
+    def filled(self, place: int, row: Row) -> dict[str, Any]:
+        """The columns of one row."""
         found: dict[str, Any] = {"place": place, "person": row.person if row.status == OK else None}
         for name, value in row.values.items():
             found[name] = _as_text(value) if pa.types.is_string(self._type(name)) else value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
@@ -89,14 +88,16 @@ def read_request(event: Body) -> tuple[Scope, bytes]:
             "this is no request in the payload format 2.0", hint="set PayloadFormatVersion of the integration to 2.0"
         )
     about = event["requestContext"]
-    raw_path = _raw_path(event["rawPath"], about)
-    headers = [(name.lower().encode("latin-1"), value.encode("utf-8")) for name, value in event["headers"].items()]
+    raw_path = _raw_path(event.get("rawPath", "/"), about)
+    headers = [
+        (name.lower().encode("latin-1"), value.encode("utf-8")) for name, value in event.get("headers", {}).items()
+    ]
     if cookies := event.get("cookies"):
         headers.append((b"cookie", "; ".join(cookies).encode("utf-8")))
     body = event.get("body") or ""
     try:
         content = base64.b64decode(body, validate=True) if event.get("isBase64Encoded") else body.encode()
-    except binascii.Error as error:
+    except ValueError as error:
         raise InvalidValue(f"the body of the event is not Base64: {error}") from None
     scope: Scope = {
         "type": "http",
