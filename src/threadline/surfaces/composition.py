@@ -59,7 +59,7 @@ class LakeDoor(Protocol):
         """What loads the curated tables into a kind of warehouse."""
         ...
 
-    def sync(self, engine: Engine, limit: int | None) -> Mapping[str, Any]:
+    def sync(self, engine: Engine, limit: int | None, on_progress: OnProgress = ...) -> Mapping[str, Any]:
         """Bring the lake up to the end of the log, or by so many entries: events, files, bytes, position, erased."""
         ...
 

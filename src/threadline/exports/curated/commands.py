@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
@@ -51,11 +51,13 @@ class LakeCommands:
             raise InvalidValue(f"{kind!r} is none of {', '.join(get_args(Dialect))} and dbt")
         return "".join(f"{each};\n" for each in warehouse_sql(engine, lake, self._workspace, dialect, at))
 
-    def sync(self, engine: Engine, limit: int | None) -> Mapping[str, Any]:
+    def sync(
+        self, engine: Engine, limit: int | None, on_progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> Mapping[str, Any]:
         """Bring the lake up to the end of the log."""
         from threadline.exports.lake.sync import sync
 
-        return sync(engine, self._needed(), limit=limit)._asdict()
+        return sync(engine, self._needed(), limit=limit, on_progress=on_progress)._asdict()
 
     def status(self, engine: Engine) -> Mapping[str, Any]:
         """How far the lake has come."""

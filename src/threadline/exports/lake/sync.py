@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -38,8 +38,17 @@ class Synced(NamedTuple):
     """Events that were taken out of files."""
 
 
-def sync(engine: Parts, lake: Lake, *, limit: int | None = None, range_events: int = RANGE_EVENTS) -> Synced:
+def sync(
+    engine: Parts,
+    lake: Lake,
+    *,
+    limit: int | None = None,
+    range_events: int = RANGE_EVENTS,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Synced:
     """Bring a lake up to the present end of the log, or by at most ``limit`` entries of it.
+
+    ``on_progress`` is called after each range, with the position and the entries of the log; 0: not known.
 
     It may be killed at any instant: files that no manifest names are no part of the lake. Raises `Conflict` for the
     lake of another store, and if another process syncs the same lake.
@@ -47,6 +56,7 @@ def sync(engine: Parts, lake: Lake, *, limit: int | None = None, range_events: i
     clean(lake)
     done = Synced(position=lake.manifest().position)
     identities = Identities(engine.store, engine.catalogue.rules)
+    total = engine.store.stats().get("log_entries", 0)
     while limit is None or limit > 0:
         with gc_deferred():
             step, size = _step(engine, lake, identities, range_events if limit is None else min(limit, range_events))
@@ -59,6 +69,7 @@ def sync(engine: Parts, lake: Lake, *, limit: int | None = None, range_events: i
         )
         if not size:
             break
+        on_progress(done.position, max(total, done.position) if total else 0)
         limit = None if limit is None else limit - size
     return done
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from threadline.surfaces.cli.printing import counted, terminal
+from threadline.surfaces.cli.printing import counted
+from threadline.surfaces.cli.progress_bar import progress_bar
 from threadline.surfaces.cli.session import Session, own_store_option
-from threadline.surfaces.composition import OnProgress
 
 
 @click.command()
@@ -25,7 +22,7 @@ def backup(session: Session, into: Path) -> None:
     The copy is checked before it gets its name. A BACKUP that is there already is not overwritten.
     """
     began = time.monotonic()
-    with _bar("Copying") as told:
+    with progress_bar("Copying") as told:
         events, size, _ = session.composition.back_up(session.settings(), into, told)
     seconds = time.monotonic() - began
     session.console.print(
@@ -44,7 +41,7 @@ def restore(session: Session, backup: Path, replace: bool) -> None:
     Stop the server first: a store in use is not touched. What was sent after the backup was made is due again.
     """
     settings = session.settings()
-    with _bar("Copying") as told:
+    with progress_bar("Copying") as told:
         events, size, aside = session.composition.restore(settings, backup, told, replace)
     session.console.print(
         f"{settings.store}: {counted(events, 'event')}, {size:,} bytes, whole.", highlight=False, markup=False
@@ -55,13 +52,3 @@ def restore(session: Session, backup: Path, replace: bool) -> None:
         session.console.print(f"{counted(erased, 'erasure')} since the backup done again.", highlight=False)
     if aside is not None:
         session.console.print(f"The store that was there is {aside} now.", highlight=False, markup=False)
-
-
-@contextmanager
-def _bar(what: str) -> Iterator[OnProgress]:
-    """On stderr, so that what is printed can be piped."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    console = terminal(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)

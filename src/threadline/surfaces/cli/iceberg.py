@@ -9,8 +9,7 @@ from rich.text import Text
 
 from threadline.kernel.time import SECOND, parse_duration
 from threadline.surfaces.cli.printing import counted, visible
-from threadline.surfaces.cli.session import Session, own_store_option
-from threadline.surfaces.cli.sql import lake_option
+from threadline.surfaces.cli.session import Session, lake_option, own_store_option
 from threadline.surfaces.composition import IcebergDoor, IcebergSynced
 
 KEPT = "1d"

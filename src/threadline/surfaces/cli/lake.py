@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -15,7 +15,8 @@ from threadline.engine.engine import Engine
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.time import format_time
 from threadline.surfaces.cli.printing import answer, counted, json_of
-from threadline.surfaces.cli.session import Session, json_option, own_store_option
+from threadline.surfaces.cli.progress_bar import progress_bar
+from threadline.surfaces.cli.session import Session, json_option, lake_option, own_store_option
 from threadline.surfaces.composition import LakeDoor
 from threadline.surfaces.log_lines import log_lines
 from threadline.surfaces.worker_process import at_hang_up
@@ -24,22 +25,8 @@ COMPACTION_SECONDS = 3_600.0
 """Between two compactions of a sync that goes on, at most."""
 COMPACTION_FILES = 2_000
 """New files after which it compacts before: the manifest names them all, and every sync writes it."""
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 log = logging.getLogger("threadline.lake")
-
-
-def lake_option(command: Command) -> Command:
-    """Add ``--lake`` to a command. It goes into the session's settings."""
-
-    def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-        if value is not None:
-            context.find_root().obj.given["lake"] = value
-
-    return click.option(
-        "--lake", metavar="URL", expose_value=False, callback=keep,
-        help="A folder, or s3://bucket/prefix; default: THREADLINE_LAKE.",
-    )(command)  # fmt: skip
 
 
 @click.command()
@@ -58,8 +45,8 @@ def sync(session: Session, watch: float | None, limit: int | None, as_json: bool
     if watch is not None:
         _watch(session, lake, watch)
         return
-    with session.engine(readonly=True) as engine:
-        done = lake.sync(engine, limit)
+    with session.engine(readonly=True) as engine, progress_bar("Writing") as on_progress:
+        done = lake.sync(engine, limit, on_progress)
     if as_json:
         click.echo(json_of(done))
         return

@@ -7,9 +7,8 @@ import time
 import click
 
 from threadline.settings import definition_files, definitions_file
-from threadline.surfaces.cli.lake import lake_option
 from threadline.surfaces.cli.printing import counted
-from threadline.surfaces.cli.session import Session, own_store_option
+from threadline.surfaces.cli.session import Session, lake_option, own_store_option
 
 SHOWN_MAX = 20
 """People whose states differ that are named; all of them are counted."""

@@ -157,6 +157,13 @@ def workspace_option(command: Decorated) -> Decorated:
     return _option("workspace", "--workspace", "-w", metavar="NAME", help="The workspace; default: default.")(command)
 
 
+def lake_option(command: Decorated) -> Decorated:
+    """Add ``--lake`` to a command, likewise."""
+    return _option("lake", "--lake", metavar="URL", help="A folder, or s3://bucket/prefix; default: THREADLINE_LAKE.")(
+        command
+    )
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 """Adds ``--json`` to a command."""
 

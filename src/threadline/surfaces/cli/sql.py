@@ -13,24 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from threadline.surfaces.cli.printing import CELL_LENGTH_MAX, GAP, counted, json_of, visible
-from threadline.surfaces.cli.session import Decorated, Session, own_store_option, workspace_option
+from threadline.surfaces.cli.session import Session, lake_option, own_store_option, workspace_option
 from threadline.surfaces.composition import LakeDoor
 
 SHOWN_MAX = 1_000
 """Rows that are shown as a table; CSV and JSON have all of them."""
-
-
-def lake_option(command: Decorated) -> Decorated:
-    """Add ``--lake`` to a command. It goes into the session's settings."""
-
-    def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-        if value is not None:
-            context.find_root().obj.given["lake"] = value
-
-    return click.option(
-        "--lake", metavar="URL", expose_value=False, callback=keep,
-        help="The lake: a path or s3://bucket/prefix; default: THREADLINE_LAKE.",
-    )(command)  # fmt: skip
 
 
 @click.command()
