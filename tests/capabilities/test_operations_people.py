@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
+from tests.capabilities.search_stage import searching
 from tests.capabilities.segments_stage import SPENDERS
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
@@ -73,7 +74,7 @@ NAMES_A_PERSON = [
 @pytest.mark.parametrize("operation", NAMES_A_PERSON, ids=lambda operation: operation.name)
 def test_a_bare_value_is_a_user_id_for_every_operation(operation: Operation) -> None:
     """Law: of a person named by a bare value, every operation answers what it answers under ``user_id:value``."""
-    asked = Asked()
+    asked = searching()
     asked.tell("page", user_id="ada", email="ada@example.com", properties={"url": "/"})
     asked.tell("page", email="x", user_id=32 * "a")
     asked.tell("page", user_id="bob")

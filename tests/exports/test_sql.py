@@ -212,11 +212,11 @@ def test_the_command_prints_tables_json_and_csv(store: Path, call: Any, tmp_path
     assert rows[0] == ["day", "people", "list", "nothing"]
     assert rows[1][1:] == ["1", "[1,2.5]", ""]
     lake = str(tmp_path / "lake")
-    assert "purchase" not in call("curate", "--lake", lake).out
-    assert "MERGE INTO" in call("warehouse", "redshift", "--lake", lake, "--schema", "s", "--role", "r").out
-    assert call("warehouse", "dbt", "--lake", lake).out.startswith("version: 2")
+    assert "purchase" not in call("lake", "curate", "--lake", lake).out
+    assert "MERGE INTO" in call("lake", "warehouse", "redshift", "--lake", lake, "--schema", "s", "--role", "r").out
+    assert call("lake", "warehouse", "dbt", "--lake", lake).out.startswith("version: 2")
     wrong = call("sql", "SELEC 1")
     assert wrong.code != 0
     assert "syntax error" in wrong.err
-    without = call("curate")
+    without = call("lake", "curate")
     assert "THREADLINE_LAKE" in without.err

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from starlette.responses import StreamingResponse
 from starlette.testclient import TestClient
@@ -77,6 +77,7 @@ def test_any_path_is_answered_as_by_a_server(
     # An HTTP API decodes a slash within a name; there is no telling it from one between two.
     names = [name.replace("/", "") for name in parts] if domain == API else parts
     raw_path = "/" + "/".join(quote(name, safe="") for name in names)
+    assume(not raw_path.startswith("//"))  # the client of the tests would make one slash of them
     headers = {"authorization": f"Bearer {both.keys.admin}"}
     by_server = both.servers[domain].request(method, f"{raw_path}?{query}", headers=headers)
     by_function = both.function.answer(payload(method, raw_path, query, headers, domain=domain, stage=stage))

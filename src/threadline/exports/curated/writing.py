@@ -65,7 +65,7 @@ def warehouse_sql(engine: Engine, lake: Lake, workspace: str, dialect: Dialect, 
             at = Files(folder, [each.name for each in files], zone.copy_manifest(table.name))
             found += statements(dialect, table, at, target)
     if not found:
-        raise NotFound(f"{lake.storage.url()} has no curated tables yet", hint="run `threadline curate`")
+        raise NotFound(f"{lake.storage.url()} has no curated tables yet", hint="run `threadline lake curate`")
     return found
 
 

@@ -1,4 +1,4 @@
-"""``threadline sql``, ``curate`` and ``warehouse``: everybody's events and what follows from them, as tables."""
+"""``threadline sql``, ``lake curate``, ``lake warehouse``: everybody's events and what follows from them, as tables."""
 
 from __future__ import annotations
 
