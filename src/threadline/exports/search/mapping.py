@@ -104,7 +104,8 @@ def cursor_of(hit: dict[str, Any]) -> str:
 def _after(cursor: str) -> list[Any]:
     match = _CURSOR.fullmatch(cursor)
     if match is None:
-        raise InvalidValue(f"{cursor[:64]!r} is not a cursor; pass the `next` of the page before as it is")
+        message = f"{cursor[:64]!r} is not a cursor; pass the `next` of the page before as it is"
+        raise InvalidValue(message, param="cursor")
     return [int(match[1]), match[2]]
 
 

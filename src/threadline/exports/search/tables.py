@@ -210,7 +210,8 @@ def _before(cursor: str) -> int:
     if not cursor:
         return _KEY_MAX
     if not _CURSOR.fullmatch(cursor):
-        raise InvalidValue(f"{cursor[:64]!r} is not a cursor; pass the `next` of the page before as it is")
+        message = f"{cursor[:64]!r} is not a cursor; pass the `next` of the page before as it is"
+        raise InvalidValue(message, param="cursor")
     return min(max(int(cursor), _KEY_MIN + 1), _KEY_MAX)
 
 
