@@ -43,19 +43,19 @@ class NoIndex:
     """In place of a search index until the composition root gives an engine one."""
 
     def search(self, query: Query) -> Matches:
-        """Nothing is found."""
+        """Raise `Unavailable`."""
         raise _no_index()
 
     def catch_up(self, limit: int) -> IndexProgress:
-        """Nothing is taken in."""
+        """Raise `Unavailable`."""
         raise _no_index()
 
     def rebuild(self) -> None:
-        """Nothing is built."""
+        """Raise `Unavailable`."""
         raise _no_index()
 
     def status(self) -> IndexStatus:
-        """Nothing is there."""
+        """Raise `Unavailable`."""
         raise _no_index()
 
     def close(self) -> None:

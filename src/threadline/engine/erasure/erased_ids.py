@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from threadline.engine.folding.packing import pack, unpack
 from threadline.kernel.erasure import ERASED_LOG
+from threadline.kernel.errors import Unavailable
 from threadline.kernel.limits import ERASED_IDS_MAX
 from threadline.kernel.store import ERASED_DIGEST, Batch, Key, Put, Store, query_pages
 
@@ -41,7 +42,7 @@ def note_erased(store: Store, ids: Sequence[str], recorded: Sequence[int] = ()) 
         number = int(last[0].key.sort) + 1 if last else 1
         if store.commit([Batch(writes=[Put(Key(ERASED_LOG, "-", f"{number:0{_DIGITS}}"), value, 0)])])[0] is None:
             return
-    raise AssertionError("others keep adding pages")
+    raise Unavailable("other processes keep erasing events; go on later")
 
 
 def erased_since(store: Store, mark: str = "") -> tuple[frozenset[str], str]:
