@@ -176,11 +176,11 @@ def _range(context: Context[object], asked: Asked) -> tuple[int, int]:
     stop = time_param(asked.stop)
     stop = context.now if stop is None else stop
     if stop > context.now:
-        raise InvalidValue(f"stop is in the future; it is now {format_time(context.now)}")
+        raise InvalidValue(f"stop is in the future; it is now {format_time(context.now)}", param="stop")
     start = stop - parse_duration(asked.since) if asked.since else time_param(asked.start)
     start = EARLIEST if start is None else max(start, EARLIEST)
     if start >= stop:
-        raise InvalidValue("`start` is not before `stop`")
+        raise InvalidValue("`start` is not before `stop`", param="start")
     return start, stop
 
 

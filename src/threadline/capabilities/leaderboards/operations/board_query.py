@@ -80,7 +80,7 @@ class BoardQuery:
         self.board = board_named(boards, params)
         at = time_param(params.at)
         if at is not None and at > context.now:
-            raise InvalidValue(f"`at` is in the future; it is now {format_time(context.now)}")
+            raise InvalidValue(f"`at` is in the future; it is now {format_time(context.now)}", param="at")
         self.at = context.now if at is None else at
         self.period = period_of(params.period, self.calendar.day(self.at))
         self.from_rows = is_kept(self.period, self.calendar.day(context.now))
