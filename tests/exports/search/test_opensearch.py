@@ -14,6 +14,7 @@ from tests.capabilities.deciding_stage import RISK
 from tests.capabilities.search_stage import find, searching
 from tests.exports.search import fake_opensearch
 from tests.exports.search.index_stage import erase
+from threadline.app import MEMORY, open_engine
 from threadline.capabilities.search.documents import document_of
 from threadline.engine.delivery.feed_consumer import FeedConsumer, consumers
 from threadline.engine.delivery.leases import Leases
@@ -24,6 +25,7 @@ from threadline.exports.search.opensearch import OpenSearch
 from threadline.exports.search.opensearch_index import Cluster, OpenSearchIndex
 from threadline.kernel.errors import Forbidden, InvalidSetting, Unavailable
 from threadline.kernel.time import SECOND
+from threadline.settings import Settings
 
 ON_FAKE = not os.environ.get("OPENSEARCH_URL")
 
@@ -205,10 +207,12 @@ if ON_FAKE:
         assert stage.cluster.settings["settings"]["index"]["mapping"]["total_fields"]["limit"] <= 50
 
 
-@pytest.mark.parametrize("url", ["search.example", "ftp://search.example", "https://"])
+@pytest.mark.parametrize("url", ["search.example", "ftp://search.example", "https://", "http://a:b", "http://["])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(InvalidSetting):
         OpenSearch(url)
+    with pytest.raises(InvalidSetting):
+        open_engine(settings=Settings(store=MEMORY, opensearch=url))
 
 
 def test_a_cluster_that_is_not_there_is_an_error_that_names_it_without_its_password(

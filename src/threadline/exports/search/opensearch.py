@@ -31,11 +31,15 @@ class OpenSearch:
     """One cluster. Not thread-safe: a thread has its own."""
 
     def __init__(self, url: str, pause: Callable[[float], None] = time.sleep) -> None:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:  # a port that is no number, a bracket that is not closed
+            raise _no_address() from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidSetting(f"{_SETTING}: give the cluster's address as http://… or https://…")
+            raise _no_address()
         made = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        self._connection = made(parts.hostname, parts.port, timeout=TIMEOUT_SECONDS)
+        self._connection = made(parts.hostname, port, timeout=TIMEOUT_SECONDS)
         self.where = f"{parts.scheme}://{parts.hostname}:{self._connection.port}"
         """Without credentials."""
         self._path = parts.path.rstrip("/")
@@ -139,3 +143,7 @@ def _reason(answer: Any) -> str:
     if isinstance(error, dict):
         return f"{error.get('type', '')}: {error.get('reason', '')}"[:500]
     return str(error or "")[:500]
+
+
+def _no_address() -> InvalidSetting:
+    return InvalidSetting(f"{_SETTING}: give the cluster's address as http://… or https://…")

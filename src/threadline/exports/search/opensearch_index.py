@@ -132,6 +132,8 @@ class OpenSearchIndex:
         self._open: dict[int, _Opened] = {}
         self._catching_up = threading.Lock()
         self._here = threading.local()
+        # Made at once: a process with an address that is none must not start, and fail in the background for ever.
+        self._here.client = OpenSearch(cluster.url)
 
     def search(self, query: Query) -> Matches:
         """See `SearchIndex.search`; it answers from what the consumer has indexed."""
