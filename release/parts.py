@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -19,7 +20,9 @@ LOCK = ROOT / "requirements" / "test.txt"
 NOT_SHIPPED = frozenset({"test", "dev", "bench", "docs", "spark"})
 """Extras for whoever works on Threadline itself; and Spark, which has a lock of its own and is installed beside."""
 
-_PINNED = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(\[[^]]*\])?==(?P<version>[^ ;\\]+)", re.MULTILINE)
+_PINNED = re.compile(
+    r"^(?P<name>[A-Za-z0-9._-]+)(\[[^]]*\])?==(?P<version>[^ ;\\]+)( ; (?P<marker>[^\\]+))?", re.MULTILINE
+)
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _ON = {
     "implementation_name": "cpython", "os_name": "posix", "platform_machine": "x86_64",
@@ -70,6 +73,8 @@ def locked() -> Mapping[str, Pin]:
     return {
         canonicalize_name(each["name"]): Pin(each["version"], tuple(_HASH.findall(text, each.end(), end)))
         for each, end in zip(starts, ends, strict=True)
+        # A part may be locked in one version for older Pythons and in another for newer ones.
+        if each["marker"] is None or Marker(each["marker"].strip()).evaluate()
     }
 
 

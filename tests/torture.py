@@ -68,6 +68,8 @@ def steps() -> Iterator[Step]:
     yield Step("surgery on write-ahead logs", ("tests/stores/test_wal_surgery.py",), surgery)
     yield Step("kills", ("tests/laws/test_kill.py",), {"THREADLINE_TEST_KILLS": "250"})
     yield Step("steps of the clock", ("tests/surfaces/test_clock_processes.py",), {"THREADLINE_TEST_CLOCK_KILLS": "20"})
+    exported = {f"THREADLINE_TEST_{name}_KILLS": "50" for name in ("CURATED", "ICEBERG", "LAKE", "SEARCH")}
+    yield Step("exports while they are killed", ("-k", "killed", "tests/exports"), exported)
     yield Step("killed broadcasts", ("tests/surfaces/test_jobs.py",), {"THREADLINE_TEST_BROADCAST_KILLS": str(KILLS)})
     if published := os.environ.get("THREADLINE_TEST_HILLSTROM"):
         name = "tests/capabilities/test_broadcasts_hillstrom.py"

@@ -1,11 +1,13 @@
-"""Queues: messages of SQS received, recorded and deleted by one process, beside one that receives and deletes them."""
+"""Queues: messages of SQS received, recorded and deleted by one process, beside the same over botocore."""
 
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench.contest import in_child
@@ -13,7 +15,6 @@ from bench.row import Goal, Row
 from bench.stage import Stage
 from tests.servers.aws import aws
 from threadline.app import open_engine
-from threadline.engine.engine import Engine
 from threadline.settings import load
 from threadline.surfaces.queues.intake import EventIntake, Taken
 from threadline.surfaces.queues.sqs import SqsQueue
@@ -28,7 +29,7 @@ GOAL, AIM = Goal("ours", least=800), Goal("ours", least=2_000)
 
 
 class Nothing(EventIntake):
-    """Takes every message and does nothing: what is left are botocore and the emulator."""
+    """Takes every message and does nothing: what is left are the calls and the emulator."""
 
     def take(self, messages: Any) -> list[Taken]:
         """Done."""
@@ -36,29 +37,47 @@ class Nothing(EventIntake):
 
 
 def measure(stage: Stage) -> list[Row]:
-    """Events in a second from the queue to the commit, and the share of receiving and deleting."""
+    """Events in a second from the queue to the commit, and the CPU of one."""
     return in_child(_measure, stage.folder, int(MESSAGES_PER_SECOND * stage.seconds))
 
 
 def _measure(folder: Path, messages: int) -> list[Row]:
     rows = []
+    client = aws().client("sqs")
     for size in EVENTS_OF_A_MESSAGE:
-        engine = open_engine(None, load({"store": str(folder / f"queues-{size}.db"), "scrub_days": 0}))
-        client = aws().client("sqs")
-        url = client.create_queue(QueueName=f"bench-{size}")["QueueUrl"]
-        queue = SqsQueue(url, client)
-        ours, ours_cpu = _seconds(client, queue, EventIntake(engine, "default", "bench"), messages, size)
-        assert _recorded(engine) >= messages * size
-        bare, bare_cpu = _seconds(client, queue, Nothing(engine, "default", "bench"), messages, size)
-        engine.close()
-        rate = messages * size / ours
-        per_event = 1e6 * ours_cpu / messages / size
-        share = bare_cpu / ours_cpu
-        note = f"theirs receives and deletes only; {per_event:.0f} µs of CPU an event, botocore's share {share:.0%}"
+        ours, cpu = _recorded(folder, client, aws().queue_calls(), messages, size)
+        theirs, their_cpu = _recorded(folder, client, client, messages, size)
+        bare = _bare(folder, client, aws().queue_calls(), messages, size)
+        note = (
+            f"theirs: the same over botocore; CPU of an event {cpu / size:.0f} µs, {bare / size:.0f} of it receiving "
+            f"and deleting, over botocore {their_cpu / size:.0f}"
+        )
         name = f"SQS to committed, messages of {size} event{'s' if size > 1 else ''}, SQLite"
         goal, aim = (GOAL, AIM) if size == 1 else (None, None)
-        rows.append(Row(name, rate, "events/s", messages * size / bare, goal, note, aim))
+        rows.append(Row(name, size * ours, "events/s", size * theirs, goal, note, aim))
     return rows
+
+
+def _recorded(folder: Path, client: Any, calls: Any, messages: int, size: int) -> tuple[float, float]:
+    """Messages in a second, and microseconds of CPU of one."""
+    with TemporaryDirectory(dir=folder) as own:
+        engine = open_engine(None, load({"store": f"{own}/queue.db", "scrub_days": 0}))
+        url = client.create_queue(QueueName=f"bench-{secrets.token_hex(8)}")["QueueUrl"]
+        intake = EventIntake(engine, "default", "bench")
+        seconds, cpu = _seconds(client, SqsQueue(url, calls), intake, messages, size)
+        assert engine.store.stats()["log_entries"] >= messages * size
+        engine.close()
+        return messages / seconds, 1e6 * cpu / messages
+
+
+def _bare(folder: Path, client: Any, calls: Any, messages: int, size: int) -> float:
+    """Microseconds of CPU of a message that is received and deleted only."""
+    with TemporaryDirectory(dir=folder) as own:
+        engine = open_engine(None, load({"store": f"{own}/queue.db", "scrub_days": 0}))
+        url = client.create_queue(QueueName=f"bench-{secrets.token_hex(8)}")["QueueUrl"]
+        _, cpu = _seconds(client, SqsQueue(url, calls), Nothing(engine, "default", "bench"), messages, size)
+        engine.close()
+        return 1e6 * cpu / messages
 
 
 def _seconds(client: Any, queue: SqsQueue, intake: EventIntake, messages: int, size: int) -> tuple[float, float]:
@@ -100,7 +119,3 @@ def _body(number: int, size: int) -> str:
         for place in range(size)
     ]  # fmt: skip
     return json.dumps({"events": events})
-
-
-def _recorded(engine: Engine) -> int:
-    return engine.store.stats()["log_entries"]

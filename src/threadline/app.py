@@ -25,7 +25,9 @@ from threadline.engine.folding.packing import check_entry
 from threadline.engine.maintenance.move import refuse_unfinished
 from threadline.engine.maintenance.scrub import Scrub, ScrubWorker
 from threadline.engine.public_address import PublicAddress
-from threadline.exports.search.worker import KeepsUp, SearchWorker
+from threadline.engine.tracing import open_tracing
+from threadline.exports.catching_up import CatchUpWorker, KeepsUp
+from threadline.kernel.analytics import AnalyticsPort
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Operation
@@ -104,7 +106,10 @@ def open_engine(
     opened = _open_store(chosen, readonly)
     if not readonly:
         _refuse_half_moved(opened)
-    return _engine_on(_with_cache(opened, chosen, readonly), made, chosen, clock, readonly=readonly)
+    engine = _engine_on(_with_cache(opened, chosen, readonly), made, chosen, clock, readonly=readonly)
+    if chosen.tracing:
+        engine.recorder.tracing = open_tracing(engine.store, clock)
+    return engine
 
 
 def reopen(engine: Engine, settings: Settings) -> Engine:
@@ -119,6 +124,8 @@ def reopen(engine: Engine, settings: Settings) -> Engine:
     fresh = _engine_on(engine.store, made, settings, engine.clock, readonly=False)
     fresh.public_address = engine.public_address
     fresh.search = engine.search
+    engine.analytics.close()
+    fresh.recorder.tracing = engine.recorder.tracing
     fresh.recorder.recorded_until = engine.recorder.recorded_until
     engine.recorder.watchers.append(fresh.ranks.committed)
     return fresh
@@ -131,6 +138,7 @@ def _engine_on(store: Store, made: Catalogue, chosen: Settings, clock: Clock, *,
     engine.public_address = PublicAddress(chosen.public_url)
     engine.web = Web()
     engine.search = _search_index(engine, chosen)
+    engine.analytics = _analytics(engine, chosen)
     engine.credentials.cache_seconds = chosen.credential_cache_seconds
     shared_store = readonly or "://" in chosen.store
     if shared_store:
@@ -246,10 +254,22 @@ def _search_index(engine: Engine, settings: Settings) -> SearchIndex:
     return EmbeddedIndex(path, engine.log, document_of, partial(erased_since, engine.store))
 
 
+def _analytics(engine: Engine, settings: Settings) -> AnalyticsPort:
+    folder = Path(settings.analytics_dir) if settings.analytics_dir else None
+    if _is_embedded(settings):
+        folder = folder or Path(f"{settings.store}-analytics")
+    elif not settings.lake and folder is None and settings.store != MEMORY:
+        return engine.analytics
+    from threadline.exports.analytics.first_use import DuckAnalytics
+
+    return DuckAnalytics(engine, settings.lake, folder)
+
+
 def _background(engine: Engine, settings: Settings, owner: str) -> list[Background]:
     background: list[Background] = []
-    if isinstance(engine.search, KeepsUp):
-        background.append(SearchWorker(engine.search))
+    for name, derived in (("search", engine.search), ("analytics", engine.analytics)):
+        if isinstance(derived, KeepsUp):
+            background.append(CatchUpWorker(name, derived))
     store, clock = engine.store, engine.clock
     for handler in _publishers(engine, settings):
         consumer = FeedConsumer(store, clock, handler, Leases(store, clock, owner))
@@ -268,7 +288,8 @@ def _publishers(engine: Engine, settings: Settings) -> Iterator[FeedHandler]:
     if not topic and not any(queues.values()):
         return
     from threadline.exports.publishing.publisher import CALLS_AT_ONCE, queue_publisher, topic_publisher
-    from threadline.surfaces.queues.client import aws_client, name_of_queue, region_of_queue, region_of_topic
+    from threadline.surfaces.queues.calls import sqs_calls
+    from threadline.surfaces.queues.client import aws_client, name_of_queue, region_of_topic
 
     if topic:
         region = region_of_topic(topic)
@@ -276,8 +297,7 @@ def _publishers(engine: Engine, settings: Settings) -> Iterator[FeedHandler]:
     for projection, url in queues.items():
         if url:
             name_of_queue(url)
-            client = aws_client("sqs", url, region=region_of_queue(url), connections=CALLS_AT_ONCE)
-            yield queue_publisher(engine, url, client, projection)
+            yield queue_publisher(engine, url, sqs_calls(url, CALLS_AT_ONCE), projection)
 
 
 def _senders(made: Catalogue, settings: Settings, store: Store, clock: Clock) -> dict[str, Sender]:

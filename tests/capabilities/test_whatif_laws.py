@@ -144,8 +144,9 @@ def test_breaking_off_and_going_on_changes_nothing(random: Random, count: int, s
 
 
 def held(store: Store) -> tuple[list[Item], list[FeedEntry]]:
-    """All that is in a store."""
-    return [item for table in store.tables() for item in scan_pages(store, table)], store.feed("", 1_000)
+    """All that is in a store, but for who asked."""
+    tables = sorted(set(store.tables()) - {"audit_log"})
+    return [item for table in tables for item in scan_pages(store, table)], store.feed("", 1_000)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ def test_what_is_asked_for_is_pinned() -> None:
     asked = json.loads((HERE / "package.json").read_text())["dependencies"]
     assert asked == LOCK["packages"][""]["dependencies"]
     for name, version in asked.items():
-        assert re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", version)
+        assert re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+(-[a-z]+\.[0-9]+)?", version)
         assert PARTS[f"node_modules/{name}"]["version"] == version
 
 

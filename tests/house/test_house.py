@@ -76,7 +76,8 @@ DRIVERS = {
     "cryptography": "wire", "css_inline": "capabilities", "dkim": "capabilities",
     "duckdb": "exports", "httptools": "surfaces", "httpx": "surfaces", "joserfc": "surfaces",
     "jsonschema_rs": "capabilities",
-    "minijinja": "capabilities", "mrml": "capabilities", "psycopg": "stores", "pyarrow": "wire",
+    "minijinja": "capabilities surfaces", "mrml": "capabilities", "opentelemetry": "engine",
+    "psycopg": "stores", "pyarrow": "wire",
     "re2": "capabilities", "redis": "stores", "urllib3": "stores", "uvicorn": "surfaces", "zen": "capabilities",
 }  # fmt: skip
 """Third-party driver -> the rooms in each of which exactly one file knows it."""
@@ -91,6 +92,7 @@ LIBRARIES = {
     "click": {"surfaces"},
     "rich": {"surfaces"},
     "uvloop": {"surfaces"},
+    "vl_convert": {"surfaces"},
     # Amazon's services: a store, who sends mail, and the queue that takes in what comes of it.
     "boto3": {"exports", "senders", "surfaces"},
     "botocore": {"exports", "senders", "stores", "surfaces"},

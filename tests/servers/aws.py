@@ -11,9 +11,11 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.credentials import Credentials
 
 from tests.servers.dynamodb import Server
 from tests.servers.ports import free_port
+from threadline.surfaces.queues.calls import SqsCalls
 
 
 class Aws(Server):
@@ -28,6 +30,10 @@ class Aws(Server):
             aws_access_key_id="test",
             aws_secret_access_key="test",
         )
+
+    def queue_calls(self) -> SqsCalls:
+        """The same of SQS, without botocore, as workers call it."""
+        return SqsCalls(self.endpoint, "eu-west-1", lambda: Credentials("test", "test"))
 
     def mails(self) -> list[dict[str, Any]]:
         """Every mail that SES has accepted."""

@@ -191,6 +191,11 @@ class Port:
         self._reading("histories")
         return self._store.histories(threads, wanted)
 
+    def feed_end(self) -> str:
+        """See `Store.feed_end`."""
+        self._reading("feed")
+        return self._store.feed_end()
+
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]:
         """See `Store.feed`."""
         self._reading("feed")

@@ -307,9 +307,9 @@ def test_a_large_value_that_changes_a_little_costs_two_units(stores: list[Dynamo
     spent = []
     for version in range(2, 12):
         value = value[:-30] + noise(version, 30) + value[:5]
-        before = store.units()["write"]
+        before = store.client.units["write"]
         assert verdicts(store, Batch(writes=[Put(KEYS[0], value, version)])) == [None]
-        spent.append(store.units()["write"] - before)
+        spent.append(store.client.units["write"] - before)
     assert spent == [2.0] * 10
 
 

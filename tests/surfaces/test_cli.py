@@ -48,6 +48,8 @@ def test_every_operation_is_a_command_with_all_its_parameters(call) -> None:  # 
         told = call(*name.split(), "--help")
         assert told.code == 0
         for field in field_names(operation):
+            if field == "password":
+                continue  # it is asked for: what stands in a command is shown to everybody on the machine
             assert f"--{field.replace('_', '-')}" in told.out or field.upper() in told.out, (name, field)
 
 
@@ -56,7 +58,7 @@ def test_the_help_of_the_program_is_one_line_for_each_group_and_few_commands(cal
     assert {each.group.summary for each in operations() if each.group} | {each.summary for each in GROUPS} == {
         line.split(maxsplit=1)[1] for line in groups.strip().split("\n")
     }
-    assert len(re.findall(r"^  \w", commands, re.MULTILINE)) <= 20
+    assert len(re.findall(r"^  \w", commands, re.MULTILINE)) <= 21
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,13 @@ def test_what_reads_answers_the_same_on_the_command_line_as_in_python(
         for operation in reading:
             values = arguments(operation.path, path_names(operation))
             wanted = answered(tl, operation, values)
-            assert said([*command_name(operation).split(), *values], capfd) == wanted, operation.name
+            got = said([*command_name(operation).split(), *values], capfd)
+            assert without_query(got) == without_query(wanted), operation.name
+
+
+def without_query(answer: Any) -> Any:
+    """An answer without its SQL, in which the instant stands at which it was asked."""
+    return {name: each for name, each in answer.items() if name != "sql"} if isinstance(answer, dict) else answer
 
 
 def test_what_is_declared_is_known_on_the_command_line(store: Path, capfd: pytest.CaptureFixture[str]) -> None:

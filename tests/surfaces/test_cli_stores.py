@@ -99,7 +99,7 @@ def test_a_move_changes_neither_the_source_nor_an_empty_target_by_what_is_declar
     Path("threadline.yaml").write_text(rules)
     tell(store, "order-2")
     # Somebody has looked at the target before: that notes the rules there too.
-    call(capfd, "people", "tag", "user_id:42", "--add", "vip", "--file", "y.db")
+    call(capfd, "refold", "--file", "y.db")
     Path("threadline.yaml").write_text(rules.replace("version: 1", "version: 2"))
     before = store.read_bytes()
     for target in ("y.db", "z.db"):

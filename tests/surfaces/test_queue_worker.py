@@ -60,7 +60,7 @@ class Stage:
             self.client.send_message(QueueUrl=self.url, MessageBody=body, **more)
 
     def worker(self, payload: Payload = no_payloads, threads: int = 1) -> QueueWorker:
-        queue = SqsQueue(self.url, self.client)
+        queue = SqsQueue(self.url, aws().queue_calls())
         return QueueWorker(queue, EventIntake(self.engine, "default", queue.name, payload), threads)
 
     def run(self, worker: QueueWorker) -> None:

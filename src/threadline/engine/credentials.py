@@ -20,7 +20,8 @@ CREDENTIAL = "credential"
 CREDENTIAL_LIST = "credential_list"
 
 Kind = Literal["write_key", "token"]
-SCOPES = ("read", "write", "admin")
+SCOPES = ("read", "write", "admin", "personal")
+"""`personal` shows agents personal data unmasked; it opens nothing by itself."""
 CREDENTIALS_MAX = 1_000
 """Credentials of one workspace."""
 NAME_LENGTH_MAX = 100
@@ -40,7 +41,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
     """Of a write key: the source of its events. Of a token: its holder."""
     workspace: str
     scopes: tuple[str, ...] = ()
-    """Of a token: any of read, write, admin. A write key has none: it opens the ingest addresses only."""
+    """Of a token: any of `SCOPES`. A write key has none: it opens the ingest addresses only."""
     created_at: int = 0
     hash: str = ""
 
@@ -90,9 +91,12 @@ class Credentials:
 
     def find(self, secret: str) -> Credential | None:
         """What this secret opens, or None. A look-up by hash leaks nothing through the time it takes."""
-        found = self.recall(secret)
+        return self.find_hashed(hash_secret(secret))
+
+    def find_hashed(self, digest: str) -> Credential | None:
+        """The same for the hash of a secret, which is what a session remembers of a token."""
+        found = self._recall(digest)
         if found is None:
-            digest = hash_secret(secret)
             until = self.clock() + round(self.cache_seconds * SECOND)
             changes = self._changes
             item = self.store.get([Key(CREDENTIAL, digest)])[0]
@@ -102,7 +106,9 @@ class Credentials:
 
     def recall(self, secret: str) -> Found | None:
         """The cached look-up of a secret; None if there is none. It does not read the store."""
-        digest = hash_secret(secret)
+        return self._recall(hash_secret(secret))
+
+    def _recall(self, digest: str) -> Found | None:
         if digest in self._fixed:
             return Found(self._fixed[digest])
         cached = self._cache.get(digest)

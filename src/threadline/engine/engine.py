@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from typing import Any
 
+from threadline.engine.accounts import Accounts
+from threadline.engine.audit_log import AuditLog
 from threadline.engine.credentials import Credentials
 from threadline.engine.damage import DamagedEvents
 from threadline.engine.definition_history import DefinitionHistory, remember
@@ -24,6 +28,7 @@ from threadline.engine.recording.recorder import Recorder
 from threadline.engine.recording.rejected_decisions import RejectedLog
 from threadline.engine.signer import Signer
 from threadline.engine.simulation.simulations import Simulations
+from threadline.kernel.analytics import AnalyticsPort, Table
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.search import IndexProgress, IndexStatus, Matches, Query, SearchIndex
 from threadline.kernel.store import Store
@@ -62,6 +67,18 @@ class NoIndex:
         """There is nothing to release."""
 
 
+class NoAnalytics:
+    """In place of analytics until the composition root gives an engine some."""
+
+    def query(self, workspace: str, sql: str, params: Mapping[str, Any]) -> Table:
+        """Raise `Unavailable`."""
+        hint = "Set analytics_dir to a folder on a local disk, or lake; an embedded store has its folder beside it."
+        raise Unavailable("this store has nothing that answers questions about everybody", hint=hint)
+
+    def close(self) -> None:
+        """There is nothing to release."""
+
+
 def _no_index() -> Unavailable:
     hint = "Set search_index to a file on a local disk; an embedded store has its index beside it."
     return Unavailable("this store has no search index", hint=hint)
@@ -86,10 +103,13 @@ class Engine:
         remember(store, catalogue, clock)  # first: it refuses versions that have changed
         indexes.prepare(store, catalogue, put_applied(catalogue))
         self.credentials = Credentials(store, clock)
+        self.audit_log = AuditLog(store, clock)
+        self.accounts = Accounts(store, clock, self.credentials)
         self.signer = Signer(store)
         self.public_address = PublicAddress("")
         self.web: Web = Offline()
         self.search: SearchIndex = NoIndex()
+        self.analytics: AnalyticsPort = NoAnalytics()
         self.damage = DamagedEvents(store, clock)
         self.reader.note_damage = self.damage.note
         self.log = EventLog(store, self.credentials, self.damage)
@@ -114,4 +134,7 @@ class Engine:
         """Release the store. In a fork it does nothing: the store is its parent's."""
         if not self.recorder.forked:
             self.search.close()
+            self.analytics.close()
             self.store.close()
+            if self.recorder.tracing is not None:
+                self.recorder.tracing.close()

@@ -43,7 +43,7 @@ def explained(error: Exception, service: str, resource: str) -> ThreadlineError:
         return InvalidSetting(f"{resource}: AWS does not take the credentials ({_text(error)})", hint=hint)
     if code in _MISSING:
         return NotFound(f"{resource} does not exist ({code} for {permission})", hint="Create it, or correct its name.")
-    return Unavailable(f"{resource}: {permission or service} failed: {_text(error)}")
+    return Unavailable(f"{resource}: {permission if operation else service} failed: {_text(error)}")
 
 
 def _text(error: Exception) -> Any:

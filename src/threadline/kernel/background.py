@@ -7,7 +7,15 @@ from typing import Any, Protocol
 
 from threadline.kernel.event import Recorded
 from threadline.kernel.job import Job
-from threadline.kernel.outbox import CausedEffect, DeadLetter, EffectStatus, PendingEffect, QueueState, UnknownEffect
+from threadline.kernel.outbox import (
+    CausedEffect,
+    DeadLetter,
+    DueTimer,
+    EffectStatus,
+    PendingEffect,
+    QueueState,
+    UnknownEffect,
+)
 from threadline.kernel.sender import Outcome
 from threadline.kernel.simulation import Ending, PageDone, Pages, RecordedDecision, Tally, VariantSpec
 from threadline.kernel.store import Check, Delete, Put
@@ -33,6 +41,10 @@ class Delivery(Protocol):
 
     def timers(self, names: Mapping[str, int]) -> list[dict[str, Any]]:
         """Pending timers, of a person's names of them: ``policy``, ``key``, ``due_at`` in microseconds and ``data``."""
+        ...
+
+    def pending_timers(self, workspace: str, after: str = "", limit: int = 100) -> list[DueTimer]:
+        """The timers of a workspace by due time, after the cursor of one."""
         ...
 
     def dead_letters(self, workspace: str, queue: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:

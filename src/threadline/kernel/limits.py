@@ -209,6 +209,19 @@ GRAPHQL_COST_MAX = 1_000
 GRAPHQL_DOCUMENTS_MAX = 200
 """Documents that are remembered as valid, the last ones."""
 
+# --- MCP --------------------------------------------------------------------------------------
+MCP_REQUEST_BYTES_MAX = 256 * 1_024
+"""A message of a client."""
+MCP_ANSWER_BYTES_MAX = 24_000
+"""The answer of a tool or a resource, as JSON: about 8,000 tokens. What does not fit is had by a further call."""
+MCP_ENTRIES = 20
+"""Entries of a list for callers who give no `limit`."""
+MCP_CONFIRMATION_SECONDS = 600
+"""How long a change that was shown can be confirmed."""
+MCP_CALLS_PER_SECOND = 50
+"""Calls of tools by one credential."""
+MCP_CALLS_BURST = 200
+
 # --- retention --------------------------------------------------------------------------------
 RETENTION_RULES_MAX = 100
 RETENTION_TYPES_MAX = 1_000
@@ -234,3 +247,29 @@ SEARCH_FACETED_MAX = 2_000
 """The newest matches, of which facets are counted."""
 CORRELATED_EVENTS_MAX = 500
 """Events of one answer of `search correlate`."""
+
+# --- accounts -------------------------------------------------------------------------------
+ACCOUNTS_MAX = 1_000
+"""Accounts of one workspace."""
+ACCOUNT_NAME_LENGTH_MAX = 100
+PASSWORD_LENGTH_MIN = 12
+PASSWORD_LENGTH_MAX = 1_000
+SIGN_IN_FAILURES_MAX = 10
+"""Failures to sign in with one name within 15 minutes; then nobody signs in with it until the first is older."""
+SESSIONS_MAX = 20
+"""Sessions of one account or token; one more ends the one that would end first."""
+
+# --- the audit log --------------------------------------------------------------------------
+AUDIT_LOG_READ_MAX = 10_000
+"""Entries that one page of `audit_log list` looks at; where few of them are asked for, there may be more pages."""
+AUDIT_TEXT_LENGTH_MAX = 120
+"""Characters of a parameter that an entry shows; of a longer one it says how long it is."""
+AUDIT_LIST_LENGTH_MAX = 10
+"""Elements of a list that an entry shows; of a longer one it says how many there are."""
+# --- analytics ------------------------------------------------------------------------------
+ANALYTICS_ROWS_MAX = 20_000
+"""Rows of one answer."""
+ANALYTICS_STEPS_MAX = 10
+"""Steps of a funnel."""
+ANALYTICS_VALUES_MAX = 50
+"""Values of a break-down; the rest is one row."""

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
+from threadline.kernel.chart import Chart
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.ports import Ports
 from threadline.kernel.rejected import RejectedEntry
@@ -18,6 +19,8 @@ COLUMNS = msgspec.Meta(extra={"columns": True})
 """Marks an object in the entries of a list whose members are columns of their own in CSV and Parquet."""
 JSON_TEXT = msgspec.Meta(extra={"json": True})
 """Marks a text that is JSON, as it has to be in a query: elsewhere callers may give the object itself."""
+SECRET = msgspec.Meta(extra={"secret": True})
+"""Marks a text that the command line asks for and takes from no argument, which everybody on the machine could read."""
 Scope = Literal["write", "read", "admin"]
 
 
@@ -179,9 +182,17 @@ class Operation:
     media_type: str = ""
     """Set where the result is a stream of this type: then `result` is bytes, and `run` returns them in pieces, which
     surfaces pass on as they come. What it raises before the first piece is the answer."""
+    picture: Callable[[Any], Chart] | None = None
+    """Set where a result can be drawn: its picture. Pure."""
     guarded: Callable[[Any], str] = _nothing
     """Why a call with these parameters needs a token with the scope admin, whatever ``scope`` says; empty: it does
     not."""
+
+    audited: bool = True
+    """False for one that needs more than to read and yet only tries something, or brings news of people, which the
+    log of events has anyway."""
+    private: frozenset[str] = frozenset()
+    """Parameters that the audit log must not have: secrets, and what somebody wrote."""
 
     def __post_init__(self) -> None:
         if self.group is not None and not self.name.startswith(f"{self.group.name}_"):
@@ -190,6 +201,11 @@ class Operation:
             )
         prepared(self.params)
         prepared(self.result)
+
+    @property
+    def is_audited(self) -> bool:
+        """Whether a call is noted in the audit log."""
+        return self.audited and self.method != "GET" and self.scope != "read" and self.intake is None
 
     @property
     def verb(self) -> str:

@@ -56,6 +56,17 @@ class PendingEffect(NamedTuple):
         return self.postponed or self.since
 
 
+class DueTimer(NamedTuple):
+    """A timer that a policy has set, and that has not fired yet."""
+
+    thread: str
+    policy: str
+    key: str
+    due_at: int
+    data: dict[str, Any]
+    cursor: str
+
+
 class DeadLetter(NamedTuple):
     """An effect that was given up on."""
 
@@ -171,3 +182,5 @@ class Backlog(NamedTuple):
     jobs: int
     """Jobs that are due, counted to a page."""
     oldest_job: int | None
+    timers: int = 0
+    """Timers that are due, counted to a page in each shard."""

@@ -7,8 +7,11 @@ that `Ports`, and so the engine, has it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
+from threadline.kernel.access import Accounts, Credentials
+from threadline.kernel.analytics import AnalyticsPort
+from threadline.kernel.audit import AuditLog
 from threadline.kernel.background import Delivery, Jobs, Simulations
 from threadline.kernel.erasure import Erasures
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
@@ -195,6 +198,10 @@ class EventLog(Protocol):
 
     def read(self, found: FeedEntry) -> Recorded:
         """The event of an entry of the feed. Raises `EventDamaged` for one that is not as it was written."""
+        ...
+
+    def feed_end(self) -> str:
+        """See `threadline.kernel.store.Store.feed_end`."""
         ...
 
     def feed_waits(self, cursor: str = "") -> bool:
@@ -394,41 +401,6 @@ class Maintenance(Protocol):
 
     def rows(self, person: Person, name: str) -> Iterable[Row]:
         """The index rows that a person's state asks for."""
-        ...
-
-
-class Credential(Protocol):
-    """A write key or a token, without its secret."""
-
-    @property
-    def id(self) -> str: ...  # noqa: D102 — the fields of `KeyEntry`
-    @property
-    def kind(self) -> str: ...  # noqa: D102
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def workspace(self) -> str: ...  # noqa: D102
-    @property
-    def scopes(self) -> tuple[str, ...]: ...  # noqa: D102
-    @property
-    def created_at(self) -> int: ...  # noqa: D102
-
-
-class Credentials(Protocol):
-    """Write keys and tokens."""
-
-    def create(
-        self, workspace: str, kind: Literal["write_key", "token"], name: str, scopes: Iterable[str] = ()
-    ) -> tuple[Credential, str]:
-        """A new credential and its secret, which is shown this once."""
-        ...
-
-    def entries(self, workspace: str) -> Sequence[Credential]:
-        """The credentials of a workspace, oldest first."""
-        ...
-
-    def revoke(self, workspace: str, id: str) -> Credential:
-        """Revoke a credential, at once in this process; raises `NotFound`."""
         ...
 
 
@@ -673,6 +645,24 @@ class WithCredentials(Protocol):
         ...
 
 
+class WithAccounts(Protocol):
+    """Has `Accounts`."""
+
+    @property
+    def accounts(self) -> Accounts:
+        """See `Accounts`."""
+        ...
+
+
+class WithAuditLog(Protocol):
+    """Has `AuditLog`."""
+
+    @property
+    def audit_log(self) -> AuditLog:
+        """See `AuditLog`."""
+        ...
+
+
 class WithShared(Protocol):
     """Has `SharedValues`."""
 
@@ -736,6 +726,15 @@ class WithSearch(Protocol):
         ...
 
 
+class WithAnalytics(Protocol):
+    """Has `AnalyticsPort`."""
+
+    @property
+    def analytics(self) -> AnalyticsPort:
+        """See `AnalyticsPort`."""
+        ...
+
+
 class Ports(
     WithReader,
     WithRows,
@@ -751,6 +750,8 @@ class Ports(
     WithJobs,
     WithMaintenance,
     WithCredentials,
+    WithAccounts,
+    WithAuditLog,
     WithShared,
     WithCatalogue,
     WithStore,
@@ -758,6 +759,7 @@ class Ports(
     WithPublicAddress,
     WithErasures,
     WithSearch,
+    WithAnalytics,
     Protocol,
 ):
     """All of them: what the engine gives to every operation."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from threadline.kernel.event import Recorded
 
 
-class Document(NamedTuple):
+class Document(msgspec.Struct, frozen=True, gc=False):
     """An event as an index has it. A decision is an event, too."""
 
     id: str

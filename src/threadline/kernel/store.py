@@ -254,6 +254,14 @@ class Store(Protocol):
         """
         ...
 
+    def feed_end(self) -> str:
+        """A cursor behind which everything follows that is committed from now on: for who wants the news alone.
+
+        What was committed shortly before may follow as well. Reading to the end of a long feed takes minutes. SQLite
+        and PostgreSQL know the last position, DynamoDB the last entry of each part of its journal.
+        """
+        ...
+
     def feed_waits(self, cursor: str = "") -> bool:
         """Whether the feed withholds what lies behind a cursor until a writer that announced it has committed or gone.
 

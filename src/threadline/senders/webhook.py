@@ -17,6 +17,7 @@ from threadline.kernel.lists import comma_separated
 from threadline.kernel.policy import Effect
 from threadline.kernel.sender import EFFECT_DONE, EFFECT_PARKED, EFFECT_RETRIED, Outcome, SenderFactory, SenderPorts
 from threadline.kernel.time import SECOND, Clock, from_datetime
+from threadline.kernel.tracing import CURRENT, TRACEPARENT
 from threadline.senders.allowed_addresses import Refused, read_networks
 from threadline.senders.hosts import Hosts
 from threadline.senders.http_call import Answer, Failed, HttpCaller
@@ -117,6 +118,8 @@ class WebhookSender:
             "webhook-id": id,
             "webhook-timestamp": str(seconds),
         }
+        if (trace := CURRENT.get()) is not None:
+            headers[TRACEPARENT] = str(trace)
         if target.secrets:
             headers["webhook-signature"] = signatures(target.secrets, id, seconds, body)
         return headers

@@ -252,6 +252,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         bool,
         _about("switch", "One JSON line on stderr for each request, with its route and never a path, key or token."),
     ] = True
+    tracing: Annotated[
+        bool,
+        _about(
+            "switch",
+            "OpenTelemetry traces, by OTLP over HTTP to `OTEL_EXPORTER_OTLP_ENDPOINT`; needs `threadline[otel]`.",
+        ),
+    ] = False
     page_cache_bytes: Annotated[
         int,
         _about(
@@ -284,6 +291,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         _about(
             "path",
             "The file of the search index, on a local disk. Empty: beside an embedded store; a shared store has none.",
+        ),
+    ] = ""
+    analytics_dir: Annotated[
+        str,
+        _about(
+            "path",
+            "The folder, on a local disk, of the columns that analytics read where no lake is set. Empty: beside an "
+            "embedded store; a shared store has none.",
         ),
     ] = ""
     opensearch: Annotated[

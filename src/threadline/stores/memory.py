@@ -243,6 +243,11 @@ class MemoryStore:
             page = self._log[start : start + limit]
             return [FeedEntry(str(count), entry) for count, entry in enumerate(page, start + 1)]
 
+    def feed_end(self) -> str:
+        """See `Store.feed_end`."""
+        with self._lock:
+            return str(len(self._log))
+
     def feed_waits(self, cursor: str = "") -> bool:
         """See `Store.feed_waits`: what is committed is there."""
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from keyword import iskeyword
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -11,10 +12,11 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 
 from threadline.engine.context import Context
-from threadline.kernel.errors import InvalidValue
+from threadline.kernel.errors import InvalidValue, ThreadlineError
 from threadline.kernel.operation import JSON_TEXT, Operation, Surface
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.typed import converted, readable
+from threadline.surfaces.auditing import note
 
 
 def shown(operations: Iterable[Operation], surface: Surface) -> dict[str, Operation]:
@@ -105,7 +107,7 @@ def _checks_of(params: type) -> dict[str, Callable[[str], object]]:
     hints = get_type_hints(params, include_extras=True)
     found = {}
     for field in msgspec.structs.fields(params):
-        for meta in _metas(hints[field.name]):
+        for meta in metas_of(hints[field.name]):
             if meta.extra is not None and "check" in meta.extra:
                 found[field.encode_name] = meta.extra["check"]
     return found
@@ -116,16 +118,17 @@ def _json_texts_of(params: type) -> frozenset[str]:
     """The parameters whose text is JSON."""
     hints = get_type_hints(params, include_extras=True)
     fields = msgspec.structs.fields(params)
-    return frozenset(each.encode_name for each in fields if JSON_TEXT in _metas(hints[each.name]))
+    return frozenset(each.encode_name for each in fields if JSON_TEXT in metas_of(hints[each.name]))
 
 
-def _metas(hint: Any) -> Iterator[msgspec.Meta]:
+def metas_of(hint: Any) -> Iterator[msgspec.Meta]:
+    """What the annotations of a parameter's type say of it, those within a list left out."""
     yield from (each for each in getattr(hint, "__metadata__", ()) if isinstance(each, msgspec.Meta))
     if get_origin(hint) is Annotated:
-        yield from _metas(hint.__origin__)
+        yield from metas_of(hint.__origin__)
     elif get_origin(hint) is not list:
         for inside in get_args(hint):
-            yield from _metas(inside)
+            yield from metas_of(inside)
 
 
 def _refuse_nulls(operation: Operation, values: Mapping[str, Any], params: Any) -> None:
@@ -138,7 +141,27 @@ def _refuse_nulls(operation: Operation, values: Mapping[str, Any], params: Any) 
 
 def call(operation: Operation, context: Context, values: Mapping[str, Any], *, strict: bool) -> Any:
     """Run an operation and answer its result as the operation gives it."""
-    return operation.run(context, convert(operation, values, strict=strict))
+    return run(operation, context, convert(operation, values, strict=strict))
+
+
+def run(operation: Operation, context: Context, params: Any) -> Any:
+    """Run an operation for whoever asks a surface; every surface does it here.
+
+    What may change something is in the audit log before the answer leaves, also where it fails.
+    """
+    # A dry run is a question: it changes nothing, and pages ask it to show what would be.
+    if not operation.is_audited or getattr(params, "dry_run", False):
+        return operation.run(context, params)
+    path = path_names(operation)
+    try:
+        result = operation.run(context, params)
+    except Exception as error:
+        code = error.code if isinstance(error, ThreadlineError) else "internal"
+        with suppress(ThreadlineError):  # the first error says more
+            note(operation, path, context, params, code)
+        raise
+    note(operation, path, context, params, "refused" if operation.refused(result) else "done")
+    return result
 
 
 STALE_HEADER = "threadline-stale"

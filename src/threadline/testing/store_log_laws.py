@@ -133,6 +133,28 @@ class LogLaws(StoreOpening):
         for place, page in enumerate(whole):
             assert store.feed(page.cursor, limit=4) == whole[place + 1 : place + 5]
 
+    def test_what_is_committed_after_the_end_was_asked_for_follows_it(self, store: Store) -> None:
+        for first in range(1, 121, 10):
+            record(store, *(entry(first + number) for number in range(10)))
+        end = store.feed_end()
+        record(store, entry(121), entry(122))
+        following = [page.entry.sequence for page in feed_pages(store, end)]
+        assert following[-2:] == [121, 122]
+        assert len(following) < 60, "the end is the beginning"
+
+    def test_the_feed_skips_nothing_behind_its_end_while_others_write(self, store: Store) -> None:
+        ends: list[tuple[int, str]] = []
+
+        def write(first: int) -> None:
+            for number in range(30):
+                record(store, entry(first + number))
+                ends.append((first + number, store.feed_end()))
+
+        at_once(partial(write, 1_000), partial(write, 2_000))
+        for committed, end in ends:
+            following = {page.entry.sequence for page in feed_pages(store, end)}
+            assert following >= set(range(committed + 1, committed // 1_000 * 1_000 + 30))
+
     def test_the_feed_skips_nothing_while_others_write(self, store: Store) -> None:
         found: list[FeedEntry] = []
 

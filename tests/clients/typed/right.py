@@ -29,6 +29,13 @@ def everything_else(shop: Threadline | Client) -> None:
     shop.person("ada")
 
 
+def analytics(shop: Threadline | Client) -> None:
+    shop.analytics.funnel(steps=["viewed", "bought"], window="7d", by="plan")
+    shop.analytics.retention(first="joined", returning="bought", per="month", kind="rolling")
+    shop.analytics.lifetime(value="total", weeks=26)
+    shop.analytics.trend(event="purchase_completed", where={"total": {"gt": 50}}, per="week", by="plan")
+
+
 def consent(shop: Threadline | Client) -> None:
     shop.consent.change("ada", subscribe=["news"])
     shop.consent.link("ada")
@@ -79,6 +86,7 @@ def effects(shop: Threadline | Client) -> None:
     shop.effects.queues()
     shop.effects.redrive()
     shop.effects.resolve("0123456789abcdef0123456789abcdef", outcome="happened")
+    shop.effects.timers()
     shop.effects.unknown()
 
 
@@ -133,6 +141,17 @@ def jobs(shop: Threadline | Client) -> None:
     shop.jobs.pause("broadcast.sale")
     shop.jobs.resume("broadcast.sale")
     shop.jobs.show("broadcast.sale")
+
+
+def accounts(shop: Threadline | Client) -> None:
+    shop.accounts.create(name="ada", role="marketer", password="correct horse battery")
+    shop.accounts.list()
+    shop.accounts.change("ada", role="operator")
+    shop.accounts.remove("ada")
+
+
+def audit_log(shop: Threadline | Client) -> None:
+    shop.audit_log.list(operation="people_merge")
 
 
 def keys(shop: Threadline | Client) -> None:

@@ -26,6 +26,13 @@ async def everything_else(shop: AsyncClient) -> None:
     await shop.person("ada")
 
 
+async def analytics(shop: AsyncClient) -> None:
+    await shop.analytics.funnel(steps=["viewed", "bought"], window="7d", by="plan")
+    await shop.analytics.retention(first="joined", returning="bought", per="month", kind="rolling")
+    await shop.analytics.lifetime(value="total", weeks=26)
+    await shop.analytics.trend(event="purchase_completed", where={"total": {"gt": 50}}, per="week", by="plan")
+
+
 async def consent(shop: AsyncClient) -> None:
     await shop.consent.change("ada", subscribe=["news"])
     await shop.consent.link("ada")
@@ -76,6 +83,7 @@ async def effects(shop: AsyncClient) -> None:
     await shop.effects.queues()
     await shop.effects.redrive()
     await shop.effects.resolve("0123456789abcdef0123456789abcdef", outcome="happened")
+    await shop.effects.timers()
     await shop.effects.unknown()
 
 
@@ -130,6 +138,17 @@ async def jobs(shop: AsyncClient) -> None:
     await shop.jobs.pause("broadcast.sale")
     await shop.jobs.resume("broadcast.sale")
     await shop.jobs.show("broadcast.sale")
+
+
+async def accounts(shop: AsyncClient) -> None:
+    await shop.accounts.create(name="ada", role="marketer", password="correct horse battery")
+    await shop.accounts.list()
+    await shop.accounts.change("ada", role="operator")
+    await shop.accounts.remove("ada")
+
+
+async def audit_log(shop: AsyncClient) -> None:
+    await shop.audit_log.list(operation="people_merge")
 
 
 async def keys(shop: AsyncClient) -> None:

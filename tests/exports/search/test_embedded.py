@@ -16,8 +16,8 @@ import pytest
 
 import threadline
 from tests.exports.search.index_stage import Stage, erase, on, opened, recorded, secret, write
+from threadline.exports.catching_up import CatchUpWorker
 from threadline.exports.search import embedded, tables
-from threadline.exports.search.worker import SearchWorker
 from threadline.kernel.errors import StoreFull, Unavailable
 from threadline.stores.memory import MemoryStore
 from threadline.stores.sqlite.store import SqliteStore
@@ -207,7 +207,7 @@ def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
 def test_an_index_that_nobody_uses_is_not_begun_and_one_in_use_keeps_up(tmp_path: Path) -> None:
     stage = opened(tmp_path / "store.db")
     write(stage.store, range(1, 50))
-    worker = SearchWorker(stage.index)
+    worker = CatchUpWorker("search", stage.index)
     worker.start(threading.Event())
     worker.finish()
     assert worker.step() == 0

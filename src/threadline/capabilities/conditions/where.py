@@ -57,7 +57,7 @@ def read_where(part: Part) -> Where:
     value, failed = part.value, list[str]()
     if not value:
         raise InvalidValue("must be a mapping such as {category: shoes}, or a list of conditions")
-    trees = [((index,), tree) for index, tree in enumerate(value)] if isinstance(value, list) else _short_form(value)
+    trees = [((index,), tree) for index, tree in enumerate(value)] if isinstance(value, list) else short_form(value)
 
     def fail(at: Place, text: str) -> None:
         failed.append(text)
@@ -82,7 +82,7 @@ def read_where(part: Part) -> Where:
     return Where(tree.parts)
 
 
-def _short_form(value: dict[str, Any]) -> list[tuple[Place, Any]]:
+def short_form(value: dict[str, Any]) -> list[tuple[Place, Any]]:
     """Each condition of ``{total: {gt: 5}, action: [open, click]}`` as a tree, with its place."""
     found: list[tuple[Place, Any]] = []
     for name, wanted in value.items():

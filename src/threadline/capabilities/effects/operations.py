@@ -29,6 +29,7 @@ Queued = Annotated[
 Id = Annotated[str, Meta(description="The effect's id, the same in all its events.", pattern="^[0-9a-f]{32}$")]
 Resolution = Literal["happened", "send_again", "give_up"]
 _ID = re.compile(r"[0-9a-f]{32}")
+_TIMER = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{32}")
 _PARKED = re.compile(r"[a-z0-9._-]{1,64}![0-9a-f]{16}\.[0-9a-f]{32}")
 
 
@@ -239,6 +240,58 @@ REDRIVE = Operation(
     path="/v1/effects/redrive",
     scope="admin",
     example=RedriveEffectsParams(queue="crm"),
+)
+
+
+# --- timers -----------------------------------------------------------------------------------
+
+
+class TimersParams(Page, kw_only=True, forbid_unknown_fields=True):
+    """Which page of the timers."""
+
+
+class TimerLine(msgspec.Struct, kw_only=True):
+    """Something that is looked at again at an instant, such as the end of a streak or the next step of a journey."""
+
+    due_at: Instant
+    policy: Annotated[str, Meta(description="The policy that set it.")]
+    key: Annotated[str, Meta(description="What it is about, in the policy's own words.")]
+    person: Annotated[str, Meta(description="The id of the person; empty if nobody has the thread.")]
+    data: dict[str, Any]
+
+
+class TimersPage(msgspec.Struct, kw_only=True):
+    """Timers by due time."""
+
+    timers: list[TimerLine]
+    next: Next = ""
+
+
+def _timers(context: Context[Needs], params: TimersParams) -> TimersPage:
+    after = checked_cursor(params.cursor, _TIMER)
+    found = context.engine.delivery.pending_timers(context.workspace, after, params.limit)
+    people = context.engine.reader.by_threads([each.thread for each in found])
+    lines = [
+        TimerLine(
+            due_at=instant(each.due_at), policy=each.policy, key=each.key, data=each.data,
+            person=people[each.thread].id if each.thread in people else "",
+        )
+        for each in found
+    ]  # fmt: skip
+    return TimersPage(timers=lines, next=next_of(found, params.limit, lambda each: each.cursor))
+
+
+TIMERS = Operation(
+    name="effects_timers",
+    group=EFFECTS_GROUP,
+    summary="List what is due later, by due time.",
+    params=TimersParams,
+    result=TimersPage,
+    run=_timers,
+    method="GET",
+    path="/v1/effects/timers",
+    scope="admin",
+    example=TimersParams(limit=20),
 )
 
 

@@ -62,6 +62,7 @@ def _erase(context: Context[WithErasures], params: EraseParams) -> EraseResult:
 
 ERASE = Operation(
     name="people_erase",
+    private=frozenset({"id"}),  # else the audit log would name whom everything else has forgotten
     group=PEOPLE_GROUP,
     summary="Erase a person for good, or count what that would remove.",
     params=EraseParams,

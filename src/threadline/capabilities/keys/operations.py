@@ -27,7 +27,10 @@ class KeyCreateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     kind: Annotated[
         Literal["write_key", "token"], Meta(description="A write key only records; a token has scopes.")
     ] = "write_key"
-    scopes: Annotated[list[Literal["read", "write", "admin"]], Meta(description="Of a token: read, write, admin.")] = []
+    scopes: Annotated[
+        list[Literal["read", "write", "admin", "personal"]],
+        Meta(description="Of a token: read, write, admin; personal: agents see personal data unmasked."),
+    ] = []
 
 
 class KeyRevokeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -26,10 +26,16 @@ def document_of(recorded: Recorded) -> Document:
     event = recorded.event
     decision = decision_of(recorded) if event.type == DECISION_MADE else None
     rule, status = ("", "") if decision is None else (decision[0], decision[2])
+    parts = _parts(event)
+    # Of an event that has no text as long as an id nearly always nothing else has to be looked at.
+    links = _links(recorded) if recorded.cause or event.object_id or 32 in map(len, parts) else ()
+    text = "\n".join(parts)[:SEARCH_TEXT_LENGTH_MAX]
+    if not text.isascii():
+        text = spaced(text)
+    text = text.replace("\0", " ")
     return Document(
-        recorded.id, event.workspace, recorded.thread, event.type, event.occurred_at, _text(event), rule,
-        status,        _links(recorded),
-    )  # fmt: skip
+        recorded.id, event.workspace, recorded.thread, event.type, event.occurred_at, text, rule, status, links
+    )
 
 
 def spaced(text: str) -> str:
@@ -63,19 +69,20 @@ def _texts_in(path: str, value: Any) -> Iterator[tuple[str, str]]:
         yield path, str(value)
 
 
-def _text(event: Event) -> str:
+def _parts(event: Event) -> list[str]:
     """The texts of `texts_of`, without where they stand: this is asked of every event of the log."""
     parts = [event.type.replace("_", " ")]
     for identifier in event.identifiers:
         parts.append(identifier.value)  # noqa: PERF401 — one or two: a comprehension would cost more
     if event.object_id:
         parts.append(event.object_id)
-    _collect(event.properties, parts)
+    if event.properties:
+        _collect(event.properties, parts)
     if event.context:
         for name in SEARCHED_CONTEXT:
             if name in event.context:
                 _collect(event.context[name], parts)
-    return spaced("\n".join(parts)[:SEARCH_TEXT_LENGTH_MAX]).replace("\0", " ")
+    return parts
 
 
 def _collect(value: Any, parts: list[str]) -> None:

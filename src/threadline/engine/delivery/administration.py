@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from threadline.engine.delivery import backlog, circuit, dead_letters, unknown
@@ -10,18 +11,28 @@ from threadline.engine.delivery.outcomes import caused_effects, effect_of
 from threadline.engine.delivery.settling import resolve
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
-from threadline.engine.scheduled import due_effects, due_of, effect_id, pending_effect, pending_timer, timer_key
+from threadline.engine.scheduled import (
+    due_effects,
+    due_of,
+    effect_id,
+    pending_effect,
+    pending_timer,
+    pending_timers,
+    timer_key,
+)
 from threadline.kernel.event import Recorded
 from threadline.kernel.outbox import (
     Backlog,
     CausedEffect,
     DeadLetter,
+    DueTimer,
     EffectStatus,
     PendingEffect,
     QueueState,
     UnknownEffect,
 )
 from threadline.kernel.sender import Outcome
+from threadline.kernel.time import LATEST
 
 
 class Delivery:
@@ -61,6 +72,15 @@ class Delivery:
         timers = [pending_timer(item) for item in self._store.get(keys) if item is not None]
         return [
             {"policy": each.policy, "key": each.key, "due_at": due_of(each.item), "data": each.data} for each in timers
+        ]
+
+    def pending_timers(self, workspace: str, after: str = "", limit: int = 100) -> list[DueTimer]:
+        """The timers of a workspace by due time, after the cursor of one."""
+        pending = pending_timers(self._store, LATEST, after)
+        found = islice((each for each in pending if each.workspace == workspace), limit)
+        return [
+            DueTimer(each.thread, each.policy, each.key, due_of(each.item), each.data, each.item.key.sort)
+            for each in found
         ]
 
     def dead_letters(self, workspace: str, queue: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:

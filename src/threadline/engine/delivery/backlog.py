@@ -34,11 +34,12 @@ def backlog(store: Store, queues: Mapping[str, Queue], now: int) -> Backlog:
     """Everything that waits: in the declared queues, in none, timers and jobs."""
     items = list(islice(due_effects(store, (), ""), PAGE_ITEMS_MAX))
     others = _state(store, Queue(""), CircuitState(), items, unknown.count(store, ""))
-    timers = [due_of(item) for shard in _SHARDS for item in store.query(TIMER, shard, limit=1)]
+    pages = (store.query(TIMER, shard, stop=time_key(now + 1), limit=PAGE_ITEMS_MAX) for shard in _SHARDS)
+    timers = [due_of(item) for page in pages for item in page]
     jobs = store.query(JOB_DUE, DUE, stop=time_key(now + 1), limit=PAGE_ITEMS_MAX)
     return Backlog(
-        [*queue_states(store, queues), others], min((at for at in timers if at <= now), default=None), len(jobs),
-        due_of(jobs[0]) if jobs else None,
+        [*queue_states(store, queues), others], min(timers, default=None), len(jobs),
+        due_of(jobs[0]) if jobs else None, len(timers),
     )  # fmt: skip
 
 

@@ -209,6 +209,16 @@ class Outbox:
             return failed(error)
 
     def _sent(self, ready: Ready) -> Outcome:
+        one, recorder = ready.able.one, self._engine.recorder
+        if recorder.tracing is None:
+            outcome = self._send_one(ready)
+        else:
+            with recorder.tracing.sending(one, self.queue.name) as note:
+                outcome = note(self._send_one(ready))
+        recorder.counts.sent(one.workspace, one.effect.kind, outcome)
+        return outcome
+
+    def _send_one(self, ready: Ready) -> Outcome:
         one = ready.able.one
         try:
             effect = replace(one.effect, data=ready.prepared.data)

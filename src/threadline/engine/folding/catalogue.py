@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.event import Recorded
+from threadline.kernel.event_counter import EventCounter
 from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
 from threadline.kernel.job_kind import JobKind
 from threadline.kernel.operation import Inspection, Operation, Refresh
@@ -91,6 +92,7 @@ class Catalogue:
         """Every table of the store, those of `Shared` apart, which have nothing of people."""
         self.remainders: tuple[Remainder, ...] = _unique(v for v in found if isinstance(v, Remainder))
         self.person_files: tuple[PersonFile, ...] = _unique(v for v in found if isinstance(v, PersonFile))
+        self.counters: tuple[EventCounter, ...] = _unique(v for v in found if isinstance(v, EventCounter))
         self.layout = " ".join(f"{p.name}={p.version}:{p.fingerprint}" for p in self.projections)
         """Name, version and fingerprint of each state of a packed person, in order."""
         self.index = {p.name: i for i, p in enumerate(self.projections)}
@@ -219,6 +221,7 @@ Declared = TypeVar(
     Section,
     Inspection,
     Refresh,
+    EventCounter,
     JobKind,
     Queue,
     Requirement,

@@ -49,7 +49,6 @@ def log_entry(recorded: Recorded, encoded: bytes, digest: int) -> LogEntry:
     event, thread, sequence, id = recorded.event, recorded.thread, recorded.sequence, recorded.id
     occurred_at, type = event.occurred_at, event.type
     content = b"[%b,%d,%b" % (encoded, recorded.recorded_at, _json.encode(recorded.cause))
-    # `_checksum`, written out: this is done for every event.
     columns = f"{thread} {sequence} {occurred_at} {id} {digest} {type}".encode()
     body = b"%b,%d]" % (content, crc32(columns, crc32(content)))
     return LogEntry(thread, sequence, occurred_at, type, id, digest, body)
@@ -71,12 +70,9 @@ def check_entry(entry: LogEntry) -> str:
     if not entry.body:
         return "" if entry == erased(entry.id) else "its body is gone"
     content, _, end = entry.body.rpartition(b",")
-    return "" if end == b"%d]" % _checksum(content, entry) else _difference(entry)
-
-
-def _checksum(content: bytes, entry: LogEntry) -> int:
-    columns = f"{entry.thread} {entry.sequence} {entry.occurred_at} {entry.id} {entry.digest} {entry.type}"
-    return crc32(columns.encode(), crc32(content))
+    thread, sequence, occurred_at, type_name, id, digest, _ = entry
+    columns = f"{thread} {sequence} {occurred_at} {id} {digest} {type_name}"
+    return "" if end == b"%d]" % crc32(columns.encode(), crc32(content)) else _difference(entry)
 
 
 def _difference(entry: LogEntry) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from threadline.engine.accounts import ACCOUNT, ACCOUNT_LIST, SESSION, SESSION_LIST
 from threadline.engine.credentials import CREDENTIAL, CREDENTIAL_LIST
 from threadline.engine.damage import DAMAGED, damaged_key
 from threadline.engine.definition_history import CONTENT, DECLARED
@@ -18,6 +19,7 @@ from threadline.engine.maintenance.applying import APPLIED
 from threadline.engine.maintenance.indexes import MARKS
 from threadline.engine.maintenance.move import MOVE
 from threadline.engine.maintenance.scrub import SCRUB
+from threadline.engine.passwords import SIGN_IN_FAILURES
 from threadline.engine.reading.sources import SOURCE
 from threadline.engine.recording.identity import QUARANTINE
 from threadline.engine.recording.rejected_log import REJECTED, REJECTED_BY_TIME, entry_keys
@@ -96,6 +98,11 @@ _TABLES = (
     StoreTable(CONTENT, "nobody", why=_OPERATORS),
     StoreTable(CREDENTIAL, "nobody", why=_OPERATORS),
     StoreTable(CREDENTIAL_LIST, "nobody", why=_OPERATORS),
+    StoreTable(ACCOUNT, "nobody", why=_OPERATORS),
+    StoreTable(ACCOUNT_LIST, "nobody", why=_OPERATORS),
+    StoreTable(SESSION, "nobody", why=_OPERATORS),
+    StoreTable(SESSION_LIST, "nobody", why=_OPERATORS),
+    StoreTable(SIGN_IN_FAILURES, "nobody", why="hashes of names that somebody signed in with, for 15 minutes"),
     StoreTable(EDITION, "nobody", why=_PROGRAM),
     StoreTable(LEASE, "nobody", why=_PROGRAM),
     StoreTable(FEED_CURSOR, "nobody", why=_PROGRAM),

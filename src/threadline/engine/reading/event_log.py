@@ -76,6 +76,10 @@ class EventLog:
         """Every committed event once, in the order of commits, of all workspaces; see `is_erased` for those erased."""
         return self._store.feed(cursor, limit)
 
+    def feed_end(self) -> str:
+        """See `Store.feed_end`."""
+        return self._store.feed_end()
+
     def feed_waits(self, cursor: str = "") -> bool:
         """See `Store.feed_waits`."""
         return self._store.feed_waits(cursor)

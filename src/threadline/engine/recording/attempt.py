@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import msgspec
 
@@ -17,6 +17,7 @@ from threadline.engine.recording.changes import Changes
 from threadline.engine.recording.plans import EventPlan, Plans
 from threadline.engine.recording.validation import Isolation, RecordRequest, ValidatedEvent
 from threadline.engine.recording.working_set import WorkingSet
+from threadline.engine.tracing import CallTrace
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.limits import EVENT_TYPE_LENGTH_MAX
 from threadline.kernel.projection import State
@@ -46,6 +47,10 @@ class Attempt:
         """Ids of events that wait for another attempt."""
         self.quarantined: set[Key] = set()
         """Joins that this attempt quarantines for review, each in the batch of its event."""
+        self.counted: Container[str] = ()
+        """The types of events that metrics count."""
+        self.trace: CallTrace | None = None
+        """What the attempt is timed in; None: it is not."""
         self.touched: dict[str, int] = {}
         """By id of an event of this attempt: the projections that it has touched, as bits."""
 
@@ -60,6 +65,8 @@ class Attempt:
         recorded = Recorded(event, one.id, thread, sequence, self.now, request.cause)
         entry = log_entry(recorded, one.encoded, one.digest)
         change.entries.append(entry)
+        if event.type in self.counted:
+            change.counted.append(event)
         if (size := len(entry.body)) > LARGE_EVENT_BYTES:
             change.large += size > FULL_EVENT_BYTES
             person.tail = None

@@ -8,6 +8,7 @@ from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.index_rows import index_rows
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_packing import person_writes
+from threadline.kernel.event import Event
 from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.policy import Emit
 from threadline.kernel.store import Batch, Check, Delete, Key, LogEntry, Put
@@ -21,14 +22,16 @@ FULL_EVENT_BYTES = 64 * 1_024
 class Change:
     """Collects events and writes until it is sealed into a `Batch`."""
 
-    __slots__ = ("checks", "entries", "failures", "ids", "large", "people", "requests", "rows_before", "rows_of",
-                 "rows_to_write", "writes")  # fmt: skip
+    __slots__ = ("checks", "counted", "entries", "failures", "ids", "large", "people", "requests", "rows_before",
+                 "rows_of", "rows_to_write", "writes")  # fmt: skip
 
     def __init__(self, person: Person) -> None:
         self.people: dict[str, Person] = {person.id: person}
         self.ids: set[str] = {person.id}
         """The people of this change, with those merged away in it."""
         self.entries: list[LogEntry] = []
+        self.counted: list[Event] = []
+        """Those of these events that metrics count once they are committed."""
         self.failures: list[tuple[str, Emit, Exception]] = []
         """Policies that raised about events of this change (id of the event, what says so, error), logged once it is
         committed."""
@@ -75,6 +78,7 @@ class Change:
         self.people.update(other.people)
         self.ids |= other.ids
         self.entries += other.entries
+        self.counted += other.counted
         self.failures += other.failures
         self.large += other.large
         self.writes.update(other.writes)

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from threadline.engine.counts import IDENTITY_MERGES, PROJECTION_ERRORS, Counts
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.reader_priority import ReaderPriority
@@ -43,6 +44,7 @@ from threadline.engine.recording.validation import (
 from threadline.engine.recording.work import fold_only, work
 from threadline.engine.recording.working_set import WorkingSet
 from threadline.engine.shared import SharedValues
+from threadline.engine.tracing import CallTrace, Tracing
 from threadline.kernel.errors import BeingErased, EventRejected, InvalidValue, LimitExceeded, Unavailable
 from threadline.kernel.event import Event, Receipt, Recorded
 from threadline.kernel.policy import PolicyView
@@ -51,6 +53,7 @@ from threadline.kernel.time import CLOCK_SKEW_MAX, Clock, believed_until
 
 T = TypeVar("T")
 
+PROJECTION_FAILED = "projection_failed"
 FENCED = "fenced"
 """Code of a request whose own conditions (a lease, a pending timer) no longer hold; it is not logged as rejected."""
 CALL_EVENTS_MAX = 1_000
@@ -71,7 +74,7 @@ def refuse_erased(receipts: Iterable[Receipt]) -> None:
 class _Call:
     """One call of `record`: its requests, and the settled receipts and refusals by position."""
 
-    __slots__ = ("events", "isolation", "receipts", "refused", "requests")
+    __slots__ = ("events", "isolation", "receipts", "refused", "requests", "trace")
 
     def __init__(self, checked: Sequence[Checked]) -> None:
         self.requests: list[RecordRequest] = []
@@ -79,6 +82,7 @@ class _Call:
         self.receipts: dict[int, Receipt] = {}
         self.refused: dict[int, EventRejected] = {}
         self.isolation = Isolation(set(), set())
+        self.trace: CallTrace | None = None
         for position, one in enumerate(checked):
             self.requests.append(one.request)
             if isinstance(one, ValidatedEvent):
@@ -121,6 +125,9 @@ class Recorder:
         self._plans = Plans(catalogue, self.shared)
         self._cache = PeopleCache()
         self._contention = ContentionTracker(store, self._cache)
+        self.tracing: Tracing | None = None
+        """None: nothing is traced, and tracing costs nothing."""
+        self.counts = Counts(catalogue.counters)
         self.policy_failures: dict[tuple[str, ...], int] = {}
         """(workspace, policy) -> how often it has raised about an event that this process recorded."""
         self.watchers: list[Callable[[Sequence[Batch] | None], None]] = []
@@ -214,8 +221,14 @@ class Recorder:
         self.refuse_forks()
         with gc_deferred():
             call = _Call(checked)
+            if self.tracing is not None:
+                call.trace = self.tracing.call()
             with self._lock:
-                return self._record(call)
+                receipts = self._record(call)
+        if self.tracing is not None and call.trace is not None:
+            recorded = [(one.id, one.event, one.request.cause) for one in call.events]
+            self.tracing.recorded(call.trace, recorded, [receipts[one.position] for one in call.events])
+        return receipts
 
     def _record(self, call: _Call) -> list[Receipt]:
         retries = Retries()
@@ -231,6 +244,8 @@ class Recorder:
             entries = [rejected_log.entry_of(call.requests[i].event, e, now) for i, e in unfit.items()]
             rejected_log.keep(self.store, entries)
             for i, error in call.refused.items():
+                if error.code == PROJECTION_FAILED:
+                    self.counts.add(PROJECTION_ERRORS, call.requests[i].event.workspace)
                 call.receipts[i] = Receipt(status="rejected", code=error.code, message=str(error))
         return list(map(call.receipts.__getitem__, range(len(call.requests))))
 
@@ -242,14 +257,16 @@ class Recorder:
         """An attempt at these events; without ``cached`` it reads everything from the store."""
         people = WorkingSet(self.store, self.catalogue, self._cache if cached else PeopleCache())
         self._plans.refresh({one.event.workspace for one in events})
-        return Attempt(
-            self.store, self.catalogue, people, self.clock(), self._plans, isolation or Isolation(set(), set())
-        )
+        isolation = isolation or Isolation(set(), set())
+        attempt = Attempt(self.store, self.catalogue, people, self.clock(), self._plans, isolation)
+        attempt.counted = self.counts.by_type
+        return attempt
 
     def _attempt(self, call: _Call, events: Sequence[ValidatedEvent], *, certain: bool) -> dict[int, Receipt]:
         """The receipts that this attempt settles. Until it is ``certain`` which events are new, it rejects none of
         them."""
         attempt = self._begin(events, call.isolation)
+        attempt.trace = call.trace
         try:
             groups = self._groups(attempt, call, events, certain=certain)
             contended = self._contention.contended(groups)
@@ -258,6 +275,7 @@ class Recorder:
                     with self._contention.locked(set().union(*contended)):
                         # Begun again: after waiting, events are known no earlier than the lock was taken.
                         attempt = self._begin(events, call.isolation)
+                        attempt.trace = call.trace
                         groups = self._groups(attempt, call, events, certain=certain)
                         return self._worked(attempt, groups, call, certain=certain)
                 # Events of contended people, which may wait for other processes, get an attempt of their own.
@@ -302,7 +320,10 @@ class Recorder:
         return self._commit(attempt, call)
 
     def _commit(self, attempt: Attempt, call: _Call) -> dict[int, Receipt]:
+        began = call.trace.clock() if call.trace is not None else 0
         outcomes = self._committed(attempt)
+        if call.trace is not None:
+            call.trace.commit(began)
         overtaken: set[str] = set()
         lost: set[int] = set()
         for (change, _), refusal in zip(attempt.changes.sealed, outcomes, strict=False):
@@ -397,15 +418,18 @@ class Recorder:
                 outcomes = self.store.commit(batches)
             done = [batch for batch, refusal in zip(batches, outcomes, strict=True) if refusal is None]
             for (change, _), refusal in zip(attempt.changes.sealed, outcomes, strict=False):
-                if change.failures and refusal is None:
-                    self._note_failures(change)
+                if refusal is None and (change.failures or change.counted or attempt.quarantined):
+                    self._note(change, attempt)
         finally:
             for watcher in self.watchers:
                 watcher(done)
         return outcomes
 
-    def _note_failures(self, change: Change) -> None:
-        """Count and log the policies that raised in a change that is committed."""
+    def _note(self, change: Change, attempt: Attempt) -> None:
+        """Count what metrics count of a change that is committed, and log the policies that raised in it."""
+        self.counts.note(change.counted)
+        for join in attempt.quarantined & change.writes.keys():
+            self.counts.add(IDENTITY_MERGES, join.partition, "quarantined")
         for cause, failure, error in change.failures:
             policy = failure.properties["policy"]
             key = (next(iter(change.people.values())).workspace, policy)

@@ -12,6 +12,7 @@ from threadline.engine.recording.conflicts import ConcurrencyConflict, Unrecorda
 from threadline.engine.recording.emission import note_fired
 from threadline.engine.recording.identity import resolve, review_alias
 from threadline.engine.recording.reactions import Reactions
+from threadline.engine.recording.traced import TracedReactions
 from threadline.engine.recording.validation import ValidatedEvent
 from threadline.kernel.errors import Conflict, EventDamaged, ThreadlineError
 from threadline.kernel.event import Receipt, Recorded
@@ -57,7 +58,9 @@ def _record(attempt: Attempt, one: ValidatedEvent) -> None:
     plan = attempt.plans.of(person.workspace, one.event.type)
     recorded = attempt.append(person, thread, one, plan)
     if plan.policies:
-        cascade(Reactions(attempt), person, recorded)
+        trace = attempt.trace
+        stage = Reactions(attempt) if trace is None else TracedReactions(attempt, trace, one.id)
+        cascade(stage, person, recorded)
     if one.position in attempt.isolation.alone:
         attempt.changes.seal(attempt.changes.of(person))
     attempt.receipts[one.position] = Receipt(

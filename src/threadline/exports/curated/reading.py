@@ -33,6 +33,12 @@ TYPED = "typed"
 """The schema with a view for each type of event, where declared properties are columns."""
 BATCH_ROWS = 10_000
 QUERIES = {**TABLES, **VIEWS}
+MOVED = (
+    "WITH several AS MATERIALIZED (SELECT thread FROM identities GROUP BY thread HAVING count(*) > 1) "
+    "SELECT thread, arg_max(person, position) AS person FROM identities WHERE thread IN (FROM several) GROUP BY thread "
+    "UNION ALL SELECT thread, person FROM identities ANTI JOIN several USING (thread) WHERE person <> thread"
+)
+"""Whose those threads are that were not always their own person's. Most have one row, which needs no aggregate."""
 
 
 @contextmanager
@@ -68,8 +74,8 @@ class Reading:
         tail = newer.manifest()
         # After the log was read: what of it was erased meanwhile is among these.
         erased = frozenset[str]() if lake is None else erased_since(engine.store, lake[1].erased)[0]
-        self.position = tail.position
-        """Entries of the log that the answers are of."""
+        self.tail = tail
+        """How far what was read of the log goes, and of its erasures."""
         self._folders: list[str] = []
         self._typed: dict[str, list[str]] = {}
         self._folded = self._locked = False
@@ -91,10 +97,7 @@ class Reading:
                         self._typed.setdefault(file.event, []).append(lake.storage.url(file.name))
         self._view("identities", f"SELECT * FROM {self._files(urls[IDENTITIES], IDENTITY_COLUMNS)}")
         # A thread that was always its own person's needs no look-up, and there are usually few others.
-        self.connection.execute(
-            "CREATE TABLE parts.moved AS SELECT thread, arg_max(person, position) AS person FROM identities "
-            "GROUP BY thread HAVING arg_max(person, position) <> thread OR count(DISTINCT person) > 1"
-        )
+        self.connection.execute(f"CREATE TABLE parts.moved AS {MOVED}")
         self._view("events", self._events(self._files(urls[EVENTS], RAW), RAW.names))
 
     def run(self, query: str) -> Any:

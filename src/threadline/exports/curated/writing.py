@@ -49,7 +49,7 @@ def curate(engine: Engine, lake: Lake, workspace: str) -> list[Curated]:
         written = {}
         for table, query in _queries(tables_of(engine)):
             rows, files = _parquet(reading.connection, query, Path(scratch, table))
-            written[table] = zone.add(table, files, rows, reading.position)
+            written[table] = zone.add(table, files, rows, reading.tail.position)
             done.append(Curated(table, rows, sum(each.bytes for each in written[table])))
     zone.publish(written)
     return [each for each in done if each.table != PEOPLE]

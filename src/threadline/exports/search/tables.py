@@ -96,17 +96,19 @@ class Tables:
 
     def rows(self, documents: Sequence[Document], number_of: Mapping[str, int]) -> Rows:
         """Documents as rows, by key: the index takes keys that rise, and begins a new segment at one that does not."""
-        wanted = [(key_of(each.occurred_at) + (int(each.id[:4], 16) >> 1), each.id, each) for each in documents]
+        unhex = bytes.fromhex
+        wanted = [(key_of(each.occurred_at) + (int(each.id[:4], 16) >> 1), unhex(each.id), each) for each in documents]
         stored = self._run("SELECT k FROM doc# WHERE k IN carray(?)", (integers([each[0] for each in wanted]),))
         taken = {key for (key,) in stored}
         rows = Rows([], [])
+        add, count = rows.documents.append, rows.facets.append
         wanted.sort()
         for key, id, each in wanted:
             if key in taken:
                 key = self._free(key, taken)
             taken.add(key)
-            rows.documents.append((key, bytes.fromhex(id), each.text, _terms(each)))
-            rows.facets.append((key, number_of[each.type], number_of[each.rule], number_of[each.status]))
+            add((key, id, each.text, _terms(each)))
+            count((key, number_of[each.type], number_of[each.rule], number_of[each.status]))
         rows.documents.sort()
         return rows
 

@@ -76,6 +76,16 @@ class Feed:
             return found
         raise Unavailable("writers come and go too fast for the feed to be read; try again")
 
+    def end(self) -> str:
+        """A cursor before the last entry, or before the first one that is not settled."""
+        for _ in range(ATTEMPTS_MAX):
+            register = self._journal.settled()
+            last = min(register.horizon, self._journal.last())
+            # As in `read`: who registered meanwhile may have begun below it.
+            if self._journal.register().generation == register.generation:
+                return f"{last:0>24}.0.0" if last else ""
+        raise Unavailable("writers come and go too fast for the end of the feed to be known; try again")
+
     def waits(self, text: str) -> bool:
         """Whether an entry behind a cursor is not settled yet."""
         horizon = self._journal.settled().horizon

@@ -169,6 +169,10 @@ class Journal:
             # The process that expelled this one closes what was open.
             self._open -= {position for position in self._open if position.endswith(mark)}
 
+    def last(self) -> str:
+        """The position of the last entry; empty: there is none."""
+        return max(self._ends(), default="")
+
     def _ends(self) -> Iterator[str]:
         """The last position in each part of the journal."""
         for pk in journal_pks():

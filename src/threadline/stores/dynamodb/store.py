@@ -206,6 +206,11 @@ class DynamoStore:
         check_page(limit)
         return self._feed.read(cursor, limit)
 
+    def feed_end(self) -> str:
+        """See `Store.feed_end`; the call that was committed last may follow."""
+        self._check_open()
+        return self._feed.end()
+
     def feed_waits(self, cursor: str = "") -> bool:
         """See `Store.feed_waits`: for half a second, or until a writer that stands still is given up on."""
         self._check_open()
@@ -348,10 +353,6 @@ class DynamoStore:
         self._check_open()
 
     # --- the rest -----------------------------------------------------------------------------
-
-    def units(self) -> dict[str, float]:
-        """Capacity used so far, as AWS bills it: ``write`` and ``read`` units, and requests by operation."""
-        return dict(self.client.units)
 
     def _check_open(self) -> None:
         if self._closed:

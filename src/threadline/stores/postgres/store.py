@@ -196,6 +196,11 @@ class PostgresStore:
             raise InvalidValue(f"{cursor!r:.80} is not a cursor of this feed", param="cursor")
         return [FeedEntry(str(row[7]), log_entry(row[:7])) for row in self._ask(_FEED, (int(cursor or 0), limit))]
 
+    def feed_end(self) -> str:
+        """See `Store.feed_end`. Reading numbers the commits that have no place yet."""
+        self.feed(str(_POSITION_END - 1), 1)
+        return str(self._ask("SELECT position FROM feed_end", ())[0][0])
+
     def feed_waits(self, cursor: str = "") -> bool:
         """See `Store.feed_waits`: what is committed is there."""
         return False

@@ -266,6 +266,10 @@ class CachedStore:
         """See `Store.feed`."""
         return self._store.feed(cursor, limit)
 
+    def feed_end(self) -> str:
+        """See `Store.feed_end`."""
+        return self._store.feed_end()
+
     def feed_waits(self, cursor: str = "") -> bool:
         """See `Store.feed_waits`."""
         return self._store.feed_waits(cursor)

@@ -263,6 +263,11 @@ class SqliteStore:
         with self._reading() as db:
             return self._log.feed(asking(db), int(cursor or 0), limit)
 
+    def feed_end(self) -> str:
+        """See `Store.feed_end`."""
+        with self._reading() as db:
+            return str(asking(db)("SELECT coalesce(max(position), 0) FROM log", ())[0][0])
+
     def feed_waits(self, cursor: str = "") -> bool:
         """See `Store.feed_waits`: what is committed is there."""
         return False

@@ -15,7 +15,7 @@ from threadline.kernel.errors import Conflict, Unavailable
 from threadline.kernel.operation import Operation
 from threadline.surfaces.cli.printing import terminal
 from threadline.surfaces.cli.session import Session, store_option, url_option, workspace_option
-from threadline.surfaces.operation_calls import convert
+from threadline.surfaces.operation_calls import convert, run
 from threadline.surfaces.python.call import call_of
 
 
@@ -50,7 +50,7 @@ def _pieces(session: Session, person: str) -> Iterator[bytes]:
             yield from client.pieces(call_of(operation), {"id": person})
         return
     with session.engine(readonly=True) as engine:
-        yield from engine.catalogue.operation(operation.name).run(session.context(engine), params)
+        yield from run(engine.catalogue.operation(operation.name), session.context(engine), params)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from threadline.capabilities.journeys.operations.what_if import (
 )
 from threadline.surfaces.cli.printing import counted, json_of, visible
 from threadline.surfaces.cli.session import Session, json_option, store_option, url_option, workspace_option
+from threadline.surfaces.operation_calls import run
 
 _SHOW = next(operation for operation in definitions.operations(()) if operation.name == "journeys_show")
 
@@ -65,7 +66,7 @@ def what_if(session: Session, /, candidate: TextIO, people: tuple[str, ...], as_
         found: JourneysWhatIfResult = session.run(WHAT_IF, params)
     else:
         with session.engine(readonly=True) as engine:  # it only reads, beside a running server too
-            found = WHAT_IF.run(session.context(engine), params)
+            found = run(WHAT_IF, session.context(engine), params)
     if as_json:
         click.echo(json_of(found))
     else:

@@ -59,6 +59,7 @@ COMMANDS = {
         "warehouse",
         "Print SQL that loads the curated tables elsewhere, or dbt's sources.",
     ),
+    "mcp": ("mcp", "mcp", "Serve tools for AI agents on standard input and output."),
     "migrate": ("migrate", "migrate", "Make or update the tables of a store on a server."),
     "move": ("move", "move", "Move everything from one store into another, and verify it."),
     "people erase": ("erasures", "erase", "Erase a person for good, or count what that would remove."),

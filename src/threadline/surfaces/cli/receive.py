@@ -16,6 +16,7 @@ import msgspec
 
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.operation import Operation
+from threadline.surfaces import operation_calls
 from threadline.surfaces.cli.session import Session, store_option, url_option, workspace_option
 from threadline.surfaces.log_lines import log_lines
 from threadline.surfaces.mail_intake.intake import Intake
@@ -107,6 +108,6 @@ def _intake(session: Session) -> Iterator[Intake]:
     with session.engine() as engine:
 
         def run(operation: Operation, params: Any) -> Any:
-            return engine.catalogue.operation(operation.name).run(session.context(engine), params)
+            return operation_calls.run(engine.catalogue.operation(operation.name), session.context(engine), params)
 
         yield Intake(run)

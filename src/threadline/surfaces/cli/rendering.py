@@ -14,10 +14,11 @@ import click
 import msgspec
 
 from threadline.kernel.errors import InvalidValue, MalformedBody
-from threadline.kernel.operation import Operation
+from threadline.kernel.operation import SECRET, Operation
+from threadline.surfaces.cli.pictures import show_picture
 from threadline.surfaces.cli.printing import answer
 from threadline.surfaces.cli.session import Session, shared_parameters
-from threadline.surfaces.operation_calls import convert, path_names
+from threadline.surfaces.operation_calls import convert, metas_of, path_names
 from threadline.surfaces.row_formats import MEDIA_TYPES, Format, rendered, rows_of
 from threadline.wire.message import read_array
 from threadline.wire.scan import BLANKS
@@ -68,25 +69,52 @@ def _given(value: str) -> bytes:
     return Path(value[1:]).read_bytes() if value.startswith("@") else value.encode("utf-8", "surrogateescape")
 
 
+def _forms(operation: Operation) -> list[click.Parameter]:
+    """What is asked of the form of the answer: that of a list, and files for a picture."""
+    forms: list[click.Parameter] = []
+    if rows_of(operation.result) is not None:
+        kinds, meaning = click.Choice(["table", *MEDIA_TYPES]), "The form of the list; stderr says where to go on."
+        forms.append(click.Option(["--format", "form"], type=kinds, help=meaning))
+    if operation.picture is None:
+        return forms
+    files = click.Path(dir_okay=False, path_type=Path)
+    return forms + [
+        click.Option([f"--{each}"], type=files, help=f"Write the picture as {each.upper()} into a file.")
+        for each in ("png", "svg")
+    ]
+
+
 def render(operation: Operation) -> click.Command:
     """The command of an operation."""
     hints = get_type_hints(operation.params, include_extras=True)
     names = path_names(operation)
     fields = {field.encode_name: field for field in msgspec.structs.fields(operation.params)}
+    secrets: dict[str, bool] = {}
     parameters: list[click.Parameter] = [click.Argument([name], metavar=name.upper()) for name in names]
     for name, field in fields.items():
         if name not in names:
+            if SECRET in metas_of(hints[field.name]):
+                secrets[name] = field.required
+                if not field.required:
+                    parameters.append(click.Option([_flag(name), name], is_flag=True, help=f"Ask for a new {name}."))
+                continue
             events = operation.intake is not None and operation.intake.member == name
             kind = _Events() if events else None
             parameters.append(_option(name, hints[field.name], field.required, _default(field), kind))
-    parameters += shared_parameters()
-    if rows_of(operation.result) is not None:
-        kinds, meaning = click.Choice(["table", *MEDIA_TYPES]), "The form of the list; stderr says where to go on."
-        parameters.append(click.Option(["--format", "form"], type=kinds, help=meaning))
+    parameters += [*shared_parameters(), *_forms(operation)]
 
     @click.pass_obj
-    def run(session: Session, /, as_json: bool, form: str | None = None, **given: Any) -> None:
-        values = {name: _listed(value) for name, value in given.items() if value not in (None, ())}
+    def run(
+        session: Session,
+        /,
+        as_json: bool,
+        form: str | None = None,
+        png: Path | None = None,
+        svg: Path | None = None,
+        **given: Any,
+    ) -> None:
+        asked = {name: _asked(name) if required or given.pop(name) else None for name, required in secrets.items()}
+        values = {name: _listed(value) for name, value in {**given, **asked}.items() if value not in (None, ())}
         try:
             params = convert(operation, values, strict=False)
         except InvalidValue as error:
@@ -96,6 +124,8 @@ def render(operation: Operation) -> click.Command:
             _write_rows(result, cast(Format, form))
         else:
             answer(result, session.console, as_json=as_json or form == "json")
+        if operation.picture is not None:
+            show_picture(operation.picture(result), session, png, svg, plotted=not (as_json or form))
         if operation.refused(result):
             raise click.exceptions.Exit(1)
 
@@ -104,6 +134,17 @@ def render(operation: Operation) -> click.Command:
     return click.Command(
         operation.verb.replace("_", "-"), callback=run, params=parameters, help=text, short_help=operation.summary
     )
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _asked(name: str) -> str:
+    """A secret, asked for twice on a terminal, else a line of the standard input."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        return str(click.prompt(name.capitalize(), hide_input=True, confirmation_prompt=True, err=True))
+    return "" if sys.stdin is None else sys.stdin.readline().rstrip("\r\n")
 
 
 def _write_rows(result: Any, form: Format) -> None:
@@ -128,7 +169,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 def _option(name: str, hint: Any, required: bool, default: str, kind: _Json | None = None) -> click.Option:
     hint, help_text = _unwrapped(hint)
     help_text = f"{help_text} {default}".strip()
-    flag = f"--{name.replace('_', '-')}"
+    flag = _flag(name)
     if hint is bool:
         return click.Option([f"{flag}/--no-{flag[2:]}", name], default=None, help=help_text, required=required)
     if get_origin(hint) is list:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
@@ -16,7 +17,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from threadline.engine.context import Context
+from threadline.engine.context import Caller, Context
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidSetting, StoreBusy
 from threadline.kernel.operation import Operation
@@ -24,7 +25,7 @@ from threadline.settings import Settings
 from threadline.surfaces.cli.printing import terminal
 from threadline.surfaces.composition import Composition
 from threadline.surfaces.definition_checks import settings_in_force
-from threadline.surfaces.operation_calls import stale_note
+from threadline.surfaces.operation_calls import run, stale_note
 from threadline.surfaces.python.call import StaleAnswer, call_of
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Session:
             with self.engine(readonly=operation.method == "GET") as engine:
                 # It was found among what ships, before there were definitions: they shape some operations.
                 declared = engine.catalogue.operation(operation.name)
-                result = declared.run(self.context(engine), params)
+                result = run(declared, self.context(engine), params)
                 if stale := stale_note(declared, self.context(engine), params):
                     click.echo(f"Older than the definitions: {stale}.", err=True)
                 return result
@@ -118,7 +119,8 @@ class Session:
 
     def context(self, engine: Engine) -> Context:
         """What an operation of the chosen workspace is handed, now."""
-        return Context(engine, self.settings().workspace, engine.now(), SOURCE)
+        caller = Caller(_user(), "os_user", "cli")
+        return Context(engine, self.settings().workspace, engine.now(), SOURCE, caller=caller)
 
     def opener(self) -> Callable[[], Engine]:
         """What opens the chosen store for reading in another process; it can be sent there."""
@@ -194,6 +196,14 @@ def _option(setting: str, *names: str, **attributes: Any) -> Callable[[Decorated
             context.find_root().obj.given[setting] = value
 
     return click.option(*names, expose_value=False, callback=keep, **attributes)
+
+
+def _user() -> str:
+    """Whoever runs the program; empty where the system has no name for them, as in a container with a bare number."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def _token_of(url: str) -> str:

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from threadline.kernel.limits import SUPPRESSIONS_PER_CALL_MAX
 from threadline.surfaces.cli.printing import counted, terminal, visible
 from threadline.surfaces.cli.session import Session, store_option, url_option, workspace_option
-from threadline.surfaces.operation_calls import convert, shown
+from threadline.surfaces.operation_calls import call, convert, shown
 
 _HEADINGS = ("address", "email", "email address", "e-mail", "emailaddress", "recipient")
 _WRONG_SHOWN = 20
@@ -111,7 +111,7 @@ def _runner(session: Session, *, readonly: bool = False) -> Iterator[Run]:
 
         def run(name: str, given: dict[str, Any]) -> Any:
             declared = engine.catalogue.operation(name)
-            return declared.run(session.context(engine), convert(declared, given, strict=True))
+            return call(declared, session.context(engine), given, strict=True)
 
         yield run
 

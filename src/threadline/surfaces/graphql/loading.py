@@ -15,7 +15,7 @@ from threadline.kernel.event import is_thread_id
 from threadline.kernel.operation import Operation
 from threadline.kernel.ports import Person
 from threadline.surfaces.graphql.measuring import Document
-from threadline.surfaces.operation_calls import convert, stale_note
+from threadline.surfaces.operation_calls import convert, run, stale_note
 
 USER_FIELDS = frozenset({"alerts_of"})
 """The operations that a web token may call, about its own user."""
@@ -69,7 +69,7 @@ class Loading:
             params = convert(call.operation, call.values, strict=True)
             if (reason := call.operation.guarded(params)) and not self.caller.allows("admin"):
                 return Forbidden(f"this token lacks the scope 'admin': {reason}")
-            result = call.operation.run(self._context, params)
+            result = run(call.operation, self._context, params)
             self.stale |= {note for note in [stale_note(call.operation, self._context, params)] if note}
             return result
         except Exception as error:  # noqa: BLE001 — one of a batch: the others have their answers

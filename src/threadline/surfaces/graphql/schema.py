@@ -48,8 +48,8 @@ OF_ROOT: Mapping[str, Field] = {
     "segment_members": Field("segments_members"),
     "segments": Field("segments_list", "segments"),
 }
-_OWN = frozenset({"features", "timeline"})
-"""Fields of the operation `person` that are fields of their own here, or pages of one."""
+_OWN = frozenset({"features", "sources", "timeline"})
+"""Fields of the operation `person` that are fields of their own here, pages of one, or need a parameter."""
 
 
 class Node:

@@ -53,8 +53,8 @@ class Access:
             hint="threadline keys create --name NAME makes one",
         )
 
-    async def token(self, request: Request, scope: str) -> Credential:
-        """The token of a request, if it holds a scope. Raises `Unauthorized` or `Forbidden`."""
+    async def token(self, request: Request, scope: str | None) -> Credential:
+        """The token of a request, if it holds a scope; None: any will do. Raises `Unauthorized` or `Forbidden`."""
         for secret in secrets_of(request):
             found = await self._find(secret)
             if found is None:
@@ -64,7 +64,7 @@ class Access:
                     "a write key only records; ask with a token",
                     hint=TOKEN_HINT,
                 )
-            if not found.allows(scope):
+            if scope is not None and not found.allows(scope):
                 raise _lacks(scope, found)
             return found
         raise Unauthorized(

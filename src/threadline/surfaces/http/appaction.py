@@ -30,7 +30,7 @@ from threadline.surfaces.http.operations import read_object
 from threadline.surfaces.http.problem import RateLimited
 from threadline.surfaces.http.routing import Route
 from threadline.surfaces.http.web_user import WebUsers
-from threadline.surfaces.operation_calls import convert, shown
+from threadline.surfaces.operation_calls import convert, run, shown
 
 USER_PATH = "/ux/user/appaction"
 ANONYMOUS_PATH = "/ux/appaction"
@@ -151,7 +151,7 @@ class AppActions:
 
         def work() -> bytes:
             try:
-                topics = self._ranking.run(context, params).topics
+                topics = run(self._ranking, context, params).topics
             except NotFound:
                 topics = []  # somebody of whom nothing is known cares about nothing yet
             values = [value for topic in topics for value in topic.values]

@@ -11,13 +11,16 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from threadline.engine.engine import Engine
+from threadline.engine.tracing import Arrival, Attributes
 from threadline.kernel.errors import EventDamaged, ThreadlineError
 from threadline.kernel.time import format_time
+from threadline.kernel.tracing import CURRENT, TRACEPARENT
 from threadline.settings import Settings
 from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.access import Access
@@ -25,12 +28,14 @@ from threadline.surfaces.http.appaction import AppActions
 from threadline.surfaces.http.browser_settings import BrowserSettings
 from threadline.surfaces.http.client_address import ClientAddress
 from threadline.surfaces.http.cloudevents import CloudEvents
+from threadline.surfaces.http.console import Console
 from threadline.surfaces.http.counts import Counts, counts_from_zero
 from threadline.surfaces.http.following import Following
 from threadline.surfaces.http.graphql import GraphQL
 from threadline.surfaces.http.health import Health
 from threadline.surfaces.http.in_flight import share_of
 from threadline.surfaces.http.ingest import Ingest
+from threadline.surfaces.http.mcp import Mcp
 from threadline.surfaces.http.operations import Operations
 from threadline.surfaces.http.pages import Pages
 from threadline.surfaces.http.problem import is_inside, problem, server_of, unexpected
@@ -47,6 +52,8 @@ log = logging.getLogger("threadline.http")
 UNMATCHED = "unmatched"
 LOOK_THREADS = 2
 """For what is short and everybody waits for: keys and counts that the store is asked for."""
+_PROBES = frozenset({"/livez", "/readyz", "/metrics"})
+"""They come every few seconds and would fill a store of traces."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"})
 
 
@@ -70,6 +77,7 @@ class Application:
         self.metrics = self._counts.metrics
         self._in_flight = self._counts.in_flight
         self.metrics.failures_of_engines.append(engine.recorder.policy_failures)
+        self.metrics.counts_of_engines.append(engine.recorder.counts)
         self.writer = Writer(
             engine,
             commit_events_max=settings.commit_events_max,
@@ -101,12 +109,14 @@ class Application:
         users = web_users(settings, self.engine.clock)
         yield from AppActions(ingest, settings, users, counts.visitors, self._threads, self._limits).routes()
         yield from GraphQL(self.engine, settings, access, users, self._threads).routes()
+        yield from Mcp(self.engine, settings, access, self.metrics, self._threads).routes()
         yield from UserAlerts(self.engine, settings.workspace, users, self._threads).routes()
         yield from Operations(self.engine, access, limits, self.metrics, self._threads).routes()
         yield from PublicRoutes(self.engine, self._threads).routes()
         yield from Following(self.engine, access, self._threads, counts.in_flight).routes()
         yield from Health(self.engine, self.writer, self.metrics, access, self._looks, counts.in_flight).routes()
         yield from Pages(self.engine.catalogue).routes()
+        yield from Console(self.engine, self._threads, counts.in_flight).routes()
 
     async def close(self) -> None:
         """Wait for what is being written and read."""
@@ -120,6 +130,7 @@ class Application:
             await self._besides(scope, receive, send)
             return
         began = time.perf_counter()
+        arrival = self._arrive(scope)
         if scope.get("client"):
             scope["client"] = (self._client_address.resolve(scope), 0)
         request = Request(scope, receive)
@@ -148,7 +159,7 @@ class Application:
         if route is not None and route.open_to_browsers:
             response.headers["access-control-allow-origin"] = "*"
             response.headers["access-control-expose-headers"] = "etag, retry-after, x-ratelimit-reset"
-        self._note(scope["method"], route.path if route else UNMATCHED, response.status_code, began)
+        self._note(scope["method"], route.path if route else UNMATCHED, response.status_code, began, arrival)
         is_stream = isinstance(response, StreamingResponse)
         self._in_flight.streams += is_stream
         try:
@@ -186,11 +197,27 @@ class Application:
             headers.update(PREFLIGHT)
         return Response(status_code=204, headers=headers)
 
-    def _note(self, method: str, route: str, status: int, began: float) -> None:
+    def _arrive(self, scope: Scope) -> Arrival | None:
+        tracing = self.engine.recorder.tracing
+        if tracing is None or scope["path"] in _PROBES:
+            return None
+        arrival = tracing.arrive(Headers(scope=scope).get(TRACEPARENT, ""))
+        CURRENT.set(arrival.span)
+        return arrival
+
+    def _note(self, method: str, route: str, status: int, began: float, arrival: Arrival | None) -> None:
         seconds = time.perf_counter() - began
         method = method if method in _METHODS else "other"  # a client may make methods up, and each would be a series
         self.metrics.requests.add((method, route, str(status)))
         self.metrics.request_seconds.observe(seconds, (route,))
+        if arrival is not None and (tracing := self.engine.recorder.tracing) is not None:
+            # The route and not the path, which has people's ids.
+            about: Attributes = {
+                "http.request.method": method,
+                "http.route": route,
+                "http.response.status_code": status,
+            }
+            tracing.served(arrival, f"{method} {route}", about, error=str(status) if status >= 500 else "")
         if self._log_line is not None:
             at = format_time(self.engine.clock())
             line = {"at": at, "method": method, "route": route, "status": status, "ms": round(seconds * 1e3, 2)}

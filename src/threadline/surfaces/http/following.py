@@ -20,7 +20,7 @@ from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.in_flight import InFlight
 from threadline.surfaces.http.operations import many_valued, read_query
 from threadline.surfaces.http.routing import Route
-from threadline.surfaces.operation_calls import convert, shown
+from threadline.surfaces.operation_calls import convert, run, shown
 
 LOOK_SECONDS = 0.5
 """How often the operation is run again."""
@@ -55,7 +55,7 @@ class Following:
 
         def look() -> Any:
             context = Context(self._engine, credential.workspace, self._engine.now(), credential.name, over_wire=True)
-            return operation.run(context, params)
+            return run(operation, context, params)
 
         async def result() -> Any:
             return await asyncio.get_running_loop().run_in_executor(self._threads, look)

@@ -47,6 +47,9 @@ def gauges(engine: Engine) -> Gauges:
         "1 while a queue is left alone or stopped.",
         by_queue(lambda each: bool(each.circuit.stopped_at) or each.circuit.rests_at(now)),
     )
+    found["outbox_depth"] = ("Effects that wait for a destination, to 1,000.", by_queue(lambda each: each.waiting))
+    found["oldest_undelivered_seconds"] = found["effects_oldest_seconds"]
+    found["due_queue_depth"] = ("Timers and jobs that are due.", float(backlog.timers + backlog.jobs))
     found["timers_oldest_seconds"] = ("How long ago the first timer was due.", seconds(backlog.oldest_timer))
     found["jobs_waiting"] = ("Jobs that are due, counted to 1,000.", float(backlog.jobs))
     found["jobs_oldest_seconds"] = ("How long ago the first job was due.", seconds(backlog.oldest_job))
@@ -56,18 +59,26 @@ def gauges(engine: Engine) -> Gauges:
     )
     ahead = max(0, engine.recorder.recorded_until - 1 - now) / SECOND
     found["clock_set_back_seconds"] = ("How far the newest event of this process is ahead of its clock.", ahead)
-    return found | _consumers(engine, now) | _damage(engine)
+    return found | _consumers(engine, now, stats.get("log_entries")) | _damage(engine)
 
 
-def _consumers(engine: Engine, now: int) -> Gauges:
+def _consumers(engine: Engine, now: int, entries: int | None) -> Gauges:
+    """How far whatever derives from the log has got. People and their features are committed with the event itself;
+    only what other systems get comes later."""
     known = consumers(engine.store)
+    positions = {each.name: float(each.state.position) for each in known}
     behind = {each.name: max(0, now - each.behind_since) / SECOND if each.behind_since else 0.0 for each in known}
+    people = {} if entries is None else {"people": float(entries)}
+    queues = [behind[name] for name in behind if name.startswith("queue:")]
     return {
-        "feed_consumer_position": ("Events handed over.", {each.name: float(each.state.position) for each in known}),
+        "feed_consumer_position": ("Events handed over.", positions),
         "feed_consumer_behind_seconds": ("How long ago the first event was recorded that it has not got.", behind),
         "feed_consumer_failures": (
             "Attempts at its next page that failed in a row.", {each.name: float(each.state.failures) for each in known}
         ),
+        "projection_position": ("Events that people's states, and each consumer, have taken in.", people | positions),
+        "projection_lag_seconds": ("How long ago the first was recorded that they lack.", {"people": 0.0} | behind),
+        "feature_staleness_seconds": ("The same of the queue that is furthest behind.", max(queues, default=0.0)),
     }  # fmt: skip
 
 

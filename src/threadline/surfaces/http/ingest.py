@@ -13,10 +13,12 @@ import msgspec
 from threadline.engine.credentials import Credential, fresh_key
 from threadline.engine.engine import Engine
 from threadline.engine.recording.recorder import refuse_erased
+from threadline.engine.recording.validation import Checked, ValidatedEvent
 from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Receipt
 from threadline.kernel.ids import short_hash
 from threadline.kernel.rejected import RejectedEntry
+from threadline.kernel.tracing import CURRENT
 from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import Buckets, RateLimits, admitted, merged
 from threadline.surfaces.http.writer import Writer
@@ -111,7 +113,7 @@ class Ingest:
             if rejections:
                 entries = self._entries(rejections, credential, form, secrets)
                 await self.writer.reject(entries)
-            receipts = await self.writer.record(admitted(checked, charge.refused))
+            receipts = await self._record(admitted(checked, charge.refused))
             refuse_erased(receipts)
         except Exception:
             charge.settle(None)
@@ -123,6 +125,18 @@ class Ingest:
             conflicts=outcome.conflicts, rejected=len(outcome.rejected),
         )  # fmt: skip
         return outcome
+
+    async def _record(self, checked: Sequence[Checked]) -> list[Receipt]:
+        """The receipts of these events; their traces are linked with the request that brought them."""
+        tracing = self.engine.recorder.tracing
+        if tracing is None:
+            return await self.writer.record(checked)
+        ids = [one.id for one in checked if isinstance(one, ValidatedEvent)]
+        tracing.came_with(ids, CURRENT.get())
+        try:
+            return await self.writer.record(checked)
+        finally:
+            tracing.forget(ids)
 
     def _paused(self, events: Iterable[Event]) -> Iterator[Event]:
         for event in events:

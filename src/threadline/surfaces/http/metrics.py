@@ -5,10 +5,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
+from threadline.engine.counts import Counts
+
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Upper bounds of the buckets of durations."""
 
+_LABELS = {
+    "outbox_depth": "dest", "oldest_undelivered_seconds": "dest",
+    "projection_position": "name", "projection_lag_seconds": "name",
+}  # fmt: skip
+"""Labels of gauges that are not by queue."""
 _Labels = tuple[str, ...]
 
 
@@ -66,12 +73,15 @@ class Metrics:
     def __init__(self) -> None:
         self.failures_of_engines: list[dict[tuple[str, ...], int]] = []
         """The failures of policies that each engine of this server has counted, by (workspace, policy)."""
+        self.counts_of_engines: list[Counts] = []
+        """What each engine of this server counts itself."""
         self.policy_failures = Counter(
             "policy_failures_total", "Events about which a policy raised.", ("workspace", "policy")
         )
         self.events = Counter(
             "events_ingested_total", "Events that came in, by what became of them.", ("workspace", "source", "outcome")
         )
+        self.mcp_calls = Counter("mcp_calls_total", "Calls of MCP tools.", ("tool", "outcome"))
         self.append = Histogram("append_seconds", "Time that one group commit took.")
         self.requests = Counter("http_requests_total", "Requests answered.", ("method", "route", "status"))
         self.refused = Counter("http_refused_total", "Clients refused or cut off because there was no room.", ("for",))
@@ -95,18 +105,30 @@ class Metrics:
         failures = self.failures_of_engines
         keys = {key for each in failures for key in each}
         self.policy_failures.values = {key: sum(each.get(key, 0) for each in failures) for key in keys}
-        by_workspace = (self.events, self.policy_failures)
-        for metric in (*by_workspace, self.append, self.requests, self.refused, self.request_seconds):
-            samples = metric.lines(workspace) if metric in by_workspace else metric.lines()
-            lines += [f"# HELP {metric.name} {metric.meaning}", f"# TYPE {metric.name} {metric.kind}", *samples]
+        by_workspace = (self.events, self.policy_failures, *_counters(self.counts_of_engines))
+        others = (self.mcp_calls, self.append, self.requests, self.refused, self.request_seconds)
+        samples = [(metric, metric.lines(workspace)) for metric in by_workspace]
+        for metric, shown in [*samples, *((each, each.lines()) for each in others)]:
+            lines += [f"# HELP {metric.name} {metric.meaning}", f"# TYPE {metric.name} {metric.kind}", *shown]
         for name, (meaning, value) in gauges.items():
-            label = "consumer" if name.startswith("feed_consumer_") else "queue"
+            label = "consumer" if name.startswith("feed_consumer_") else _LABELS.get(name, "queue")
             values = (
                 {"": value} if isinstance(value, int | float) else {_braces([(label, of)]): value[of] for of in value}
             )
             lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge"]
             lines += [f"{name}{labels} {_number(number)}" for labels, number in values.items()]
         return "\n".join(lines) + "\n"
+
+
+def _counters(of_engines: Iterable[Counts]) -> list[Counter]:
+    """What engines count, all of them together: after a reload the one before may still record."""
+    found: dict[str, Counter] = {}
+    for counts in of_engines:
+        for each in counts.counters:
+            counter = found.setdefault(each.name, Counter(each.name, each.meaning, ("workspace", *each.labels)))
+            for labels, count in [*counts.values[each.name].items()]:
+                counter.add(labels, count)
+    return [found[name] for name in sorted(found)]
 
 
 def _number(value: float) -> str:

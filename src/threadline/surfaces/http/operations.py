@@ -15,7 +15,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from threadline.engine.context import Context
+from threadline.engine.context import Caller, Context
 from threadline.engine.credentials import Credential
 from threadline.engine.engine import Engine
 from threadline.engine.gc_deferred import gc_deferred
@@ -31,7 +31,7 @@ from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import Charge, RateLimits, merged
 from threadline.surfaces.http.revalidation import revalidated
 from threadline.surfaces.http.routing import Route
-from threadline.surfaces.operation_calls import STALE_HEADER, convert, field_names, shown, stale_note
+from threadline.surfaces.operation_calls import STALE_HEADER, convert, field_names, run, shown, stale_note
 from threadline.surfaces.row_formats import MEDIA_TYPES, Format, Rendered, accepted, rendered, rows_of
 from threadline.wire.message import read_array
 from threadline.wire.scan import depth, depth_bound
@@ -79,7 +79,8 @@ class Operations:
         if key and "request" in field_names(operation):
             values.setdefault("request", key)
         params = _params(operation, values, names, credential)
-        context = Context(self._engine, credential.workspace, self._engine.now(), credential.name, over_wire=True)
+        caller = Caller(credential.name, "token", "http")
+        context = Context(self._engine, credential.workspace, self._engine.now(), credential.name, True, caller)
         if operation.media_type:
             return await self._stream(operation, context, params)
         charge = await self._charge(operation.intake, context, params, credential, client_host(request))
@@ -116,7 +117,7 @@ class Operations:
 
         with self._engine.reading():
             # What goes wrong before the first piece is a problem document; later the connection breaks off.
-            pieces = await self._run(lambda: operation.run(context, params))
+            pieces = await self._run(lambda: run(operation, context, params))
             first = await self._run(partial(following, pieces))
 
         async def rest() -> AsyncIterator[bytes]:
@@ -157,7 +158,7 @@ def _work(
         intake = operation.intake
         if refused and intake is not None and intake.without is not None:
             params = intake.without(params, refused)
-        result = operation.run(context, params)
+        result = run(operation, context, params)
         if intake is None or intake.receipts is None or intake.result is None:
             return None, rendered(result, form)
         receipts = intake.receipts(result)

@@ -1,4 +1,4 @@
-"""The pages for people: where to begin, the API address by address, and the OpenAPI document behind it."""
+"""The pages of the API: address by address for people, and the OpenAPI document behind it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from starlette.responses import Response
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.surfaces.http.api_page import API_PAGE_HEADERS, SERVER, api_page
-from threadline.surfaces.http.health import package_version
 from threadline.surfaces.http.openapi import document
 from threadline.surfaces.http.problem import server_of
-from threadline.surfaces.http.public import PAGE_HEADERS
 from threadline.surfaces.http.routing import Route
 
 _STYLE = """
@@ -58,13 +56,9 @@ class Pages:
         return _page("Threadline API", api_page(self._described)).encode()
 
     def routes(self) -> Iterator[Route]:
-        """The three pages; none of them needs a credential, and none holds data."""
-        yield Route("GET", "/", self._show_landing)
+        """The two pages; neither of them needs a credential, and neither holds data."""
         yield Route("GET", "/docs", self._show_docs)
         yield Route("GET", "/openapi.json", self._show_openapi)
-
-    async def _show_landing(self, request: Request, names: Mapping[str, str]) -> Response:
-        return Response(_page("Threadline", _landing()), headers=PAGE_HEADERS, media_type="text/html")
 
     async def _show_docs(self, request: Request, names: Mapping[str, str]) -> Response:
         # The commands go to the server that is asked, wherever it listens.
@@ -80,15 +74,4 @@ def _page(title: str, body: str) -> str:
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
         f"<body><main>{body}</main></body></html>"
-    )
-
-
-def _landing() -> str:
-    links = (
-        ("/docs", "the API, address by address"), ("/openapi.json", "the same for machines"),
-        ("/readyz", "whether the store can be written to"), ("/metrics", "counts for Prometheus, with an admin token"),
-    )  # fmt: skip
-    items = "".join(f'<li><a href="{path}"><code>{path}</code></a> {meaning}</li>' for path, meaning in links)
-    return (
-        f"<h1>Threadline {html.escape(package_version())}</h1><p>One thread of events per person.</p><ul>{items}</ul>"
     )

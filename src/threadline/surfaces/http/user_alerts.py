@@ -68,4 +68,5 @@ class UserAlerts:
 
 
 def _encoded(operation: Operation, context: Context, params: Any) -> bytes:
+    # Not by `operation_calls.run`: what users dismiss for themselves is an event of theirs, and no act of an operator.
     return msgspec.json.encode(operation.run(context, params))

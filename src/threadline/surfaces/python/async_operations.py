@@ -7,10 +7,16 @@ from typing import Any, Literal
 
 from msgspec import UNSET
 
+from threadline.capabilities.accounts import operations as accounts_operations
 from threadline.capabilities.alerts.operations import forms as alerts_operations_forms
 from threadline.capabilities.alerts.operations import listed as alerts_operations_listed
 from threadline.capabilities.alerts.operations import person as alerts_operations_person
 from threadline.capabilities.alerts.operations import written as alerts_operations_written
+from threadline.capabilities.analytics.operations import funnel as analytics_operations_funnel
+from threadline.capabilities.analytics.operations import lifetime as analytics_operations_lifetime
+from threadline.capabilities.analytics.operations import retention as analytics_operations_retention
+from threadline.capabilities.analytics.operations import trend as analytics_operations_trend
+from threadline.capabilities.audit_log import operations as audit_log_operations
 from threadline.capabilities.broadcasts import definition as broadcasts_definition
 from threadline.capabilities.broadcasts.operations import creating as broadcasts_operations_creating
 from threadline.capabilities.broadcasts.operations import reading as broadcasts_operations_reading
@@ -84,6 +90,65 @@ from threadline.capabilities.whatif import views as whatif_views
 from threadline.capabilities.whatif.operations import results as whatif_operations_results
 from threadline.surfaces.python import calls
 from threadline.surfaces.python.call import Answer, AsyncCaller, Call, Many, Moment
+
+
+class Accounts:
+    """People who use the console, and their roles."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def change(
+        self,
+        name: str,
+        *,
+        role: Literal["viewer", "marketer", "operator", "admin"] | None = None,
+        password: str | None = None,
+    ) -> accounts_operations.AccountEntry:
+        """Give an account another role, or another password.
+
+        Which account, and what is new. A new password ends the account's sessions.
+
+        name: Such as an e-mail address: no blank and no slash. Upper and lower case are the same.
+        role: viewer: reads. marketer: also what is sent to people. operator: also what waits or failed.
+        password: 12 to 1000 characters.
+        """
+        return await self._call(calls.ACCOUNTS_CHANGE, {"name": name, "role": role, "password": password})
+
+    async def create(
+        self,
+        *,
+        name: str,
+        role: Literal["viewer", "marketer", "operator", "admin"],
+        password: str,
+    ) -> accounts_operations.AccountEntry:
+        """Make an account for somebody who is to use the console.
+
+        The new account. The command line asks for the password, or reads it from the standard input.
+
+        name: Such as an e-mail address: no blank and no slash. Upper and lower case are the same.
+        role: viewer: reads. marketer: also what is sent to people. operator: also what waits or failed.
+        password: 12 to 1000 characters.
+        """
+        return await self._call(calls.ACCOUNTS_CREATE, {"name": name, "role": role, "password": password})
+
+    async def list(
+        self,
+    ) -> accounts_operations.AccountList:
+        """List the accounts of the workspace."""
+        return await self._call(calls.ACCOUNTS_LIST, {})
+
+    async def remove(
+        self,
+        name: str,
+    ) -> accounts_operations.AccountEntry:
+        """Remove an account: its sessions end.
+
+        Which account.
+
+        name: Such as an e-mail address: no blank and no slash. Upper and lower case are the same.
+        """
+        return await self._call(calls.ACCOUNTS_REMOVE, {"name": name})
 
 
 class Alerts:
@@ -245,6 +310,189 @@ class Alerts:
                 "dismissable": dismissable,
                 "shown_again": shown_again,
                 "expected": expected,
+            },
+        )
+
+
+class Analytics:
+    """Everybody's events in numbers and pictures."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def funnel(
+        self,
+        *,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        steps: Many[str],
+        window: str = "7d",
+        by: str = "",
+        most: int = 7,
+    ) -> analytics_operations_funnel.Funnel:
+        """Count who gets from step to step within a time, and how long it takes.
+
+        The steps, and who is looked at: those who entered in the range of time, whenever they came further.
+
+        start: Only from this instant on.
+        stop: Only before this instant.
+        steps: Events in their order; others may lie between.
+        window: From the first step to the last at most.
+        by: Break down by a property of the event, such as `plan` or `context.page.path`, by `event.source`, or by
+            what a feature is now: `features.monetary_total`.
+        most: Values of the break-down; all others are one row `(other)`.
+        """
+        return await self._call(
+            calls.ANALYTICS_FUNNEL,
+            {"start": start, "stop": stop, "steps": steps, "window": window, "by": by, "most": most},
+        )
+
+    async def lifetime(
+        self,
+        *,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        event: str = "purchase_completed",
+        where: str | Mapping[str, Any] = "",
+        value: str = "",
+        weeks: int = 52,
+        most: int = 100,
+    ) -> analytics_operations_lifetime.Lifetime:
+        """Say who will buy again, how often and for how much.
+
+        What a purchase is, and how far to look ahead.
+
+        start: Only from this instant on.
+        stop: Only before this instant.
+        event: The event that is a purchase.
+        where: Only events that pass these conditions, as JSON: `{"total": {"gt": 50}, "plan": ["pro"]}`, or a tree
+            such as `{"any": [{"field": "event.properties.total", "gt": 50}, …]}`.
+        value: The property with its value, such as `total`; empty: only how often.
+        weeks: How far to look ahead.
+        most: Rows: those of whom most is to be expected.
+        """
+        return await self._call(
+            calls.ANALYTICS_LIFETIME,
+            {
+                "start": start,
+                "stop": stop,
+                "event": event,
+                "where": where,
+                "value": value,
+                "weeks": weeks,
+                "most": most,
+            },
+        )
+
+    async def retention(
+        self,
+        *,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        first: str = "*",
+        returning: str = "*",
+        per: Literal["day", "week", "month"] = "week",
+        periods: int = 8,
+        kind: Literal["bounded", "rolling"] = "bounded",
+    ) -> analytics_operations_retention.Retention:
+        """Count who comes back, by the period in which they began.
+
+        Who is looked at, those who began in the range of time, and what counts as coming back.
+
+        start: Only from this instant on.
+        stop: Only before this instant.
+        first: A person's first event of this kind is where they begin.
+        returning: What counts as being there.
+        per: The length of a period. UTC; weeks begin on Monday.
+        periods: How many periods after the first.
+        kind: bounded: there in that very period; rolling: in that period or any later one.
+        """
+        return await self._call(
+            calls.ANALYTICS_RETENTION,
+            {
+                "start": start,
+                "stop": stop,
+                "first": first,
+                "returning": returning,
+                "per": per,
+                "periods": periods,
+                "kind": kind,
+            },
+        )
+
+    async def trend(
+        self,
+        *,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        event: str = "",
+        where: str | Mapping[str, Any] = "",
+        per: Literal["day", "week", "month"] = "day",
+        by: str = "",
+        most: int = 7,
+    ) -> analytics_operations_trend.Trend:
+        """Count an event and the people who had it, by day, week or month.
+
+        What to count, and by what.
+
+        start: Only from this instant on.
+        stop: Only before this instant.
+        event: Only events of this type; empty: all of the person's own.
+        where: Only events that pass these conditions, as JSON: `{"total": {"gt": 50}, "plan": ["pro"]}`, or a tree
+            such as `{"any": [{"field": "event.properties.total", "gt": 50}, …]}`.
+        per: The length of a period. UTC; weeks begin on Monday.
+        by: Break down by a property of the event, such as `plan` or `context.page.path`, by `event.source`, or by
+            what a feature is now: `features.monetary_total`.
+        most: Values of the break-down; all others are one row `(other)`.
+        """
+        return await self._call(
+            calls.ANALYTICS_TREND,
+            {"start": start, "stop": stop, "event": event, "where": where, "per": per, "by": by, "most": most},
+        )
+
+
+class AuditLog:
+    """Who changed what, and when."""
+
+    def __init__(self, call: AsyncCaller) -> None:
+        self._call = call
+
+    async def list(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        who: str = "",
+        operation: str = "",
+        object: str = "",
+        outcome: str = "",
+    ) -> audit_log_operations.AuditLogPage:
+        """List what was changed by whom, the newest first.
+
+        Which entries.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        start: Only from this instant on.
+        stop: Only before this instant.
+        who: Only of this account, token or user.
+        operation: Only calls of this operation, such as `people_merge`, or of a group.
+        object: Only what was about this, such as `user_id:42`.
+        outcome: Only what came to this: done, refused or the code of an error.
+        """
+        return await self._call(
+            calls.AUDIT_LOG_LIST,
+            {
+                "cursor": cursor,
+                "limit": limit,
+                "start": start,
+                "stop": stop,
+                "who": who,
+                "operation": operation,
+                "object": object,
+                "outcome": outcome,
             },
         )
 
@@ -740,6 +988,21 @@ class Effects:
         """
         return await self._call(calls.EFFECTS_RESOLVE, {"id": id, "outcome": outcome, "why": why})
 
+    async def timers(
+        self,
+        *,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> effects_operations.TimersPage:
+        """List what is due later, by due time.
+
+        Which page of the timers.
+
+        cursor: The `next` of the previous page. Opaque.
+        limit: How many on a page.
+        """
+        return await self._call(calls.EFFECTS_TIMERS, {"cursor": cursor, "limit": limit})
+
     async def unknown(
         self,
         *,
@@ -819,7 +1082,7 @@ class Events:
 
         From where to follow the workspace's events.
 
-        cursor: The `next` of the previous page; empty for the beginning.
+        cursor: The `next` of the previous page; empty for the beginning, `end` for what is new from now on.
         limit: How many on a page.
         skip_damaged: Go past events that are damaged; otherwise the feed ends before one, with an error.
         """
@@ -1429,7 +1692,7 @@ class Keys:
         *,
         name: str,
         kind: Literal["write_key", "token"] = "write_key",
-        scopes: Many[Literal["read", "write", "admin"]] = (),
+        scopes: Many[Literal["read", "write", "admin", "personal"]] = (),
     ) -> keys_operations.NewKey:
         """Make a write key or a token; its secret is shown only this once.
 
@@ -1437,7 +1700,7 @@ class Keys:
 
         name: Source of what a write key records; holder of a token.
         kind: A write key only records; a token has scopes.
-        scopes: Of a token: read, write, admin.
+        scopes: Of a token: read, write, admin; personal: agents see personal data unmasked.
         """
         return await self._call(calls.KEYS_CREATE, {"name": name, "kind": kind, "scopes": scopes})
 
@@ -3034,7 +3297,10 @@ class Operations:
     """Every operation: those of a group by its name, and those that are in none."""
 
     def __init__(self) -> None:
+        self.accounts = Accounts(self.call)
         self.alerts = Alerts(self.call)
+        self.analytics = Analytics(self.call)
+        self.audit_log = AuditLog(self.call)
         self.broadcasts = Broadcasts(self.call)
         self.consent = Consent(self.call)
         self.decisions = Decisions(self.call)
@@ -3083,6 +3349,7 @@ class Operations:
         *,
         as_of: Moment | None = None,
         timeline: int = 20,
+        sources: bool = False,
     ) -> people_operations_person.PersonView:
         """Show everything known about a person, at one position.
 
@@ -3091,5 +3358,6 @@ class Operations:
         as_of: The instant to read at, with who was meant and what was known then; without it now.
         id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
         timeline: How many of the newest events to show.
+        sources: Also show which event each trait, tag and group comes from.
         """
-        return await self.call(calls.PERSON, {"as_of": as_of, "id": id, "timeline": timeline})
+        return await self.call(calls.PERSON, {"as_of": as_of, "id": id, "timeline": timeline, "sources": sources})

@@ -6,10 +6,16 @@ from typing import Any
 
 from msgspec import UNSET
 
+from threadline.capabilities.accounts import operations as accounts_operations
 from threadline.capabilities.alerts.operations import forms as alerts_operations_forms
 from threadline.capabilities.alerts.operations import listed as alerts_operations_listed
 from threadline.capabilities.alerts.operations import person as alerts_operations_person
 from threadline.capabilities.alerts.operations import written as alerts_operations_written
+from threadline.capabilities.analytics.operations import funnel as analytics_operations_funnel
+from threadline.capabilities.analytics.operations import lifetime as analytics_operations_lifetime
+from threadline.capabilities.analytics.operations import retention as analytics_operations_retention
+from threadline.capabilities.analytics.operations import trend as analytics_operations_trend
+from threadline.capabilities.audit_log import operations as audit_log_operations
 from threadline.capabilities.broadcasts.operations import creating as broadcasts_operations_creating
 from threadline.capabilities.broadcasts.operations import reading as broadcasts_operations_reading
 from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
@@ -93,7 +99,28 @@ PERSON: Call[people_operations_person.PersonView] = Call(
     {
         "as_of": None,
         "timeline": 20,
+        "sources": False,
     },
+)
+ACCOUNTS_CHANGE: Call[accounts_operations.AccountEntry] = Call(
+    "accounts_change",
+    "POST",
+    "/v1/accounts/{name}",
+    accounts_operations.AccountEntry,
+    {
+        "role": None,
+        "password": None,
+    },
+    repeatable=False,
+)
+ACCOUNTS_CREATE: Call[accounts_operations.AccountEntry] = Call(
+    "accounts_create", "POST", "/v1/accounts", accounts_operations.AccountEntry, {}, repeatable=False
+)
+ACCOUNTS_LIST: Call[accounts_operations.AccountList] = Call(
+    "accounts_list", "GET", "/v1/accounts", accounts_operations.AccountList, {}
+)
+ACCOUNTS_REMOVE: Call[accounts_operations.AccountEntry] = Call(
+    "accounts_remove", "DELETE", "/v1/accounts/{name}", accounts_operations.AccountEntry, {}
 )
 ALERTS_DISMISS: Call[alerts_operations_person.AlertDismissResult] = Call(
     "alerts_dismiss",
@@ -176,6 +203,80 @@ ALERTS_WRITE: Call[alerts_operations_written.AlertWriteResult] = Call(
         "expected": None,
     },
     repeatable=False,
+)
+ANALYTICS_FUNNEL: Call[analytics_operations_funnel.Funnel] = Call(
+    "analytics_funnel",
+    "GET",
+    "/v1/analytics/funnel",
+    analytics_operations_funnel.Funnel,
+    {
+        "start": None,
+        "stop": None,
+        "window": "7d",
+        "by": "",
+        "most": 7,
+    },
+)
+ANALYTICS_LIFETIME: Call[analytics_operations_lifetime.Lifetime] = Call(
+    "analytics_lifetime",
+    "GET",
+    "/v1/analytics/lifetime",
+    analytics_operations_lifetime.Lifetime,
+    {
+        "start": None,
+        "stop": None,
+        "event": "purchase_completed",
+        "where": "",
+        "value": "",
+        "weeks": 52,
+        "most": 100,
+    },
+)
+ANALYTICS_RETENTION: Call[analytics_operations_retention.Retention] = Call(
+    "analytics_retention",
+    "GET",
+    "/v1/analytics/retention",
+    analytics_operations_retention.Retention,
+    {
+        "start": None,
+        "stop": None,
+        "first": "*",
+        "returning": "*",
+        "per": "week",
+        "periods": 8,
+        "kind": "bounded",
+    },
+)
+ANALYTICS_TREND: Call[analytics_operations_trend.Trend] = Call(
+    "analytics_trend",
+    "GET",
+    "/v1/analytics/trend",
+    analytics_operations_trend.Trend,
+    {
+        "start": None,
+        "stop": None,
+        "event": "",
+        "where": "",
+        "per": "day",
+        "by": "",
+        "most": 7,
+    },
+)
+AUDIT_LOG_LIST: Call[audit_log_operations.AuditLogPage] = Call(
+    "audit_log_list",
+    "GET",
+    "/v1/audit-log",
+    audit_log_operations.AuditLogPage,
+    {
+        "cursor": "",
+        "limit": 100,
+        "start": None,
+        "stop": None,
+        "who": "",
+        "operation": "",
+        "object": "",
+        "outcome": "",
+    },
 )
 BROADCASTS_CANCEL: Call[broadcasts_operations_reading.BroadcastView] = Call(
     "broadcasts_cancel",
@@ -414,6 +515,16 @@ EFFECTS_RESOLVE: Call[effects_operations.Resolved] = Call(
         "why": "",
     },
     repeatable=False,
+)
+EFFECTS_TIMERS: Call[effects_operations.TimersPage] = Call(
+    "effects_timers",
+    "GET",
+    "/v1/effects/timers",
+    effects_operations.TimersPage,
+    {
+        "cursor": "",
+        "limit": 100,
+    },
 )
 EFFECTS_UNKNOWN: Call[effects_operations.UnknownPage] = Call(
     "effects_unknown",

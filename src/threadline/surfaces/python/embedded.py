@@ -20,7 +20,7 @@ from threadline.kernel.event import Event, Receipt, source_type_of
 from threadline.kernel.event_limits import is_finite, not_finite
 from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.time import format_time
-from threadline.surfaces.operation_calls import convert, stale_note
+from threadline.surfaces.operation_calls import convert, run, stale_note
 from threadline.surfaces.python.call import Answer, Call, warn_if_stale
 from threadline.surfaces.python.messages import instant_of
 from threadline.surfaces.python.operations import Operations
@@ -73,7 +73,7 @@ class Threadline(Operations, Recording):
         self.engine.recorder.refuse_forks()
         with self.engine.reading() if operation.method == "GET" else nullcontext():
             params = convert(operation, call.given(values), strict=True)
-            ran = operation.run(context, params)
+            ran = run(operation, context, params)
             result = b"".join(ran) if operation.media_type else msgspec.to_builtins(ran)
             stale = stale_note(operation, context, params)
         warn_if_stale(call, stale)

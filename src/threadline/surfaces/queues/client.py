@@ -10,6 +10,7 @@ from threadline.kernel.errors import InvalidSetting
 CONNECT_SECONDS = 3.0
 ANSWER_SECONDS = 30.0
 """Longer than a request waits for messages."""
+ATTEMPTS_MAX = 4
 
 
 def aws_client(service: str, resource: str, *, region: str | None = None, connections: int = 10) -> Any:
@@ -25,7 +26,7 @@ def aws_client(service: str, resource: str, *, region: str | None = None, connec
         raise InvalidSetting(f"{resource}: boto3 is not installed", hint="pip install 'threadline[aws]'") from None
     config = Config(
         connect_timeout=CONNECT_SECONDS, read_timeout=ANSWER_SECONDS, max_pool_connections=connections,
-        retries={"total_max_attempts": 4, "mode": "standard"},
+        retries={"total_max_attempts": ATTEMPTS_MAX, "mode": "standard"},
     )  # fmt: skip
     try:
         make: Any = boto3.session.Session().client  # its types name each service of AWS

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from threadline.kernel.aws_errors import explained
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.time import MILLISECOND
-from threadline.surfaces.queues.client import aws_client, name_of_queue, region_of_queue
+from threadline.surfaces.queues.calls import sqs_calls
+from threadline.surfaces.queues.client import name_of_queue
 from threadline.surfaces.queues.intake import QueueMessage, Taken
 
 AT_ONCE = 10
@@ -43,7 +44,7 @@ class SqsQueue:
     def __init__(self, url: str, client: Any = None, connections: int = 10) -> None:
         self.url = url
         self.name = name_of_queue(url)
-        self._client = client or aws_client("sqs", url, region=region_of_queue(url), connections=connections)
+        self._client = client or sqs_calls(url, connections)
         attributes = self._attributes()
         self.visibility_seconds = int(attributes.get("VisibilityTimeout", 30))
         """How long a message that was received is kept from others."""

@@ -18,11 +18,19 @@ from threadline.kernel.store import is_erased
 _LOOKED_AT_MAX = 10_000
 """Log entries looked at for one page: the feed is of all workspaces, a page of one."""
 
+END = "end"
+"""Instead of a cursor: what is committed from now on."""
+
 
 class FeedParams(Page, kw_only=True, forbid_unknown_fields=True):
     """From where to follow the workspace's events."""
 
-    cursor: Annotated[Cursor, Meta(description="The `next` of the previous page; empty for the beginning.")] = ""
+    cursor: Annotated[
+        Cursor,
+        Meta(
+            description="The `next` of the previous page; empty for the beginning, `end` for what is new from now on."
+        ),
+    ] = ""
     skip_damaged: Annotated[
         bool, Meta(description="Go past events that are damaged; otherwise the feed ends before one, with an error.")
     ] = False
@@ -54,6 +62,8 @@ class FeedPage(msgspec.Struct, kw_only=True):
 
 def _feed(context: Context[WithLog], params: FeedParams) -> FeedPage:
     engine, cursor = context.engine, params.cursor
+    if cursor == END:
+        return FeedPage(events=[], next=engine.log.feed_end(), more=False)
     found: list[EventView] = []
     damaged: list[DamagedView] = []
     looked_at, more = 0, True

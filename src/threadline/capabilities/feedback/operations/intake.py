@@ -82,6 +82,7 @@ def _view(taken: Taken) -> TakenView:
 
 FEEDBACK_RECEIVE = Operation(
     name="feedback_receive",
+    audited=False,
     group=FEEDBACK_GROUP,
     summary="Hand in a mail that came back: a bounce, a complaint or a reply.",
     params=FeedbackReceiveParams,
@@ -94,6 +95,7 @@ FEEDBACK_RECEIVE = Operation(
 )
 FEEDBACK_NOTIFY = Operation(
     name="feedback_notify",
+    audited=False,
     group=FEEDBACK_GROUP,
     summary="Hand in a notification of Amazon SES.",
     params=FeedbackNotifyParams,

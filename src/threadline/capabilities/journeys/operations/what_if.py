@@ -208,7 +208,8 @@ def _mails(mails: Iterable[WouldSend]) -> list[WouldSendView]:
 
 
 WHAT_IF = Operation(
-    name="journeys_what_if", group=JOURNEYS_GROUP,
+    name="journeys_what_if",
+    audited=False, group=JOURNEYS_GROUP,
     summary="Try journeys on history: who would have got what, and when, compared with those in force.",
     params=JourneysWhatIfParams, result=JourneysWhatIfResult, run=_what_if, method="POST",
     path="/v1/journeys/what-if", scope="admin", shown_on=frozenset({"http", "python"}),

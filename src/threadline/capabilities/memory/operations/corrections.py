@@ -128,6 +128,7 @@ def _remember(context: Context[Needs], params: RememberParams) -> RememberResult
 
 REMEMBER = Operation(
     name="memory_remember",
+    private=frozenset({"value"}),
     group=MEMORY_GROUP,
     summary="State a fact about a person: what they said, what a system computed, what an agent inferred.",
     params=RememberParams,

@@ -13,7 +13,7 @@ from threadline.capabilities.conditions import Conditions, Subject, read_json
 from threadline.capabilities.events.forms import Identifiers, Instant, instant
 from threadline.capabilities.events.parameters import Next, Page, page_of
 from threadline.capabilities.people.operations import PEOPLE_GROUP
-from threadline.capabilities.people.operations.person import Reads
+from threadline.capabilities.people.operations.person import Reads, name_in
 from threadline.capabilities.segments.operations.definitions import Segments, segment_named
 from threadline.capabilities.segments.projection import member_rows
 from threadline.kernel.errors import InvalidValue, NotFound
@@ -59,7 +59,9 @@ class PersonSummary(msgspec.Struct, kw_only=True):
     """A person in a list."""
 
     id: str
+    name: Annotated[str, Meta(description="What to call them, by their traits; empty where these do not say.")] = ""
     identifiers: Identifiers
+    tags: list[str] = []
     events: int
     created_at: Instant
     last_seen_at: Instant | None
@@ -180,10 +182,12 @@ def summary(context: Context[Reads], person: Person) -> PersonSummary:
     """A person in a list."""
     rules = context.engine.catalogue.rules
     ordered = sorted(person.identifiers.values(), key=rules.rank)
-    activity = context.engine.reader.views(person, context.now, names=["activity"]).get("activity", {})
+    views = context.engine.reader.views(person, context.now, names=["activity", "profile"])
+    profile = views.get("profile", {"traits": {}, "tags": []})
     return PersonSummary(
-        id=person.id, identifiers=[str(i) for i in ordered], events=person.position,
-        created_at=instant(person.created_at), last_seen_at=activity.get("last_seen_at"),
+        id=person.id, name=name_in(profile["traits"]), identifiers=[str(i) for i in ordered], tags=profile["tags"],
+        events=person.position, created_at=instant(person.created_at),
+        last_seen_at=views.get("activity", {}).get("last_seen_at"),
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Annotated, Any, Protocol
 
@@ -25,6 +25,14 @@ class PersonParams(AsOf, kw_only=True, forbid_unknown_fields=True):
 
     id: PersonRef
     timeline: Annotated[int, Meta(description="How many of the newest events to show.", ge=0, le=100)] = 20
+    sources: Annotated[bool, Meta(description="Also show which event each trait, tag and group comes from.")] = False
+
+
+class ValueSource(msgspec.Struct, kw_only=True):
+    """Where a value of the profile comes from."""
+
+    event: Annotated[str, Meta(description="The id of the newest event that says so.")]
+    occurred_at: Instant
 
 
 class IdentifierUse(msgspec.Struct, kw_only=True):
@@ -71,6 +79,7 @@ class PersonView(msgspec.Struct, kw_only=True):
         str,
         Meta(description="The same in every workspace, from identifiers of kinds declared shared; empty without one."),
     ] = ""
+    name: Annotated[str, Meta(description="What to call them, by their traits; empty where these do not say.")] = ""
     identifiers: list[IdentifierUse]
     traits: dict[str, Any]
     tags: list[str]
@@ -80,6 +89,10 @@ class PersonView(msgspec.Struct, kw_only=True):
     timers: list[TimerView]
     timeline: Timeline
     views: Annotated[dict[str, Any], Meta(description="What further projections say, by their names.")]
+    sources: Annotated[
+        dict[str, ValueSource],
+        Meta(description="By traits.NAME, tags.TAG and groups.ID, where they were asked for."),
+    ] = {}
     damaged_events: Annotated[
         list[str],
         Meta(description="Ids of events that are known to be damaged and are left out of the timeline; see `repair`."),
@@ -112,6 +125,7 @@ def _person(context: Context[Reads], params: PersonParams) -> PersonView:
         as_of=None if as_of is None else asked.shown_at,
         created_at=instant(person.created_at),
         lead_id=lead_id(engine.catalogue.rules, own),
+        name=name_in(profile["traits"]),
         identifiers=identifier_uses(engine.catalogue.rules, own, uses),
         traits=profile["traits"],
         tags=profile["tags"],
@@ -124,8 +138,31 @@ def _person(context: Context[Reads], params: PersonParams) -> PersonView:
             next=write_cursor(newest[-1]) if len(newest) == params.timeline and newest else "",
         ),
         views={name: view for name, view in views.items() if name not in _SHOWN_APART},
+        sources=_sources(asked.state("profile")) if params.sources else {},
         damaged_events=engine.log.damaged(person.heads),
     )
+
+
+_NAMES = (("name",), ("first_name", "last_name"), ("firstName", "lastName"))
+"""Traits that name somebody, as Segment and many others call them."""
+
+
+def name_in(traits: Mapping[str, Any]) -> str:
+    """What to call somebody of these traits, or ""."""
+    for names in _NAMES:
+        texts = [value.strip() for name in names if isinstance(value := traits.get(name), str) and value.strip()]
+        if texts:
+            return " ".join(texts)
+    return ""
+
+
+def _sources(profile: Mapping[str, Mapping[str, Any]]) -> dict[str, ValueSource]:
+    return {
+        f"{part}.{name}": ValueSource(event=event, occurred_at=instant(at))
+        for part, values in profile.items()
+        for name, (at, event, value) in sorted(values.items())
+        if value is not None
+    }
 
 
 def _newest(engine: WithReader, person: Person, limit: int, as_of: int | None) -> list[Any]:

@@ -261,6 +261,7 @@ def _guarded(params: EvaluateParams) -> str:
 
 EVALUATE = Operation(
     name="decisions_evaluate",
+    audited=False,
     group=DECISIONS_GROUP,
     summary="Run the rules on an event or a person, and explain each answer. Records nothing by default.",
     params=EvaluateParams,

@@ -145,6 +145,7 @@ def _commands(server: Server, person: str) -> Iterator[tuple[str, str]]:
     bearer = f"-H 'Authorization: Bearer {server.token}'"
     properties = f'{{"total":20,"currency":"{CURRENCY}"}}'
     order = f'{{"userId":"{person.partition(":")[2]}","event":"Order Completed","properties":{properties}}}'
+    yield f"The console, in a browser; sign in with the token {server.token}", f"{server.url}/"
     yield "The whole API, address by address", f"{server.url}/docs"
     yield "All that is known of this customer", f"curl -s {server.url}/v1/people/{person} {bearer}"
     yield (

@@ -1,4 +1,4 @@
-"""Lets a search index that somebody uses keep up with the log, so that the next search has little to take in."""
+"""Lets what derives from the log, as the search index and the columns of analytics, keep up while it is used."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from threadline.kernel.errors import Unavailable
 from threadline.kernel.limits import SEARCH_CATCH_UP_EVENTS
 from threadline.kernel.search import IndexProgress
 
-log = logging.getLogger("threadline.search")
+log = logging.getLogger("threadline.exports")
 
 
 @runtime_checkable
 class KeepsUp(Protocol):
-    """An index that this process keeps."""
+    """What this process keeps beside the store: an index, or columns."""
 
     @property
     def is_begun(self) -> bool:
-        """Whether anybody has ever searched: until then nothing keeps an index."""
+        """Whether anybody has ever asked: until then nothing is kept."""
         ...
 
     def catch_up(self, limit: int) -> IndexProgress:
@@ -27,10 +27,12 @@ class KeepsUp(Protocol):
         ...
 
 
-class SearchWorker:
-    """Lets an index that somebody uses keep up, in a thread of its own."""
+class CatchUpWorker:
+    """Lets what somebody uses keep up, in a thread of its own."""
 
-    def __init__(self, index: KeepsUp) -> None:
+    def __init__(self, name: str, index: KeepsUp) -> None:
+        self._name = name
+        """What is kept, for the log."""
         self._index = index
         self._position = 0
         self._thread: threading.Thread | None = None
@@ -38,7 +40,9 @@ class SearchWorker:
     def start(self, stopping: threading.Event) -> None:
         """Catch up if that is not going on already."""
         if self._index.is_begun and (self._thread is None or not self._thread.is_alive()):
-            self._thread = threading.Thread(target=self._run, args=(stopping,), name="threadline-search", daemon=True)
+            self._thread = threading.Thread(
+                target=self._run, args=(stopping,), name=f"threadline-{self._name}", daemon=True
+            )
             self._thread.start()
 
     def _run(self, stopping: threading.Event) -> None:
@@ -46,9 +50,9 @@ class SearchWorker:
             while not stopping.is_set() and not self._index.catch_up(SEARCH_CATCH_UP_EVENTS).is_complete:
                 pass
         except Unavailable as error:
-            log.warning("the search index waits: %s", error)
+            log.warning("%s waits: %s", self._name, error)
         except Exception:
-            log.exception("the search index cannot catch up")
+            log.exception("%s cannot catch up", self._name)
 
     def step(self) -> int:
         """Catch up by a page or two, for who calls again while there is more; how many entries that were."""

@@ -1,0 +1,1 @@
+"""Accounts: the people who use the console, and what each of them may do there."""

@@ -1,0 +1,1 @@
+"""Questions about everybody: counts over time, funnels, retention, sessions and paths, as SQL over the events."""

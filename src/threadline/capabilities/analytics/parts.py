@@ -1,0 +1,182 @@
+"""What the questions share: parameters, the parts of their SQL, and what every answer says about itself."""
+
+# Names and texts in queries are quoted; the rest is our own.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.analytics.conditions_sql import (
+    PLAIN,
+    condition_sql,
+    conditions_of,
+    read_conditions,
+    text_sql,
+)
+from threadline.capabilities.conditions.fields import EVENT
+from threadline.capabilities.events.forms import time_param
+from threadline.capabilities.events.parameters import TimeRange
+from threadline.kernel.analytics import Sql, Table, filled, literal
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.limits import ANALYTICS_VALUES_MAX, EVENT_TYPE_LENGTH_MAX
+from threadline.kernel.operation import JSON_TEXT, Context
+from threadline.kernel.ports import WithAnalytics
+from threadline.kernel.time import SECOND, to_datetime
+from threadline.kernel.typed import prepared
+
+OTHER = "(other)"
+"""The value of a break-down that stands for all but the most frequent ones."""
+CONDITION_LENGTH_MAX = 10_000
+NAMED = Sql(
+    f"CASE WHEN coalesce(value, '') = '' THEN '' WHEN value IN (FROM best) THEN value ELSE {literal(OTHER)} END"
+)
+"""The value of a break-down as it is shown, where the table ``best`` has the most frequent ones."""
+EXACT = "exact"
+OWN = f"(source_type <> 'internal' AND NOT starts_with(type, '{SYSTEM_PREFIX}'))"
+"""An event of the person's own: neither emitted by Threadline nor noted by it."""
+
+Per = Literal["day", "week", "month"]
+Where = Annotated[
+    str,
+    Meta(
+        description='Only events that pass these conditions, as JSON: `{"total": {"gt": 50}, "plan": ["pro"]}`, '
+        'or a tree such as `{"any": [{"field": "event.properties.total", "gt": 50}, …]}`.',
+        max_length=CONDITION_LENGTH_MAX,
+    ),
+    JSON_TEXT,
+]
+By = Annotated[
+    str,
+    Meta(
+        description="Break down by a property of the event, such as `plan` or `context.page.path`, by `event.source`, "
+        "or by what a feature is now: `features.monetary_total`.",
+        max_length=200,
+    ),
+]
+Most = Annotated[
+    int, Meta(description=f"Values of the break-down; all others are one row `{OTHER}`.", ge=1, le=ANALYTICS_VALUES_MAX)
+]
+EventType = Annotated[str, Meta(max_length=EVENT_TYPE_LENGTH_MAX)]
+Step = Annotated[
+    str,
+    Meta(
+        description="An event type, `*` for any of the person's own, or JSON with conditions: "
+        '`{"event": "purchase_completed", "where": {"total": {"gt": 50}}}`.',
+        min_length=1,
+        max_length=CONDITION_LENGTH_MAX,
+    ),
+]
+
+
+class Span(TimeRange, kw_only=True, forbid_unknown_fields=True):
+    """Of which time."""
+
+
+class Answered(msgspec.Struct, kw_only=True):
+    """What an answer says about itself."""
+
+    sql: Annotated[str, Meta(description="The query that made the rows; `threadline sql` takes it as it is.")]
+    position: Annotated[int, Meta(description="Entries of the log that the answer is of: all at the time of the call.")]
+    bound: Annotated[str, Meta(description="`exact`, or how far the numbers may be off.")] = EXACT
+    notes: Annotated[tuple[str, ...], Meta(description="What has to be known to read the numbers rightly.")] = ()
+
+
+class Value(NamedTuple):
+    """What a break-down is by, in SQL over `events`."""
+
+    text: str
+    join: str = ""
+
+
+@prepared
+class _StepText(msgspec.Struct, forbid_unknown_fields=True):
+    """A step with conditions."""
+
+    event: str = "*"
+    where: dict[str, Any] = {}
+
+
+class Reached(NamedTuple):
+    """A step in SQL."""
+
+    name: str
+    sql: str
+    """Whether an event is one."""
+
+
+def asked(context: Context[WithAnalytics], sql: str, params: Mapping[str, Any]) -> tuple[Table, dict[str, Any]]:
+    """The rows of a question, and what the answer says about itself."""
+    text = filled(sql.strip(), params)
+    table = context.engine.analytics.query(context.workspace, text, {})
+    return table, {"sql": text, "position": table.position}
+
+
+def span_sql(span: TimeRange) -> str:
+    """Whether an event is of a range of time."""
+    start, stop = time_param(span.start), time_param(span.stop)
+    return all_of(
+        "true" if start is None else f"occurred_at >= {literal(to_datetime(start))}",
+        "true" if stop is None else f"occurred_at < {literal(to_datetime(stop))}",
+    )
+
+
+def type_sql(type: str) -> str:
+    """Whether an event is of a type; ``*`` or nothing: any of the person's own."""
+    return OWN if type in ("", "*") else f"type = {literal(type)}"
+
+
+def where_sql(text: str, param: str = "where") -> str:
+    """Whether an event passes the conditions of a parameter."""
+    tree = read_conditions(text, param)
+    return "true" if tree is None else condition_sql(tree)
+
+
+def step_of(text: str, param: str) -> Reached:
+    """A step: what it is called, and whether an event is one. Raises `InvalidValue`."""
+    if not text.startswith("{"):
+        return Reached("any event" if text == "*" else text, type_sql(text))
+    try:
+        step = msgspec.json.decode(text, type=_StepText)
+    except msgspec.MsgspecError as error:
+        raise InvalidValue(f"{param}: {error}", param=param) from None
+    if not step.where:
+        return Reached(step.event, type_sql(step.event))
+    name = f"{'any event' if step.event == '*' else step.event} {msgspec.json.encode(step.where).decode()}"
+    return Reached(name, f"({type_sql(step.event)} AND {condition_sql(conditions_of(step.where, param))})")
+
+
+def value_of(by: str) -> Value:
+    """What a break-down is by. Raises `InvalidValue`."""
+    first, *steps = by.split(".")
+    if not all((first, *steps)):
+        raise InvalidValue(f"by: {by!r} is no path", param="by")
+    if first == "features" and len(steps) == 1:
+        column = f"f_{steps[0]}".replace('"', '""')
+        now = f'SELECT person, arg_max("{column}", day)::VARCHAR AS feature FROM feature_vectors GROUP BY person'
+        return Value("f.feature", f"LEFT JOIN ({now}) f USING (person)")
+    if first == EVENT and len(steps) == 1 and steps[0] in PLAIN:
+        return Value(steps[0])
+    path = (first, *steps) if first in ("context", "properties") and steps else ("properties", first, *steps)
+    return Value(text_sql((EVENT, *path)))
+
+
+def all_of(*parts: str) -> str:
+    """Whether all conditions hold."""
+    return " AND ".join(part for part in parts if part != "true") or "true"
+
+
+def period_sql(per: Per, day: str = "day") -> str:
+    """The first day of the period that a day is in; weeks begin on Monday, all days are UTC."""
+    return day if per == "day" else f"date_trunc('{per}', {day})::DATE"
+
+
+def interval_sql(size: int) -> Sql:
+    """A duration of so many microseconds."""
+    seconds, rest = divmod(size, SECOND)
+    return Sql(f"to_microseconds({size})" if rest else f"INTERVAL '{seconds} seconds'")

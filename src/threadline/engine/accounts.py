@@ -1,0 +1,278 @@
+"""Accounts of people who use the console, and sessions: who is signed in, as what, and until when."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import threading
+from collections.abc import Sequence
+
+import msgspec
+
+from threadline.engine.credentials import Credential, Credentials, hash_secret
+from threadline.engine.passwords import Failures, Hasher
+from threadline.kernel.errors import Conflict, InvalidValue, LimitExceeded, NotFound, Unauthorized, Unavailable
+from threadline.kernel.event import WORKSPACE_FORM, is_workspace
+from threadline.kernel.limits import ACCOUNT_NAME_LENGTH_MAX, ACCOUNTS_MAX, SESSIONS_MAX
+from threadline.kernel.roles import ROLES, Role, role_of_scopes
+from threadline.kernel.store import Batch, Delete, Key, Put, Store
+from threadline.kernel.time import HOUR, SECOND, Clock, believed_until, time_key
+from threadline.kernel.typed import prepared
+
+ACCOUNT = "account"
+"""Table: accounts by name. A name is unique in the store, because who signs in gives no workspace."""
+ACCOUNT_LIST = "account_list"
+"""Table: the names of a workspace's accounts."""
+SESSION = "session"
+"""Table: sessions by the hash of their secret."""
+SESSION_LIST = "session_list"
+"""Table: sessions by whose they are and when they end."""
+
+SESSION_LENGTH = 12 * HOUR
+_CACHED_MAX = 10_000
+
+
+@prepared
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who may sign in."""
+
+    name: str
+    workspace: str
+    role: Role
+    created_at: int
+    password: str
+    """The hash; see `threadline.engine.passwords`."""
+    stamp: str
+    """Changes with the password, and differs in an account that is made anew: the sessions of the former end."""
+
+
+@prepared
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who is signed in."""
+
+    id: str
+    workspace: str
+    name: str
+    """Of the account, or of the token."""
+    role: Role
+    csrf: str
+    """What a form of this session has to send along."""
+    expires_at: int
+    token_scopes: tuple[str, ...] = ()
+    """Of the token that was signed in with; empty for an account."""
+
+
+@prepared
+class _Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """A session as the store has it, without anything that opens it."""
+
+    expires_at: int
+    account: str = ""
+    """The key of the account, with its stamp; or"""
+    stamp: str = ""
+    token: str = ""
+    """the hash of the token."""
+
+
+class Accounts:
+    """The accounts and sessions of one store. Thread-safe. Only hashes of passwords and secrets are stored."""
+
+    def __init__(self, store: Store, clock: Clock, credentials: Credentials) -> None:
+        self.store = store
+        self.clock = clock
+        self.credentials = credentials
+        self.hasher = Hasher()
+        self.failures = Failures(store, clock)
+        self.cache_seconds = 5.0
+        """How long a session may go on in this process after another one has ended it."""
+        self._cache: dict[str, tuple[Session, int]] = {}
+        self._caching = threading.Lock()
+        self._changes = 0
+
+    def create(self, workspace: str, name: str, password: str, role: Role) -> Account:
+        """A new account. Raises `InvalidValue` for what cannot be, `Conflict` for a name that is taken."""
+        _check_name(name)
+        _check_role(role)
+        if not is_workspace(workspace):
+            raise InvalidValue(f"{workspace[:80]!r} cannot name a workspace: {WORKSPACE_FORM}")
+        if len(self.store.query(ACCOUNT_LIST, workspace, limit=ACCOUNTS_MAX)) >= ACCOUNTS_MAX:
+            raise LimitExceeded(f"workspace {workspace!r} has {ACCOUNTS_MAX} accounts; remove some first")
+        account = Account(
+            name=name, workspace=workspace, role=role, created_at=self.clock(), password=self.hasher.hashed(password),
+            stamp=secrets.token_hex(8),
+        )  # fmt: skip
+        listed = Put(Key(ACCOUNT_LIST, workspace, _key_of(name)), b"-")
+        if self.store.commit([Batch(writes=[_put(account, 0), listed])])[0] is not None:
+            raise Conflict(f"an account named {name!r} exists already", param="name")
+        return account
+
+    def entries(self, workspace: str) -> list[Account]:
+        """The accounts of a workspace, by name."""
+        listed = self.store.query(ACCOUNT_LIST, workspace, limit=ACCOUNTS_MAX)
+        items = self.store.get([Key(ACCOUNT, each.key.sort) for each in listed])
+        return [msgspec.json.decode(item.value, type=Account) for item in items if item is not None]
+
+    def remove(self, workspace: str, name: str) -> Account:
+        """Remove an account and end its sessions; raises `NotFound`."""
+        account, version = self._account(workspace, name)
+        deletes = [Delete(Key(ACCOUNT, _key_of(name)), version), Delete(Key(ACCOUNT_LIST, workspace, _key_of(name)))]
+        self._commit(deletes)
+        return account
+
+    def set_role(self, workspace: str, name: str, role: Role) -> Account:
+        """Give an account another role, also in the sessions that it has; raises `NotFound`."""
+        _check_role(role)
+        account, version = self._account(workspace, name)
+        changed = msgspec.structs.replace(account, role=role)
+        self._commit([_put(changed, version)])
+        return changed
+
+    def set_password(self, workspace: str, name: str, password: str) -> Account:
+        """Give an account another password, and end its sessions; raises `NotFound`."""
+        account, version = self._account(workspace, name)
+        changed = msgspec.structs.replace(account, password=self.hasher.hashed(password), stamp=secrets.token_hex(8))
+        self._commit([_put(changed, version)])
+        self.failures.forget(_key_of(name))
+        return changed
+
+    def sign_in(self, name: str, password: str) -> tuple[Session, str]:
+        """A new session of an account, and its secret. Raises `Unauthorized`, and `TooManyRequests` after failures.
+
+        Whether there is an account of this name shows neither in the answer nor in the time that it takes.
+        """
+        key = _key_of(name[: ACCOUNT_NAME_LENGTH_MAX + 1])
+        self.failures.refuse(key)
+        item = self.store.get([Key(ACCOUNT, key)])[0] if _is_name(name) else None
+        account = None if item is None else msgspec.json.decode(item.value, type=Account)
+        if not self.hasher.matches(password, "" if account is None else account.password) or account is None:
+            self.failures.note(key)
+            raise Unauthorized("the name or the password is wrong")
+        self.failures.forget(key)
+        return self._begin(_Stored(expires_at=self._end(), account=key, stamp=account.stamp))
+
+    def sign_in_with_token(self, secret: str) -> tuple[Session, str]:
+        """A new session of whoever has an API token, and its secret. Raises `Unauthorized`."""
+        token = self.credentials.find(secret)
+        if token is None or token.kind != "token":
+            raise Unauthorized(
+                "this is not a token", hint="`threadline keys create --kind token --name NAME --scopes read` makes one."
+            )
+        return self._begin(_Stored(expires_at=self._end(), token=token.hash))
+
+    def find(self, secret: str) -> Session | None:
+        """The session of this secret; None where there is none, where it has ended or its account or token has gone."""
+        digest = hash_secret(secret)
+        now = self.clock()
+        cached = self._cache.get(digest)
+        if cached is not None and now < believed_until(cached[1], now, round(self.cache_seconds * SECOND)):
+            return cached[0] if now < cached[0].expires_at else None
+        changes = self._changes
+        item = self.store.get([Key(SESSION, digest)])[0]
+        session = None if item is None else self._session(msgspec.json.decode(item.value, type=_Stored), secret)
+        if session is None or session.expires_at <= now:
+            return None
+        with self._caching:
+            if changes == self._changes:
+                if len(self._cache) >= _CACHED_MAX:
+                    self._cache.clear()
+                self._cache[digest] = session, now + round(self.cache_seconds * SECOND)
+        return session
+
+    def sign_out(self, secret: str) -> None:
+        """End a session; nothing happens where there is none."""
+        digest = hash_secret(secret)
+        item = self.store.get([Key(SESSION, digest)])[0]
+        if item is not None:
+            stored = msgspec.json.decode(item.value, type=_Stored)
+            self._commit([Delete(item.key), Delete(_listed(stored, digest))])
+
+    def _begin(self, stored: _Stored) -> tuple[Session, str]:
+        secret = f"ts_{secrets.token_urlsafe(32)}"
+        session = self._session(stored, secret)
+        if session is None:
+            raise Unauthorized("the account or the token was removed a moment ago")
+        digest = hash_secret(secret)
+        put = Put(Key(SESSION, digest), msgspec.json.encode(stored), 0)
+        self._commit([*self._outdated(stored), put, Put(_listed(stored, digest), b"-")])
+        return session, secret
+
+    def _outdated(self, stored: _Stored) -> list[Delete]:
+        """Those sessions of the same account or token that have ended, and those above the limit."""
+        items = self.store.query(SESSION_LIST, _owner(stored), limit=2 * SESSIONS_MAX)
+        ended = [each for each in items if each.key.sort < time_key(self.clock() + 1)]
+        too_many = items[: max(0, len(items) - SESSIONS_MAX + 1)]
+        keys = [each.key for each in (ended if len(ended) > len(too_many) else too_many)]
+        return [Delete(each) for key in keys for each in (key, Key(SESSION, key.sort.rpartition(".")[2]))]
+
+    def _session(self, stored: _Stored, secret: str) -> Session | None:
+        """The session as its account or token is now; None where that has gone."""
+        digest = hash_secret(secret)
+        csrf = hashlib.blake2b(secret.encode(), digest_size=16, person=b"csrf").hexdigest()
+        if stored.token:
+            token = self.credentials.find_hashed(stored.token)
+            return None if token is None else _session_of_token(token, digest[:12], csrf, stored.expires_at)
+        item = self.store.get([Key(ACCOUNT, stored.account)])[0]
+        account = None if item is None else msgspec.json.decode(item.value, type=Account)
+        if account is None or account.stamp != stored.stamp:
+            return None
+        return Session(
+            id=digest[:12], workspace=account.workspace, name=account.name, role=account.role, csrf=csrf,
+            expires_at=stored.expires_at,
+        )  # fmt: skip
+
+    def _account(self, workspace: str, name: str) -> tuple[Account, int]:
+        item = self.store.get([Key(ACCOUNT, _key_of(name))])[0] if _is_name(name) else None
+        account = None if item is None else msgspec.json.decode(item.value, type=Account)
+        if item is None or account is None or account.workspace != workspace:
+            raise NotFound(f"workspace {workspace!r} has no account {name[:ACCOUNT_NAME_LENGTH_MAX]!r}", param="name")
+        return account, item.version
+
+    def _commit(self, writes: Sequence[Put | Delete]) -> None:
+        try:
+            if self.store.commit([Batch(writes=writes)])[0] is not None:
+                raise Unavailable("another process is changing this account; try again")
+        finally:
+            with self._caching:  # even if the commit failed: it may have gone through
+                self._changes += 1
+                self._cache.clear()
+
+    def _end(self) -> int:
+        return self.clock() + SESSION_LENGTH
+
+
+def _session_of_token(token: Credential, id: str, csrf: str, expires_at: int) -> Session:
+    return Session(
+        id=id, workspace=token.workspace, name=token.name, role=role_of_scopes(token.scopes), csrf=csrf,
+        expires_at=expires_at, token_scopes=token.scopes,
+    )  # fmt: skip
+
+
+def _key_of(name: str) -> str:
+    return name.casefold()
+
+
+def _put(account: Account, expected: int) -> Put:
+    return Put(Key(ACCOUNT, _key_of(account.name)), msgspec.json.encode(account), expected)
+
+
+def _listed(stored: _Stored, digest: str) -> Key:
+    return Key(SESSION_LIST, _owner(stored), f"{time_key(stored.expires_at)}.{digest}")
+
+
+def _owner(stored: _Stored) -> str:
+    return f"account/{stored.account}" if stored.account else f"token/{stored.token}"
+
+
+def _is_name(name: str) -> bool:
+    return 1 <= len(name) <= ACCOUNT_NAME_LENGTH_MAX and name.isprintable() and not set(" /") & set(name)
+
+
+def _check_name(name: str) -> None:
+    if not _is_name(name):
+        form = f"the name of an account has 1 to {ACCOUNT_NAME_LENGTH_MAX} printable characters without blank and /"
+        raise InvalidValue(form, param="name")
+
+
+def _check_role(role: str) -> None:
+    if role not in ROLES:
+        raise InvalidValue(f"{role[:64]!r} is not a role; choose from {', '.join(ROLES)}", param="role")

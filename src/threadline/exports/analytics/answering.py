@@ -1,0 +1,153 @@
+"""Answers in DuckDB: over the lake, or where none is set over a copy of the log in columns that is made here.
+
+Either is read together with what is newer in the store, so that an answer is as of the end of the log. The copy is a
+lake of its own: it derives from the log, takes out what was erased, and is begun anew where it belongs to another log.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from threadline.engine.engine import Engine
+from threadline.engine.erasure.erased_ids import erased_since
+from threadline.exports.curated.reading import Reading, opened
+from threadline.exports.duck import explained
+from threadline.exports.lake.compaction import compact
+from threadline.exports.lake.folder import FolderStorage
+from threadline.exports.lake.lake import Lake
+from threadline.exports.lake.reading import check_log
+from threadline.exports.lake.storage import open_storage
+from threadline.exports.lake.sync import sync
+from threadline.kernel.analytics import Table, filled
+from threadline.kernel.errors import Conflict, InvalidValue, Unavailable
+from threadline.kernel.limits import ANALYTICS_ROWS_MAX
+from threadline.kernel.store import Store
+
+TAIL_EVENTS = 10_000
+"""Entries of the log behind the copy that are read for a question; of more the copy is brought up to date first."""
+FILES_MAX = 200
+"""Files of the copy from which on small ones are put together after it has grown."""
+OPEN_MAX = 4
+"""Workspaces whose tables stay open for the next question."""
+
+
+class _Open(NamedTuple):
+    """The tables of a workspace, as they were for the last question."""
+
+    reading: Reading
+    tag: str
+    """Of the manifest of the lake."""
+    stack: ExitStack
+
+
+class Answering:
+    """Thread-safe: one question at a time, which DuckDB answers with all cores. Processes may share a copy's folder."""
+
+    def __init__(self, engine: Engine, lake: str, folder: Path | None) -> None:
+        self._engine = engine
+        self._url = lake
+        self._lock = threading.RLock()
+        self._open: dict[str, _Open] = {}
+        self._folder = folder
+        """Of the copy; None: a temporary one."""
+        self._stack = ExitStack()
+
+    def query(self, workspace: str, sql: str, params: Mapping[str, Any]) -> Table:
+        """See `AnalyticsPort.query`."""
+        text = filled(sql, params)
+        with self._lock:
+            reading = self._reading(workspace)
+            rows: list[tuple[Any, ...]] = []
+            with explained():
+                found = reading.run(text)
+                for batch in found:
+                    rows += zip(*(column.to_pylist() for column in batch), strict=True)
+                    if len(rows) > ANALYTICS_ROWS_MAX:
+                        raise InvalidValue(
+                            f"the answer has more than {ANALYTICS_ROWS_MAX:,} rows",
+                            hint="Ask for a shorter time, longer periods or fewer values.",
+                            param="start",
+                        )
+            return Table(list(found.schema.names), rows, reading.tail.position)
+
+    def catch_up(self) -> int:
+        """Bring the copy up to date where much waits, and take out what was erased; the entries that it has."""
+        with self._lock:
+            return self._copy().manifest().position
+
+    def close(self) -> None:
+        """Release files and connections; the next question opens them again."""
+        with self._lock:
+            for workspace in list(self._open):
+                self._open.pop(workspace).stack.close()
+            self._stack.close()
+
+    def _reading(self, workspace: str) -> Reading:
+        lake = Lake(open_storage(self._url)) if self._url else self._copy_if_needed()
+        tag = "" if lake is None else lake.tagged()[1]
+        found = self._open.pop(workspace, None)
+        if found is not None and (found.tag != tag or self._is_behind(found.reading)):
+            found.stack.close()
+            found = None
+        if found is None:
+            while len(self._open) >= OPEN_MAX:
+                self._open.pop(next(iter(self._open))).stack.close()
+            stack = ExitStack()
+            found = _Open(stack.enter_context(opened(self._engine, lake, workspace)), tag, stack)
+        self._open[workspace] = found
+        return found.reading
+
+    def _is_behind(self, reading: Reading) -> bool:
+        """Whether something was recorded or erased since the tables were opened."""
+        store, tail = self._engine.store, reading.tail
+        return bool(store.feed(tail.cursor, 1)) or erased_since(store, tail.erased)[1] != tail.erased
+
+    def _copy_if_needed(self) -> Lake | None:
+        """The copy; None while the whole log is read quickly."""
+        has_one = self._folder is not None and self._folder.exists()
+        return self._copy() if has_one or _waits(self._engine.store, 0, "") else None
+
+    def _copy(self) -> Lake:
+        """The copy, up to date but for what is read quickly."""
+        if self._folder is None:
+            self._folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="threadline-analytics-")))
+            self._stack.callback(self._forget_folder)
+        store, copy = self._engine.store, Lake(FolderStorage(self._folder))
+        manifest = copy.manifest()
+        try:
+            check_log(store, copy, manifest)
+        except Conflict:  # the store was put back from a backup, or moved
+            copy.storage.delete([each.name for each in copy.storage.list()])
+            manifest = copy.manifest()
+        is_current = erased_since(store, manifest.erased)[1] == manifest.erased
+        if is_current and not _waits(store, manifest.position, manifest.cursor):
+            return copy
+        try:
+            sync(self._engine, copy)
+            if len(copy.manifest().files) > FILES_MAX:
+                compact(self._engine, copy)
+        except Conflict as error:
+            # Another process does the same. What it has not written yet is read from the log.
+            if not copy.manifest().position:
+                raise Unavailable(f"the columns of analytics are not there yet: {error}") from None
+        return copy
+
+    def _forget_folder(self) -> None:
+        self._folder = None
+
+
+def _waits(store: Store, position: int, cursor: str) -> bool:
+    """Whether so much was recorded behind a position that it takes long to read."""
+    entries = store.stats().get("log_entries")
+    if entries is not None:
+        return entries - position >= TAIL_EVENTS
+    count = 0
+    while count < TAIL_EVENTS and (page := store.feed(cursor)):
+        count += len(page)
+        cursor = page[-1].cursor
+    return count >= TAIL_EVENTS

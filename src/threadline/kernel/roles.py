@@ -1,0 +1,60 @@
+"""Roles of the people who use the console, and which operations each of them may call."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol, get_args
+
+Role = Literal["viewer", "marketer", "operator", "admin"]
+ROLES: tuple[Role, ...] = get_args(Role)
+"""From the one that may least to the one that may everything: each may what those before it may."""
+
+_MARKETING = frozenset(
+    {
+        "alerts", "broadcasts", "consent", "features", "feedback", "journeys", "leaderboards", "mail", "segments",
+        "suppression",
+    }
+)  # fmt: skip
+"""Groups of which a marketer may call everything, whatever scope a token would need."""
+_OPERATING = frozenset(
+    {"definitions", "effects", "jobs", "messages", "people", "quarantine", "rejected", "search", "webhooks"}
+)
+"""The same for an operator."""
+_ADMIN_ONLY = frozenset({"people_erase", "people_export"})
+"""Operations of these groups that remain an admin's: they cannot be undone, or hand out all of a person's data."""
+
+
+class Asked(Protocol):
+    """What a role is asked about; an `Operation` is one."""
+
+    @property
+    def name(self) -> str:
+        """Such as `segments_members`."""
+        ...
+
+    @property
+    def group(self) -> Any:
+        """Its `Group`, or None."""
+        ...
+
+    @property
+    def scope(self) -> str:
+        """What a token must hold for it."""
+        ...
+
+
+def allows(role: Role, operation: Asked) -> bool:
+    """Whether somebody with this role may call an operation.
+
+    What an operation guards with the scope admin for some parameters (`Operation.guarded`) is an admin's alone.
+    """
+    if role == "admin" or operation.scope == "read":
+        return True
+    if role == "viewer" or operation.name in _ADMIN_ONLY:
+        return False
+    group = "" if operation.group is None else operation.group.name
+    return operation.scope == "write" or group in _MARKETING or (role == "operator" and group in _OPERATING)
+
+
+def role_of_scopes(scopes: tuple[str, ...]) -> Role:
+    """The role of whoever signs in with a token of these scopes."""
+    return "admin" if "admin" in scopes else "operator" if "write" in scopes else "viewer"

@@ -1,0 +1,74 @@
+"""The fields of a form that asks an operation: one for each parameter, described as the operation describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from threadline.kernel.operation import Operation
+
+_NOT_ASKED = frozenset({"cursor", "limit"})
+
+
+class Field(NamedTuple):
+    """One field."""
+
+    name: str
+    """As forms send it; `LIST` or `JSON` of `actions` ends it where it is a list or an object."""
+    title: str
+    help: str
+    kind: str
+    """``text``, ``number``, ``switch``, ``choice``, ``lines`` or ``json``."""
+    choices: tuple[str, ...] = ()
+    default: str = ""
+    is_required: bool = False
+
+
+@lru_cache(maxsize=200)
+def fields_of(params: type) -> tuple[Field, ...]:
+    """The fields of an operation's parameters, in their order."""
+    schema = msgspec.json.schema(params)
+    defs = schema.get("$defs", {})
+    described = _resolved(schema, defs)
+    required = frozenset(described.get("required", ()))
+    found = described.get("properties", {}).items()
+    return tuple(
+        _field(name, _resolved(each, defs), name in required) for name, each in found if name not in _NOT_ASKED
+    )
+
+
+def given(operation: Operation, query: Mapping[str, str], queries: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """The parameters of an operation that an address gives; a text of several lines is a list."""
+    values: dict[str, Any] = {}
+    for field in fields_of(operation.params):
+        if field.kind == "lines":
+            texts = (*queries.get(field.name, ()), *queries.get(f"{field.name}:list", ()))
+            several = [line.strip() for text in texts for line in text.splitlines()]
+            if any(several):
+                values[field.name] = [line for line in several if line]
+        elif query.get(field.name, "").strip():
+            values[field.name] = query[field.name].strip()
+    return values
+
+
+def _resolved(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "$ref" in schema:
+        return {**_resolved(defs[schema["$ref"].rpartition("/")[2]], defs), **schema}
+    for each in schema.get("anyOf", ()):
+        if each.get("type") != "null":
+            return {**_resolved(each, defs), **{name: value for name, value in schema.items() if name != "anyOf"}}
+    return schema
+
+
+def _field(name: str, schema: Mapping[str, Any], is_required: bool) -> Field:
+    default = schema.get("default")
+    kinds = {"boolean": "switch", "integer": "number", "number": "number", "array": "lines", "object": "json"}
+    choices = tuple(str(each) for each in schema.get("enum", ()) if each is not None)
+    kind = "choice" if choices else kinds.get(schema.get("type", ""), "text")
+    shown = default if isinstance(default, (str, int, float)) and not isinstance(default, bool) else ""
+    return Field(
+        name, name.replace("_", " ").capitalize(), schema.get("description", ""), kind, choices, str(shown), is_required
+    )

@@ -1,0 +1,20 @@
+"""The entries of the navigation that whoever is signed in may open."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.screen import Area
+from threadline.surfaces.console.screens import screens
+
+
+def navigation(asking: Asking) -> list[dict[str, Any]]:
+    """The screens by area, in order."""
+    allowed = [each for each in screens() if each.in_navigation and asking.may(each.operation)]
+    by_area = [(area, [each for each in allowed if each.area == area]) for area in get_args(Area)]
+    return [
+        {"area": area, "screens": [{"name": e.name, "path": e.path, "title": e.title} for e in entries]}
+        for area, entries in by_area
+        if entries
+    ]

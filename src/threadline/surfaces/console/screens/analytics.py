@@ -1,0 +1,97 @@
+"""Analytics: every analysis that is an operation, with a form made of its parameters, its picture and its SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from threadline.kernel.errors import NotFound, ThreadlineError
+from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.fields import fields_of, given
+from threadline.surfaces.console.screen import Part, Screen
+
+GROUP = "analytics_"
+FRAME = ("sql", "position", "bound", "notes")
+"""Members that every answer has; the others are what it says."""
+ROWS_MAX = 500
+BEGIN = {
+    "funnel": "Of those who began, how many came to the end, and how long it took them.",
+    "retention": "Of those who came for the first time in a week, how many come back in the weeks after.",
+    "trend": "How often something happens, day by day.",
+    "sessions": "How long people stay, and how much they do in one visit.",
+    "paths": "What people do next.",
+    "attribution": "Which campaigns deserve the credit for what was bought.",
+    "cohorts": "Who buys recently, often and for much.",
+    "distribution": "How a feature is spread over people, and whether it has drifted.",
+    "experiment": "Which variant is better, and whether that is certain yet.",
+    "lifetime": "What each customer will buy, and whether they still are one.",
+}
+"""What an analysis answers, for whoever does not know its name."""
+
+
+def _load(asking: Asking) -> Mapping[str, Any]:
+    names = [name.removeprefix(GROUP) for name in asking.operations if name.startswith(GROUP)]
+    order = list(BEGIN)
+    names.sort(key=lambda name: order.index(name) if name in order else len(order))
+    return {
+        "analyses": [
+            {"name": name, "question": BEGIN.get(name, ""), "summary": asking.operations[GROUP + name].summary}
+            for name in names
+        ]
+    }
+
+
+def _operation(asking: Asking) -> str:
+    name = GROUP + asking.path["name"].replace("-", "_")
+    if name not in asking.operations:
+        raise NotFound(f"there is no analysis {asking.path['name']!r}", hint="/analytics lists them")
+    return name
+
+
+def _one(asking: Asking) -> Mapping[str, Any]:
+    operation = asking.operations[_operation(asking)]
+    fields = fields_of(operation.params)
+    values = given(operation, asking.query, asking.queries)
+    return {
+        "fields": [each._asdict() for each in fields], "values": values, "name": asking.path["name"],
+        "summary": operation.summary, "question": BEGIN.get(asking.path["name"], ""),
+        "is_asked": all(each.name in values for each in fields if each.is_required),
+        "query_text": {**values, "part": "answer"},
+    }  # fmt: skip
+
+
+def _answer(asking: Asking) -> Mapping[str, Any]:
+    name = _operation(asking)
+    values = given(asking.operations[name], asking.query, asking.queries)
+    try:
+        answer, chart = asking.picture(name, **values)
+    except ThreadlineError as error:
+        return {"problem": str(error), "hint": error.hint}
+    said = {each: value for each, value in answer.items() if each not in FRAME}
+    tables = [
+        {"name": each, "rows": value, "columns": _columns(value)}
+        for each, value in said.items()
+        if isinstance(value, list) and value
+    ]
+    facts = {each: value for each, value in said.items() if not isinstance(value, list)}
+    return {"answer": answer, "chart": chart, "tables": tables, "facts": facts, "rows_max": ROWS_MAX}
+
+
+def _columns(rows: list[Any]) -> list[str]:
+    """The members that any row says something in; none for rows that are plain values."""
+    names = dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row)
+    return [name for name in names if any(row.get(name) not in ("", None) for row in rows)]
+
+
+SCREENS = (
+    Screen(
+        name="analytics", path="/analytics", title="Analytics", template="analytics.html", load=_load,
+        operation="analytics_trend", summary="Questions about everybody at once, each with its picture and its SQL.",
+        area="Answers", order=44,
+    ),
+    Screen(
+        name="analysis", path="/analytics/{name}", title="Analytics", template="analysis.html", load=_one,
+        operation="analytics_trend", in_navigation=False, within="analytics",
+        parts={"answer": Part("analysis_answer.html", _answer)},
+    ),
+)  # fmt: skip

@@ -1,0 +1,93 @@
+"""Events: what happens now, what is found by its words, one event with all that hangs on it, and their schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from threadline.kernel.errors import ThreadlineError
+from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.screen import Live, Part, Screen
+
+SEARCHED = ("text", "kind", "type", "person", "rule", "status", "start", "stop")
+"""What the form asks for; each is a parameter of the search."""
+PAGE = 30
+LIVE_MAX = 100
+
+
+def _load(asking: Asking) -> Mapping[str, Any]:
+    return {"types": asking.ask("catalogue")["event_types"], **_found(asking)}
+
+
+def _found(asking: Asking) -> Mapping[str, Any]:
+    asked = {name: asking.query.get(name) for name in SEARCHED}
+    is_asked = any(asked.values()) or "cursor" in asking.query
+    found = asking.ask("search_find", **asked, cursor=asking.query.get("cursor"), limit=PAGE, facets=is_asked)
+    return {"found": found, "is_asked": is_asked}
+
+
+def _live(asking: Asking, cursor: str) -> tuple[list[Any], str]:
+    page = asking.ask("events_feed", cursor=cursor or "end", limit=LIVE_MAX, skip_damaged=True)
+    wanted = asking.query.get("type")
+    return [each for each in page["events"] if wanted in (None, "", each["type"])], page["next"]
+
+
+def _one(asking: Asking) -> Mapping[str, Any]:
+    event = asking.ask("events_show", id=asking.path["id"])
+    return {"event": event, "schema": asking.ask("catalogue")["event_schemas"].get(event["type"])}
+
+
+def _links(asking: Asking) -> Mapping[str, Any]:
+    return {"linked": asking.ask("search_correlate", id=asking.path["id"], limit=100)}
+
+
+def _schemas(asking: Asking) -> Mapping[str, Any]:
+    known = asking.ask("catalogue")
+    wanted = asking.query.get("type", "")
+    used = {
+        each: [p["name"] for p in known["projections"] if p["handles"] and each in p["handles"]]
+        for each in known["event_types"]
+    }
+    return {"schemas": known["event_schemas"], "used": used, "wanted": wanted, "kinds": known["identifiers"]}
+
+
+def _rejected(asking: Asking) -> Mapping[str, Any]:
+    status = asking.query.get("status", "open")
+    code, cursor = asking.query.get("code"), asking.query.get("cursor")
+    return {"page": asking.ask("rejected_list", status=status, code=code, cursor=cursor, limit=PAGE), "status": status}
+
+
+def _rejected_one(asking: Asking) -> Mapping[str, Any]:
+    entry = asking.ask("rejected_show", id=asking.path["id"])
+    try:
+        there = asking.ask("events_show", id=entry["event_id"]) if entry.get("event_id") else None
+    except ThreadlineError:  # such as an event that was erased meanwhile
+        there = None
+    return {"entry": entry, "there": there}
+
+
+SCREENS = (
+    Screen(
+        name="events", path="/events", title="Events", template="events.html", load=_load, operation="events_feed",
+        summary="Everything that happened, as it happens; and a search through all of it.", area="Answers", order=40,
+        parts={"found": Part("events_found.html", _found)}, live=Live("events_rows.html", _live),
+    ),
+    Screen(
+        name="event", path="/events/{id}", title="Event", template="event.html", load=_one, operation="events_show",
+        in_navigation=False, within="events", parts={"linked": Part("event_linked.html", _links)},
+    ),
+    Screen(
+        name="schemas", path="/schemas", title="Event schemas", template="schemas.html", load=_schemas,
+        operation="catalogue", summary="Which events are known, what must be in them, and what is made of them.",
+        area="Answers", order=42,
+    ),
+    Screen(
+        name="rejected", path="/rejected", title="Rejected events", template="rejected.html", load=_rejected,
+        operation="rejected_list", summary="What could not be recorded, and why. Nothing of it is lost: correct it, "
+        "and it is recorded as if it had come right at once.", area="Operate", order=61,
+    ),
+    Screen(
+        name="rejected_one", path="/rejected/{id}", title="Rejected event", template="rejected_one.html",
+        load=_rejected_one, operation="rejected_show", in_navigation=False, within="rejected",
+    ),
+)  # fmt: skip

@@ -1,0 +1,80 @@
+"""Find anything: a person, an event, a rule, a segment, a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from threadline.kernel.errors import ThreadlineError
+from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.screen import Part, Screen
+
+EACH_MAX = 6
+NAMED = (
+    ("segments_list", "segments", "name", "segment", "/segments/"),
+    ("rules_list", "rules", "id", "rule", "/rules/"),
+    ("journeys_list", "journeys", "name", "journey", "/journeys/"),
+    ("leaderboards_list", "boards", "name", "leaderboard", "/leaderboards/"),
+    ("mail_templates", "templates", "name", "template", "/templates/"),
+    ("features_list", "features", "name", "feature", "/features/"),
+)
+"""Operation, the member with its entries, their name, what they are, and the address that shows one."""
+
+
+def _load(asking: Asking) -> Mapping[str, Any]:
+    text = asking.query.get("q", "").strip()
+    found = [*_screens(asking, text)]
+    if text:
+        found = [*_people(asking, text), *_named(asking, text), *found, *_events(asking, text)]
+    asking.calls.clear()  # which of them were asked says nothing to whoever reads the page
+    return {"found": found}
+
+
+def _screens(asking: Asking, text: str) -> Iterator[dict[str, str]]:
+    from threadline.surfaces.console.screens import screens
+
+    for each in screens():
+        if each.in_navigation and asking.may(each.operation) and text.lower() in each.title.lower():
+            yield {"title": each.title, "note": each.summary, "kind": "screen", "path": each.path}
+
+
+def _people(asking: Asking, text: str) -> Iterator[dict[str, str]]:
+    for ref in [text] if ":" in text else [text, f"email:{text}"]:
+        try:
+            person = asking.ask("person", id=ref, timeline=0)
+        except ThreadlineError:
+            continue
+        yield {"title": text, "note": person["id"], "kind": "person", "path": f"/people/{quote(person['id'], safe='')}"}
+        return
+
+
+def _named(asking: Asking, text: str) -> Iterator[dict[str, str]]:
+    for operation, member, name, kind, path in NAMED:
+        if not asking.may(operation):
+            continue
+        entries = asking.ask_or({}, operation).get(member, [])
+        names = [each[name] for each in entries if text.lower() in each[name].lower()]
+        for each in names[:EACH_MAX]:
+            yield {"title": each, "note": "", "kind": kind, "path": f"{path}{quote(each, safe='')}"}
+
+
+def _events(asking: Asking, text: str) -> Iterator[dict[str, str]]:
+    try:
+        matches = asking.ask("search_find", text=text, limit=EACH_MAX)["hits"]
+    except ThreadlineError:  # no index, or words that no search takes: the rest was found all the same
+        return
+    for each in matches:
+        event = each.get("event", each)
+        yield {
+            "title": event["type"], "note": event.get("occurred_at", ""), "kind": "event",
+            "path": f"/events/{quote(event['id'], safe='')}",
+        }  # fmt: skip
+
+
+SCREENS = (
+    Screen(
+        name="find", path="/find", title="Find", template="find.html", load=_load, operation="people_list",
+        in_navigation=False, parts={"list": Part("find_list.html", _load)},
+    ),
+)  # fmt: skip

@@ -1,0 +1,68 @@
+"""Home: what happens now, what changed today, and what waits for somebody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.time import DAY, format_time
+from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.screen import Live, Part, Screen
+
+NEWEST = 12
+DAYS = 30
+LIVE_MAX = 50
+
+
+def _load(asking: Asking) -> Mapping[str, Any]:
+    try:
+        newest = [each["event"] for each in asking.ask("search_find", limit=NEWEST)["hits"]]
+    except ThreadlineError:  # without an index there is nothing to begin with; the list fills as events come
+        newest = []
+    return {"newest": newest, "waiting": list(_waiting(asking))}
+
+
+def _numbers(asking: Asking) -> Mapping[str, Any]:
+    start = format_time((asking.now // DAY - DAYS + 1) * DAY)
+    try:
+        trend, chart = asking.picture("analytics_trend", start=start, per="day")
+    except ThreadlineError as error:
+        return {"problem": str(error), "hint": error.hint}
+    return {"trend": trend, "chart": chart, "today": format_time(asking.now)[:10]}
+
+
+def _waiting(asking: Asking) -> Iterator[dict[str, Any]]:
+    """What somebody should look at, with the screen on which it is done."""
+    if asking.may("effects_queues"):
+        for queue in asking.ask("effects_queues")["queues"]:
+            for what, kind in (("parked", "bad"), ("unknown", "warn")):
+                if queue[what]:
+                    title = f"{queue[what]} effects of {queue['name'] or 'no queue'} are {what}"
+                    yield {"title": title, "kind": kind, "path": "/outbox"}
+    for operation, member, values, what, path in (
+        ("rejected_list", "entries", {"status": "open"}, "events were rejected", "/rejected"),
+        ("quarantine_list", "joins", {"status": "open"}, "joins of people wait for a decision", "/quarantine"),
+    ):
+        if not asking.may(operation):
+            continue
+        answer = asking.ask(operation, limit=100, **values)
+        if count := len(answer[member]):
+            yield {"title": f"{count}{'+' if answer['next'] else ''} {what}", "kind": "warn", "path": path}
+    for job in asking.ask_or({}, "jobs_list", limit=20).get("jobs", []):
+        if job["state"] == "failed":
+            yield {"title": f"The job {job['kind']} has failed: {job['problem']}", "kind": "bad", "path": "/jobs"}
+
+
+def _live(asking: Asking, cursor: str) -> tuple[list[Any], str]:
+    page = asking.ask("events_feed", cursor=cursor or "end", limit=LIVE_MAX, skip_damaged=True)
+    return (page["events"] if cursor else []), page["next"]
+
+
+SCREENS = (
+    Screen(
+        name="home", path="/", title="Home", template="home.html", load=_load, operation="people_list", order=0,
+        summary="What happens now, what changed today, and what waits for somebody.",
+        parts={"numbers": Part("home_numbers.html", _numbers)}, live=Live("events_rows.html", _live),
+    ),
+)  # fmt: skip

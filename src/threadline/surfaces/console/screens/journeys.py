@@ -1,0 +1,58 @@
+"""Journeys: drawn, with the people at each step, and who is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.mail_counts import COUNTED
+from threadline.surfaces.console.screen import Part, Screen
+
+PAGE = 30
+
+
+def _load(asking: Asking) -> Mapping[str, Any]:
+    return {"journeys": asking.ask("journeys_list")["journeys"]}
+
+
+def _one(asking: Asking) -> Mapping[str, Any]:
+    it = asking.ask("journeys_show", name=asking.path["name"])
+    most = max((each["people"] for each in it["steps"]), default=0)
+    steps = [{**each, "depth": _depth(each["step"]), "branch": _branch(each["step"])} for each in it["steps"]]
+    return {"it": it, "steps": steps, "most": most}
+
+
+def _depth(step: str) -> int:
+    """How many branches lead to it: 3.then.1 is within one."""
+    return sum(1 for part in step.split(".") if not part.isdigit())
+
+
+def _branch(step: str) -> str:
+    """The branch that it begins: the first step of one."""
+    *outer, last = step.split(".")
+    return outer[-1] if last == "1" and outer else ""
+
+
+def _people(asking: Asking) -> Mapping[str, Any]:
+    step, cursor = asking.query.get("step"), asking.query.get("cursor")
+    return {"page": asking.ask("journeys_people", name=asking.path["name"], step=step, cursor=cursor, limit=PAGE)}
+
+
+def _counters(asking: Asking) -> Mapping[str, Any]:
+    counters = asking.ask("feedback_counters", journey=asking.path["name"])
+    return {"counters": counters, "counted": COUNTED}
+
+
+SCREENS = (
+    Screen(
+        name="journeys", path="/journeys", title="Journeys", template="journeys.html", load=_load,
+        operation="journeys_list", summary="What people are taken through, one mail at a time, each sent once.",
+        area="Reach", order=30,
+    ),
+    Screen(
+        name="journey", path="/journeys/{name}", title="Journey", template="journey.html", load=_one,
+        operation="journeys_show", in_navigation=False, within="journeys",
+        parts={"people": Part("journey_people.html", _people), "counters": Part("journey_counters.html", _counters)},
+    ),
+)  # fmt: skip

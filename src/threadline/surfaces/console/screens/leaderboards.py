@@ -1,0 +1,38 @@
+"""Leaderboards: who is ahead, now or in any past period."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.screen import Part, Screen
+
+SHOWN = 50
+
+
+def _load(asking: Asking) -> Mapping[str, Any]:
+    return asking.ask("leaderboards_list")  # type: ignore[no-any-return]  # a struct's answer is an object
+
+
+def _one(asking: Asking) -> Mapping[str, Any]:
+    known = {each["name"]: each for each in asking.ask("leaderboards_list")["boards"]}
+    return {"declared": known.get(asking.path["name"]), **_top(asking)}
+
+
+def _top(asking: Asking) -> Mapping[str, Any]:
+    asked = {name: asking.query.get(name) for name in ("period", "at", "scope")}
+    return {"board": asking.ask("leaderboards_top", name=asking.path["name"], **asked, limit=SHOWN)}
+
+
+SCREENS = (
+    Screen(
+        name="leaderboards", path="/leaderboards", title="Leaderboards", template="leaderboards.html", load=_load,
+        operation="leaderboards_list", summary="Who is ahead, now or in any past period.", area="People", order=14,
+    ),
+    Screen(
+        name="leaderboard", path="/leaderboards/{name}", title="Leaderboard", template="leaderboard.html", load=_one,
+        operation="leaderboards_top", in_navigation=False, within="leaderboards",
+        parts={"top": Part("leaderboard_top.html", _top)},
+    ),
+)  # fmt: skip

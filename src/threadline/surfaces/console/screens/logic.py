@@ -1,0 +1,214 @@
+"""What decides: rules with their versions, what another version would have changed, segments, features."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from threadline.kernel.errors import ThreadlineError
+from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.screen import Part, Screen
+from threadline.surfaces.console.trace import tree_of_conditions
+
+PAGE = 30
+STEPS = {
+    "draft": ("tested",), "tested": ("shadow", "activate"), "shadow": ("activate", "retire"), "active": ("retire",),
+    "retired": ("activate",),
+}  # fmt: skip
+"""What can be done with a version in each state."""
+BLANK = {"conditions": {"all": [{"field": "event.properties.total", "greater_than": 100}]}, "actions": []}
+
+
+def _rules(asking: Asking) -> Mapping[str, Any]:
+    page = asking.ask("rules_list", state=asking.query.get("state"), cursor=asking.query.get("cursor"), limit=PAGE)
+    return {"page": page, "sets": asking.ask("rule_sets_list")["rule_sets"], "blank": BLANK}
+
+
+def _rule(asking: Asking) -> Mapping[str, Any]:
+    rule = asking.ask("rules_show", id=asking.path["id"], version=asking.query.get("version"))
+    versions = asking.ask_or({"versions": []}, "rules_versions", id=rule["id"], limit=PAGE)["versions"]
+    known = {each["version"]: each for each in versions}
+    return {
+        "rule": rule, "versions": versions, "tree": tree_of_conditions(rule["content"].get("conditions")),
+        "written": _written(rule["content"]), "other": asking.query.get("with"),
+        "steps": () if rule["declared"] else STEPS.get(known.get(rule["version"], rule)["state"], ()),
+    }  # fmt: skip
+
+
+def _written(content: Mapping[str, Any]) -> dict[str, Any]:
+    """What somebody writes of a rule: all but what Threadline adds, and what is empty."""
+    return {
+        name: value for name, value in content.items() if name not in ("id", "version") and value not in ("", 0, [])
+    }
+
+
+def _difference(asking: Asking) -> Mapping[str, Any]:
+    id, query = asking.path["id"], asking.query
+    one = asking.ask("rules_show", id=id, version=query.get("with"))
+    other = asking.ask("rules_show", id=id, version=query.get("version"))
+    before, after = (
+        json.dumps(_written(each["content"]), indent=2, ensure_ascii=False).splitlines() for each in (one, other)
+    )
+    lines = [line for line in difflib.ndiff(before, after) if not line.startswith("?")]
+    return {"one": one["version"], "two": other["version"], "lines": [{"mark": e[0], "text": e[2:]} for e in lines]}
+
+
+def _log(asking: Asking) -> Mapping[str, Any]:
+    return {"log": asking.ask_or({"log": []}, "rules_log", id=asking.path["id"], limit=PAGE)["log"]}
+
+
+def _shadow(asking: Asking) -> Mapping[str, Any]:
+    try:
+        return {"report": asking.ask("rules_shadow_report", id=asking.path["id"])}
+    except ThreadlineError as error:
+        return {"problem": str(error)}
+
+
+def _what_ifs(asking: Asking) -> Mapping[str, Any]:
+    page = asking.ask("what_if_list", cursor=asking.query.get("cursor"), limit=PAGE)
+    rules = [each["id"] for each in asking.ask_or({}, "rules_list", limit=100).get("rules", [])]
+    one, other = asking.query.get("one"), asking.query.get("other")
+    compared = asking.ask("what_if_compare", one=one, other=other) if one and other else None
+    return {"page": page, "rules": rules, "compared": compared}
+
+
+def _what_if(asking: Asking) -> Mapping[str, Any]:
+    it = asking.ask("what_if_status", id=asking.path["id"])
+    return {"it": it, "is_running": it["state"] in ("scheduled", "running"), **_matrix(it.get("matrix") or [])}
+
+
+def _matrix(cells: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Old outcomes down, new ones across: how many decisions went from one to the other."""
+    outcomes = sorted({each[side] or "nothing" for each in cells for side in ("old", "new")})
+    counts: dict[tuple[str, str], int] = {}
+    for each in cells:
+        place = (each["old"] or "nothing", each["new"] or "nothing")
+        counts[place] = counts.get(place, 0) + each.get("same", 0) + each.get("changed", 0)
+    most = max(counts.values(), default=1)
+    rows = [
+        {
+            "old": old,
+            "cells": [
+                {
+                    "new": new, "count": counts.get((old, new), 0), "stays": old == new,
+                    "level": -(-4 * counts.get((old, new), 0) // most),
+                }
+                for new in outcomes
+            ],
+        }
+        for old in outcomes
+    ]  # fmt: skip
+    return {"outcomes": outcomes, "rows": rows}
+
+
+def _segments(asking: Asking) -> Mapping[str, Any]:
+    segments = asking.ask("segments_list")["segments"]
+    return {"segments": [{**each, "tree": tree_of_conditions(each["when"])} for each in segments]}
+
+
+def _segment(asking: Asking) -> Mapping[str, Any]:
+    name = asking.path["name"]
+    members = asking.ask("segments_members", name=name, cursor=asking.query.get("cursor"), limit=PAGE)
+    declared = {each["name"]: each for each in asking.ask("segments_list")["segments"]}.get(name, {})
+    return {"members": members, "it": declared, "tree": tree_of_conditions(declared.get("when"))}
+
+
+def _leaving(asking: Asking) -> Mapping[str, Any]:
+    within = asking.query.get("within") or "30d"
+    return {"leaving": asking.ask("segments_leaving", name=asking.path["name"], within=within), "within": within}
+
+
+def _tried(asking: Asking) -> Mapping[str, Any]:
+    """Who a condition that is being written would leave: as far as one page of people is looked at."""
+    text = asking.query.get("when", "").strip()
+    if not text:
+        return {"tried": None}
+    try:
+        when = json.dumps(json.loads(text))
+        return {"tried": asking.ask("people_list", when=when, limit=20), "tree": tree_of_conditions(json.loads(text))}
+    except ValueError as error:
+        return {"problem": f"This is not JSON: {error}"}
+    except ThreadlineError as error:
+        return {"problem": str(error), "hint": error.hint}
+
+
+def _new_segment(asking: Asking) -> Mapping[str, Any]:
+    return {
+        "text": asking.query.get("when") or '{"field": "features.monetary_total", "greater_than": 100}',
+        **_tried(asking),
+    }
+
+
+def _features(asking: Asking) -> Mapping[str, Any]:
+    return {"features": asking.ask("features_list")["features"]}
+
+
+def _feature(asking: Asking) -> Mapping[str, Any]:
+    declared = {each["name"]: each for each in asking.ask("features_list")["features"]}
+    return {"it": declared.get(asking.path["name"]), "name": asking.path["name"]}
+
+
+def _top(asking: Asking) -> Mapping[str, Any]:
+    return {"top": asking.ask("features_top", name=asking.path["name"], limit=25, lowest=asking.query.get("lowest"))}
+
+
+def _distribution(asking: Asking) -> Mapping[str, Any]:
+    if not asking.may("analytics_distribution"):
+        return {"chart": None}
+    try:
+        answer, chart = asking.picture("analytics_distribution", feature=asking.path["name"])
+        return {"answer": answer, "chart": chart}
+    except ThreadlineError as error:
+        return {"problem": str(error), "hint": error.hint}
+
+
+SCREENS = (
+    Screen(
+        name="rules", path="/rules", title="Rules", template="rules.html", load=_rules, operation="rules_list",
+        summary="What is decided about people, by which version, and since when.", area="Logic", order=20,
+    ),
+    Screen(
+        name="rule", path="/rules/{id}", title="Rule", template="rule.html", load=_rule, operation="rules_show",
+        in_navigation=False, within="rules",
+        parts={
+            "difference": Part("rule_difference.html", _difference), "log": Part("rule_log.html", _log),
+            "shadow": Part("rule_shadow.html", _shadow),
+        },
+    ),
+    Screen(
+        name="what_ifs", path="/what-if", title="What if", template="what_ifs.html", load=_what_ifs,
+        operation="what_if_list", summary="What another rule would have decided, on the history as it was.",
+        area="Logic", order=22,
+    ),
+    Screen(
+        name="what_if", path="/what-if/{id}", title="What if", template="what_if.html", load=_what_if,
+        operation="what_if_status", in_navigation=False, within="what_ifs",
+        parts={"state": Part("what_if_state.html", _what_if)},
+    ),
+    Screen(
+        name="features", path="/features", title="Features", template="features.html", load=_features,
+        operation="features_list", summary="Numbers about people, fresh to the second.", area="Logic", order=24,
+    ),
+    Screen(
+        name="feature", path="/features/{name}", title="Feature", template="feature.html", load=_feature,
+        operation="features_top", in_navigation=False, within="features",
+        parts={"top": Part("feature_top.html", _top), "distribution": Part("feature_distribution.html", _distribution)},
+    ),
+    Screen(
+        name="segments", path="/segments", title="Segments", template="segments.html", load=_segments,
+        operation="segments_list", summary="Who belongs together, always up to date.", area="People", order=12,
+    ),
+    Screen(
+        name="segment_new", path="/segments/new", title="Try a condition", template="segment_new.html",
+        load=_new_segment, operation="people_list", in_navigation=False, within="segments",
+        summary="See who fits while you write it; then put it into a definition file.",
+        parts={"tried": Part("segment_tried.html", _tried)},
+    ),
+    Screen(
+        name="segment", path="/segments/{name}", title="Segment", template="segment.html", load=_segment,
+        operation="segments_members", in_navigation=False, within="segments",
+        parts={"leaving": Part("segment_leaving.html", _leaving)},
+    ),
+)  # fmt: skip

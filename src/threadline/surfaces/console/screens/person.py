@@ -1,0 +1,276 @@
+"""One person: what happened, what is known and from where, what was decided, and what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date, timedelta
+from typing import Any
+
+from threadline.kernel.errors import NotFound, ThreadlineError
+from threadline.kernel.time import DAY, HOUR, SECOND, YEAR, format_time, parse_time
+from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.calendar import year_of_days
+from threadline.surfaces.console.screen import Live, Part, Screen
+from threadline.surfaces.console.trace import tree_of
+
+PAGE = 30
+LIVE_MAX = 100
+SPAN_OF_DAYS = 60 * DAY
+"""The slider has a step a day from this span on, and below it a step an hour."""
+
+TABS = (
+    ("overview", "Overview"), ("memory", "Memory"), ("features", "Features"), ("activity", "Streaks and points"),
+    ("segments", "Segments and rules"), ("reach", "Journeys and mail"), ("decisions", "Decisions"),
+    ("identity", "Identity"), ("privacy", "Privacy"),
+)  # fmt: skip
+CORRECTIONS = ("person_merged", "person_split")
+SOURCES = ("user_declared", "system_computed", "agent_inferred")
+
+
+def _load(asking: Asking) -> Mapping[str, Any]:
+    tab = asking.query.get("tab", "overview")
+    tab = tab if tab in LOADS else "overview"
+    person = asking.ask("person", id=asking.path["id"], timeline=0, sources=tab == "overview" or None)
+    return {"p": person, "tab": tab, "tabs": TABS, "base": f"/people/{person['id']}", **LOADS[tab](asking, person)}
+
+
+def _id(asking: Asking) -> str:
+    return asking.path["id"]
+
+
+# --- overview ---------------------------------------------------------------------------------------
+
+
+def _overview(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
+    page = asking.ask(
+        "events_of", id=person["id"], type=asking.query.get("type"), cursor=asking.query.get("cursor"), limit=PAGE
+    )
+    since = max((each["recorded_at"] for each in page["events"]), default="")
+    interests = asking.ask("interests_of", id=person["id"])["topics"]
+    return {"page": page, "after": f"{page['position']} {since}", "interests": interests}
+
+
+def _live(asking: Asking, cursor: str) -> tuple[list[Any], str]:
+    """What was recorded of this person since: the cursor is their number of events, and when the last was recorded."""
+    position, _, since = cursor.partition(" ")
+    asked = {"id": _id(asking), "type": asking.query.get("type")}
+    page = asking.ask("events_of", **asked, limit=1)
+    if str(page["position"]) == position:
+        return [], cursor
+    page = asking.ask("events_of", **asked, limit=LIVE_MAX)
+    fresh = sorted((each["recorded_at"], each["id"]) for each in page["events"] if each["recorded_at"] > since)
+    by_id = {each["id"]: each for each in page["events"]}
+    after = f"{page['position']} {fresh[-1][0] if fresh else since}"
+    return ([by_id[id] for _, id in fresh] if cursor else []), after
+
+
+# --- memory -----------------------------------------------------------------------------------------
+
+
+def _memory(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"memory": asking.ask("memory_of", id=person["id"], text=asking.query.get("text")), "fact_sources": SOURCES}
+
+
+def _lineage(asking: Asking) -> Mapping[str, Any]:
+    query = asking.query
+    page = asking.ask("memory_lineage", id=_id(asking), type=query.get("type"), key=query.get("key"), limit=PAGE)
+    return {"events": page["events"], "more": page["next"]}
+
+
+# --- features as of an instant ----------------------------------------------------------------------
+
+
+def _features(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
+    first = parse_time(person["activity"].get("first_seen_at") or person["created_at"])
+    step = DAY if asking.now - first > SPAN_OF_DAYS else HOUR
+    events = asking.ask("events_of", id=person["id"], limit=500)["events"]
+    span = max(asking.now - first, 1)
+    ticks = sorted({round(1000 * (parse_time(each["occurred_at"]) - first) / span) for each in events})
+    return {
+        "slider": {
+            "min": first // step * step // SECOND, "max": -(-asking.now // step) * step // SECOND,
+            "step": step // SECOND,
+            "value": _instant(asking) // SECOND, "ticks": [each for each in ticks if 0 <= each <= 1000],
+        },
+        "is_now": not asking.query.get("at"), **_features_at(asking),
+    }  # fmt: skip
+
+
+def _instant(asking: Asking) -> int:
+    """The instant that is asked for: seconds since 1970, as the slider gives them, or a written one; never ahead."""
+    text = asking.query.get("at", "")
+    at = int(text) * SECOND if text.isascii() and text.isdigit() and len(text) < 12 else parse_time(text) if text else 0
+    return min(at or asking.now, asking.now)
+
+
+def _features_at(asking: Asking) -> Mapping[str, Any]:
+    at, known = _instant(asking), asking.query.get("known") or "now"
+    asked = {"id": _id(asking), "as_of": format_time(at) if at < asking.now else None}
+    now = asking.ask("features_of", id=_id(asking))["features"]
+    try:
+        then = asking.ask("features_of", **asked, known=known)["features"]
+        segments = asking.ask("segments_of", **asked)["segments"]
+    except NotFound:  # nobody knew this person then
+        return {"at": format_time(at), "known": known, "rows": [], "members": []}
+    rows = [{"name": name, "then": each, "now": now.get(name, {})} for name, each in then.items()]
+    shown = [each for each in rows if each["then"]["status"] != "NOT_FOUND" or each["now"]["status"] != "NOT_FOUND"]
+    return {
+        "at": format_time(at), "known": known, "rows": shown, "silent": len(rows) - len(shown),
+        "members": [each["segment"] for each in segments if each["member"]],
+    }  # fmt: skip
+
+
+# --- streaks and points -----------------------------------------------------------------------------
+
+
+def _activity(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
+    points = asking.ask_or(None, "points_of", id=person["id"])
+    cursor = asking.query.get("cursor")
+    ledger = asking.ask_or({"lines": [], "next": ""}, "points_ledger", id=person["id"], cursor=cursor, limit=PAGE)
+    streaks = asking.ask("streaks_of", id=person["id"])["streaks"]
+    return {"points": points, "ledger": ledger, "streaks": streaks, "until": asking.query.get("until", "")}
+
+
+def _calendar(asking: Asking) -> Mapping[str, Any]:
+    """The year before the day ``until``; without one the last year in which something happened."""
+    today = date.fromisoformat(format_time(asking.now)[:10])
+    until = asking.query.get("until", "")
+    if not until:
+        person = asking.ask("person", id=_id(asking), timeline=0)
+        last = person["activity"].get("last_seen_at") or person["created_at"]
+        stop = today if asking.now - parse_time(last) < YEAR else date.fromisoformat(last[:10])
+    else:
+        stop = parse_date(until)
+    stop = min(stop, today) + timedelta(days=1)
+    days = asking.ask("streaks_days", id=_id(asking), start=_before(stop, 370), stop=stop.isoformat())
+    return {"year": year_of_days(days["days"], stop), "zone": days["zone"], "is_last": stop > today}
+
+
+def parse_date(text: str) -> date:
+    """A day as the calendar's links give it. Raises `NotFound` for what is none."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise NotFound(f"{text[:40]!r} is not a day; write it like 2026-03-01") from None
+
+
+def _before(day: date, days: int) -> str:
+    return (day - timedelta(days=days)).isoformat() if day.year > 2 else day.isoformat()
+
+
+# --- segments and rules -----------------------------------------------------------------------------
+
+
+def _segments(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
+    segments = asking.ask("segments_of", id=person["id"])["segments"]
+    rules = asking.ask_or({}, "rules_list", limit=100).get("rules", [])
+    return {"segments": sorted(segments, key=lambda each: not each["member"]), "rules": rules}
+
+
+def _segment_why(asking: Asking) -> Mapping[str, Any]:
+    name = asking.query.get("segment", "")
+    why = asking.ask("segments_why", id=_id(asking), segment=name)
+    declared = {each["name"]: each["when"] for each in asking.ask("segments_list")["segments"]}
+    return {"why": why, "tree": tree_of(declared.get(name), why["steps"])}
+
+
+def _rule_why(asking: Asking) -> Mapping[str, Any]:
+    why = asking.ask("rules_why", id=_id(asking), rule=asking.query.get("rule"))
+    rule = asking.ask("rules_show", id=why["rule"], version=why["version"])
+    return {"why": why, "tree": tree_of(rule["content"].get("conditions"), why["decision"]["trace"])}
+
+
+# --- journeys and mail ------------------------------------------------------------------------------
+
+
+def _reach(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {
+        "journeys": asking.ask("journeys_of", id=person["id"])["executions"],
+        "all_journeys": [each["name"] for each in asking.ask("journeys_list")["journeys"]],
+        "mails": asking.ask_or({}, "mail_history", id=person["id"]).get("mails", []),
+        "templates": [each["name"] for each in asking.ask_or({}, "mail_templates").get("templates", [])],
+        "alerts": asking.ask_or({}, "alerts_of", id=person["id"]).get("alerts", []),
+    }
+
+
+def _way(asking: Asking) -> Mapping[str, Any]:
+    query = asking.query
+    return {**asking.ask("journeys_history", id=_id(asking), name=query.get("journey"), run=query.get("run"))}
+
+
+# --- decisions --------------------------------------------------------------------------------------
+
+
+def _decisions(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
+    query = asking.query
+    page = asking.ask(
+        "decisions_list", person=person["id"], rule=query.get("rule"), cursor=query.get("cursor"), limit=PAGE
+    )
+    return {"page": page}
+
+
+def _decision(asking: Asking) -> Mapping[str, Any]:
+    audit = asking.ask("decisions_audit", decision=asking.query.get("decision"))
+    return {"audit": audit, "tree": tree_of(audit["rule"].get("conditions"), audit["decision"]["trace"])}
+
+
+# --- identity ---------------------------------------------------------------------------------------
+
+
+def _identity(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
+    types = list(CORRECTIONS)
+    changes = asking.ask("events_of", id=person["id"], types=types, limit=PAGE)["events"]
+    return {"changes": changes, "previews": dict(_previews(asking, person["id"]))}
+
+
+def _previews(asking: Asking, id: str) -> Any:
+    """What a merge or a split would lead to, where one of them is asked for."""
+    other, taken = asking.query.get("other"), list(asking.queries.get("take", ()))
+    reason = asking.query.get("reason", "")
+    asked: list[tuple[str, str, Callable[[], Any]]] = [
+        ("merge", other or "", lambda: asking.ask("people_merge_preview", id=id, other=other)),
+        ("split", " ".join(taken), lambda: asking.ask("people_split", id=id, identifiers=taken, dry_run=True)),
+    ]
+    for kind, wanted, ask in asked:
+        if wanted.strip():
+            try:
+                yield kind, {"result": ask(), "other": other, "taken": taken, "reason": reason}
+            except ThreadlineError as error:
+                yield kind, {"problem": str(error), "hint": error.hint, "other": other, "taken": taken}
+
+
+# --- privacy ----------------------------------------------------------------------------------------
+
+
+def _privacy(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
+    address = asking.query.get("address")
+    topics = {each["name"]: each for each in asking.ask_or({}, "consent_topics").get("topics", [])}
+    found: dict[str, Any] = {"topics": topics, "consent": None, "erasure": None}
+    try:
+        found["consent"] = asking.ask("consent_of", id=person["id"], address=address)
+    except ThreadlineError as error:
+        found["problem"] = str(error)
+    if asking.query.get("erase") == "preview" and asking.may("people_erase"):
+        found["erasure"] = asking.ask("people_erase", id=person["id"], dry_run=True)
+    return found
+
+
+LOADS: Mapping[str, Callable[[Asking, Mapping[str, Any]], Mapping[str, Any]]] = {
+    "overview": _overview, "memory": _memory, "features": _features, "activity": _activity, "segments": _segments,
+    "reach": _reach, "decisions": _decisions, "identity": _identity, "privacy": _privacy,
+}  # fmt: skip
+
+SCREENS = (
+    Screen(
+        name="person", path="/people/{id}", title="Person", template="person.html", load=_load, operation="person",
+        in_navigation=False, within="people",
+        parts={
+            "lineage": Part("person_lineage.html", _lineage), "features": Part("person_features_at.html", _features_at),
+            "calendar": Part("person_calendar.html", _calendar),
+            "segment": Part("person_segment_why.html", _segment_why), "rule": Part("person_rule_why.html", _rule_why),
+            "way": Part("person_way.html", _way),
+            "decision": Part("person_decision.html", _decision),
+        },
+        live=Live("person_rows.html", _live),
+    ),
+)  # fmt: skip

@@ -1,0 +1,250 @@
+// The console's one script. Without it every page and form still works; with it pages load in parts and stay live.
+'use strict'
+
+const $ = (selector, root = document) => root.querySelector(selector)
+const $$ = (selector, root = document) => [...root.querySelectorAll(selector)]
+
+// --- parts: pieces of a page that load after it, or again without the rest of it ---
+
+async function loadPart(target, address, { push = false } = {}) {
+  const url = new URL(address, location.href)
+  const shown = new URL(url)
+  shown.searchParams.delete('part')
+  target.setAttribute('aria-busy', 'true')
+  const number = (target.asked = (target.asked ?? 0) + 1)
+  try {
+    const answer = await fetch(url, { headers: { accept: 'text/html' } })
+    if (answer.redirected && new URL(answer.url).pathname === '/sign-in') return location.reload()
+    const markup = await answer.text()
+    if (number !== target.asked) return // a later question has been asked meanwhile
+    target.innerHTML = markup
+    begin(target)
+    if (push) history.pushState({}, '', shown)
+  } catch {
+    if (number === target.asked) target.innerHTML = '<p class="note bad">The server cannot be reached. Try again.</p>'
+  } finally {
+    target.removeAttribute('aria-busy')
+  }
+}
+
+const waiting = new IntersectionObserver((entries) => {
+  for (const { isIntersecting, target } of entries) {
+    if (!isIntersecting) continue
+    waiting.unobserve(target)
+    loadPart(target, target.dataset.load)
+  }
+}, { rootMargin: '200px' })
+
+// A form with data-part asks again while it is filled in, and shows the answer in the element of that id.
+function partForm(form) {
+  const target = document.getElementById(form.dataset.part)
+  const ask = () => {
+    const query = new URLSearchParams(new FormData(form))
+    for (const [name, value] of [...query]) if (!value) query.delete(name)
+    query.set('part', form.dataset.part)
+    loadPart(target, `${form.getAttribute('action') || location.pathname}?${query}`, { push: form.dataset.keep !== 'no' })
+  }
+  let timer
+  form.addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(ask, 180) })
+  form.addEventListener('submit', (event) => { event.preventDefault(); clearTimeout(timer); ask() })
+}
+
+// --- live lists ---
+
+function live(list) {
+  let source
+  const limit = Number(list.dataset.most || 200)
+  const state = document.getElementById(`${list.id}-state`)
+  const show = (text) => { if (state) state.textContent = text }
+  const open = () => {
+    const url = new URL(list.dataset.live, location.href)
+    url.searchParams.set('live', '1')
+    source = new EventSource(url)
+    source.onopen = () => show('live')
+    source.onerror = () => show('connecting …')
+    source.onmessage = ({ data }) => {
+      const box = document.createElement('template')
+      box.innerHTML = data
+      const fresh = [...box.content.children].reverse()
+      for (const each of fresh) each.classList.add('new')
+      list.prepend(...fresh)
+      begin(list)
+      while (list.children.length > limit) list.lastElementChild.remove()
+      const empty = document.getElementById(`${list.id}-empty`)
+      if (empty) empty.hidden = true
+    }
+  }
+  const close = () => { source?.close(); source = undefined; show('paused') }
+  const button = document.getElementById(`${list.id}-pause`)
+  button?.addEventListener('click', () => {
+    source ? close() : open()
+    button.textContent = source ? 'Pause' : 'Go on'
+    button.setAttribute('aria-pressed', String(!source))
+  })
+  addEventListener('pagehide', () => source?.close())
+  open()
+}
+
+// A part that asks again every few seconds until its answer says `data-ended` somewhere, such as the progress of a job.
+function again(target) {
+  const step = async () => {
+    if (!target.isConnected) return
+    if (!document.hidden) await loadPart(target, target.dataset.again)
+    if ($('[data-ended]', target)) return
+    setTimeout(step, 1000 * (target.dataset.seconds || 2))
+  }
+  setTimeout(step, 1000 * (target.dataset.seconds || 2))
+}
+
+// --- actions: forms that change something ---
+
+const dialog = (markup) => {
+  const made = document.createElement('dialog')
+  made.append(markup)
+  document.body.append(made)
+  made.addEventListener('close', () => made.remove())
+  made.showModal()
+  return made
+}
+
+function confirmed(text, button) {
+  return new Promise((resolve) => {
+    const box = document.createElement('form')
+    box.method = 'dialog'
+    const say = document.createElement('p')
+    say.textContent = text
+    const row = document.createElement('p')
+    row.className = 'row'
+    const yes = Object.assign(document.createElement('button'), { value: 'yes', textContent: button, className: 'danger' })
+    const no = Object.assign(document.createElement('button'), { value: 'no', textContent: 'Cancel' })
+    row.append(yes, no)
+    box.append(say, document.createElement('hr'), row)
+    const made = dialog(box)
+    no.focus()
+    made.addEventListener('close', () => resolve(made.returnValue === 'yes'))
+  })
+}
+
+function toast(text) {
+  const made = Object.assign(document.createElement('div'), { className: 'toast', textContent: text })
+  made.setAttribute('role', 'status')
+  document.body.append(made)
+  setTimeout(() => made.remove(), 4000)
+}
+
+async function act(form, submitter) {
+  if (form.dataset.confirm && !(await confirmed(form.dataset.confirm, submitter?.textContent.trim() || 'Go on'))) return
+  const problem = $('.problem-text', form) ?? form.appendChild(Object.assign(document.createElement('p'), { className: 'problem-text' }))
+  problem.setAttribute('role', 'alert')
+  problem.textContent = ''
+  for (const field of $$('[aria-invalid]', form)) field.removeAttribute('aria-invalid')
+  const buttons = $$('button', form)
+  for (const each of buttons) each.disabled = true
+  try {
+    const body = new URLSearchParams(new FormData(form))
+    if (submitter?.name) body.append(submitter.name, submitter.value)
+    const answer = await fetch(form.action, { method: 'POST', body, headers: { accept: 'application/json' } })
+    const said = await answer.json()
+    if (!answer.ok) {
+      problem.textContent = [said.problem ?? said.detail, said.hint].filter(Boolean).join(' — ')
+      const field = said.param && form.elements[said.param]
+      if (field?.setAttribute) { field.setAttribute('aria-invalid', 'true'); field.focus() }
+      return
+    }
+    if (form.dataset.show) { // the result is shown here, and nothing is left
+      const target = document.getElementById(form.dataset.show)
+      target.textContent = JSON.stringify(said.result, null, 2)
+      return
+    }
+    if (form.dataset.done) sessionStorage.setItem('done', form.dataset.done)
+    location.assign(said.go)
+    if (new URL(said.go, location.href).pathname === location.pathname) location.reload()
+  } catch {
+    problem.textContent = 'The server cannot be reached. Nothing is known of what became of this; load the page again before you repeat it.'
+  } finally {
+    for (const each of buttons) each.disabled = false
+  }
+}
+
+// --- the palette ---
+
+function palette() {
+  const box = $('#palette-template').content.cloneNode(true)
+  const made = dialog(box)
+  made.className = 'palette'
+  made.setAttribute('aria-label', 'Find anything')
+  const input = $('input', made)
+  const list = $('ul', made)
+  let timer
+  const mark = (place) => {
+    for (const each of $$('li', list)) each.setAttribute('role', 'presentation')
+    const entries = $$('li a', list)
+    if (!entries.length) return input.removeAttribute('aria-activedescendant')
+    const next = (place + entries.length) % entries.length
+    entries.forEach((each, number) => {
+      each.id = `found-${number}`
+      each.tabIndex = -1
+      each.setAttribute('role', 'option')
+      each.setAttribute('aria-selected', String(number === next))
+    })
+    input.setAttribute('aria-activedescendant', `found-${next}`)
+    entries[next].scrollIntoView({ block: 'nearest' })
+  }
+  const marked = () => $$('li a', list).findIndex((each) => each.getAttribute('aria-selected') === 'true')
+  const ask = async () => {
+    await loadPart(list, `/find?part=list&q=${encodeURIComponent(input.value)}`)
+    mark(0)
+  }
+  input.addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(ask, 120) })
+  input.addEventListener('keydown', (event) => {
+    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') { event.preventDefault(); mark(marked() + (event.key === 'ArrowDown' ? 1 : -1)) }
+    if (event.key === 'Enter') { event.preventDefault(); $$('li a', list)[Math.max(0, marked())]?.click() }
+  })
+  ask()
+}
+
+// --- everything that is on a page ---
+
+function begin(root) {
+  for (const each of $$('[data-load]', root)) waiting.observe(each)
+  for (const each of $$('form[data-part]', root)) partForm(each)
+  for (const each of $$('[data-live]', root)) live(each)
+  for (const each of $$('[data-again]', root)) again(each)
+  const now = Date.now()
+  for (const each of $$('time[datetime]', root)) each.title = new Date(each.dateTime).toLocaleString() + (Math.abs(now - new Date(each.dateTime)) < 6e4 ? '' : ` (here) · ${each.dateTime}`)
+}
+
+document.addEventListener('submit', (event) => {
+  if (event.target.matches('form[data-action]')) { event.preventDefault(); act(event.target, event.submitter) }
+})
+document.addEventListener('click', (event) => {
+  const link = event.target.closest('a[data-part]')
+  if (link && !event.metaKey && !event.ctrlKey) {
+    event.preventDefault()
+    const url = new URL(link.href)
+    url.searchParams.set('part', link.dataset.part)
+    loadPart(document.getElementById(link.dataset.part), url, { push: true })
+  }
+  const button = event.target.closest('button')
+  if (button?.matches('[data-palette]')) palette()
+  if (button?.matches('[data-menu]')) button.setAttribute('aria-expanded', String($('.side').classList.toggle('open')))
+  if (button?.matches('[data-copy]')) navigator.clipboard?.writeText(document.getElementById(button.dataset.copy).textContent).then(() => toast('Copied'))
+  if (button?.matches('[data-open]')) document.getElementById(button.dataset.open).showModal()
+  if (button?.matches('[data-close]')) button.closest('dialog').close()
+  if (button?.matches('[data-theme-next]')) {
+    const order = { auto: 'light', light: 'dark', dark: 'auto' }
+    const next = order[document.documentElement.dataset.theme]
+    document.documentElement.dataset.theme = next
+    document.cookie = `threadline_theme=${next};path=/;max-age=31536000;samesite=lax`
+    $('[data-theme-name]').textContent = next
+  }
+})
+document.addEventListener('keydown', (event) => {
+  const typing = event.target.matches('input, textarea, select, [contenteditable]')
+  if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k') { event.preventDefault(); if (!$('dialog[open]')) palette() }
+  if (event.key === '/' && !typing && !$('dialog[open]')) { event.preventDefault(); ($('.filters input') ?? palette()) ?.focus?.() }
+})
+addEventListener('popstate', () => location.reload())
+const done = sessionStorage.getItem('done')
+if (done) { sessionStorage.removeItem('done'); toast(done) }
+begin(document)

@@ -1,0 +1,68 @@
+"""The trace of conditions as the tree in which they were written, so that it reads as a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+GROUPS = {"all": "all of these", "any": "at least one of these", "not": "not"}
+
+
+def tree_of(conditions: Any, steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The steps under the groups that hold them. Where they do not fit the conditions they are listed as they are.
+
+    A group has ``group``, ``parts`` and ``matched``: None where nothing says so, as some of it was skipped.
+    """
+    left = iter(steps)
+    try:
+        tree = _node(conditions, left)
+    except StopIteration:
+        tree = None
+    if tree is None or next(left, None) is not None:
+        return {"group": GROUPS["all"], "parts": list(steps), "matched": _outcome("all", list(steps))}
+    return tree if "group" in tree else {"group": GROUPS["all"], "parts": [tree], "matched": tree.get("matched")}
+
+
+def _node(conditions: Any, left: Iterator[dict[str, Any]]) -> dict[str, Any]:
+    if isinstance(conditions, list):
+        conditions = {"all": conditions}
+    kind = next((each for each in GROUPS if isinstance(conditions, dict) and each in conditions), None)
+    if kind is None:
+        return next(left)
+    within = conditions[kind]
+    parts = [_node(each, left) for each in (within if isinstance(within, list) else [within])]
+    return {"group": GROUPS[kind], "parts": parts, "matched": _outcome(kind, parts)}
+
+
+def _outcome(kind: str, parts: list[dict[str, Any]]) -> bool | None:
+    outcomes = [each.get("matched") for each in parts]
+    if kind == "not":
+        return None if outcomes[:1] == [None] or not outcomes else not outcomes[0]
+    decisive = kind == "any"
+    if decisive in outcomes:
+        return decisive
+    return None if None in outcomes else not decisive
+
+
+def tree_of_conditions(conditions: Any) -> dict[str, Any] | None:
+    """Conditions as they are written, as the same tree without outcomes; None: there are none."""
+    if not conditions:
+        return None
+    tree = _written(conditions)
+    return tree if "group" in tree else {"group": GROUPS["all"], "parts": [tree]}
+
+
+def _written(conditions: Any) -> dict[str, Any]:
+    if isinstance(conditions, list):
+        conditions = {"all": conditions}
+    kind = next((each for each in GROUPS if isinstance(conditions, dict) and each in conditions), None)
+    if kind is not None:
+        within = conditions[kind]
+        return {
+            "group": GROUPS[kind],
+            "parts": [_written(each) for each in (within if isinstance(within, list) else [within])],
+        }
+    if not isinstance(conditions, dict):
+        return {"text": str(conditions)}
+    operator = next((name for name in conditions if name not in ("field", "note")), "")
+    return {"field": conditions.get("field", ""), "operator": operator, "expected": conditions.get(operator)}

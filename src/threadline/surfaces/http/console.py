@@ -1,0 +1,270 @@
+"""The addresses of the console: pages, their parts and live rows, actions, sign-in and the files that pages load."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import parse_qs, parse_qsl, quote, urlsplit
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+
+from threadline.engine.accounts import Session
+from threadline.engine.engine import Engine
+from threadline.kernel.errors import Forbidden, NotFound, ThreadlineError, Unauthorized
+from threadline.kernel.operation import Operation
+from threadline.surfaces.console.actions import read_form, result_of
+from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.frame import DOCUMENT_HEADERS, PAGE_HEADERS, render, static
+from threadline.surfaces.console.navigation import navigation
+from threadline.surfaces.console.screen import Part, Screen
+from threadline.surfaces.console.screens import screens
+from threadline.surfaces.http.body import read_body
+from threadline.surfaces.http.in_flight import InFlight
+from threadline.surfaces.http.problem import server_of
+from threadline.surfaces.http.routing import Route
+from threadline.surfaces.operation_calls import shown
+
+T = TypeVar("T")
+
+COOKIE = "threadline_session"
+FORM_BYTES_MAX = 4 * 1024 * 1024
+LIVE_LOOK_SECONDS = 0.2
+"""How often a live list is looked at: what is committed is seen within 300 ms."""
+LIVE_LOOKS_MAX = 3_000
+"""After ten minutes the browser connects again, so that nobody who has lost their rights looks on."""
+BEAT_LOOKS = 50
+
+
+class Console:
+    """Serves the screens to whoever is signed in."""
+
+    def __init__(self, engine: Engine, threads: Executor, in_flight: InFlight) -> None:
+        self._engine = engine
+        self._threads = threads
+        self._in_flight = in_flight
+        self._operations: Mapping[str, Operation] = shown(engine.catalogue.operations, "http")
+
+    def routes(self) -> Iterator[Route]:
+        """Every screen, and what all of them need."""
+        yield Route("GET", "/sign-in", self._show_sign_in)
+        yield Route("POST", "/sign-in", self._sign_in)
+        yield Route("POST", "/sign-out", self._sign_out)
+        yield Route("GET", "/assets/{name}", self._asset)
+        yield Route("POST", "/do/{operation}", self._act)
+        for screen in screens():
+            yield Route("GET", screen.path, partial(self._show, screen))
+
+    # --- who is there ---------------------------------------------------------------------------
+
+    async def _session(self, request: Request) -> Session | None:
+        secret = request.cookies.get(COOKIE, "")
+        return await self._run(partial(self._engine.accounts.find, secret)) if secret else None
+
+    async def _show_sign_in(self, request: Request, names: Mapping[str, str]) -> Response:
+        if await self._session(request) is not None:
+            return _redirect(_local(request.query_params.get("next")))
+        return self._sign_in_page(request, request.query_params.get("next"))
+
+    def _sign_in_page(self, request: Request, next_: str | None, problem: str = "", name: str = "") -> Response:
+        context = {"next": _local(next_), "problem": problem, "name": name, "theme": _theme(request)}
+        return Response(render("sign_in.html", context), 401 if problem else 200, headers=PAGE_HEADERS)
+
+    async def _sign_in(self, request: Request, names: Mapping[str, str]) -> Response:
+        _refuse_foreign(request)
+        form = dict(parse_qsl((await read_body(request, 16 * 1024)).decode("utf-8", "replace")))
+        accounts, name, secret = self._engine.accounts, form.get("name", "").strip(), form.get("password", "")
+        try:
+            if name:
+                _, made = await self._run(partial(accounts.sign_in, name, secret))
+            else:
+                _, made = await self._run(partial(accounts.sign_in_with_token, secret.strip()))
+        except ThreadlineError as error:
+            return self._sign_in_page(request, form.get("next"), str(error), name)
+        response = _redirect(_local(form.get("next")))
+        # Lax: an address that somebody was sent opens the page; what changes anything is a POST with a secret in it.
+        response.set_cookie(COOKIE, made, httponly=True, samesite="lax", path="/", secure=_is_secure(request))
+        return response
+
+    async def _sign_out(self, request: Request, names: Mapping[str, str]) -> Response:
+        _refuse_foreign(request)
+        await self._run(partial(self._engine.accounts.sign_out, request.cookies.get(COOKIE, "")))
+        response = _redirect("/sign-in")
+        response.delete_cookie(COOKIE, path="/")
+        return response
+
+    # --- pages ------------------------------------------------------------------------------------
+
+    async def _show(self, screen: Screen, request: Request, names: Mapping[str, str]) -> Response:
+        session = await self._session(request)
+        if session is None:
+            here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+            return _redirect(f"/sign-in?next={quote(here, safe='')}")
+        asking = self._asking(session, names, request.scope["query_string"])
+        if "live" in asking.query and screen.live is not None:
+            return self._stream(screen, asking, request)
+        part = asking.query.get("part", "")
+        with self._engine.reading():
+            return await self._run(partial(self._page, screen, asking, part, request))
+
+    def _asking(self, session: Session, names: Mapping[str, str], query: bytes) -> Asking:
+        queries = parse_qs(query.decode("utf-8", "replace"))
+        last = {name: values[-1] for name, values in queries.items()}
+        return Asking(self._engine, self._operations, session, self._engine.now(), names, last, queries)
+
+    def _page(self, screen: Screen, asking: Asking, part: str, request: Request) -> Response:
+        status, template, is_part = 200, screen.template, part in screen.parts
+        context: Mapping[str, Any]
+        try:
+            if not asking.may(screen.operation):
+                raise Forbidden(f"your role, {asking.session.role}, does not include this screen")
+            chosen = screen.parts[part] if is_part else Part(screen.template, screen.load)
+            template, context = chosen.template, chosen.load(asking)
+            if chosen.is_document:
+                return Response(context["document"], headers=DOCUMENT_HEADERS)
+        except ThreadlineError as error:
+            status, template = error.status, "problem_part.html" if is_part else "problem.html"
+            context = {"problem": str(error), "hint": error.hint, "code": error.code, "status": error.status}
+        frame = self._frame(screen, asking, request)
+        if not is_part:
+            frame["navigation"] = navigation(asking)
+        return Response(render(template, {**frame, **context}), status, headers=PAGE_HEADERS)
+
+    def _frame(self, screen: Screen, asking: Asking, request: Request) -> dict[str, Any]:
+        server = server_of(request)
+        return {
+            "screen": screen,
+            "session": asking.session,
+            "csrf": asking.session.csrf,
+            "current": screen.within or screen.name,
+            "here": request.url.path,
+            "query": asking.query,
+            "now": asking.now,
+            "theme": _theme(request),
+            "stale": sorted(asking.stale),
+            "may": {name: True for name in self._operations if asking.may(name)},
+            "calls": [
+                {"name": each.operation.name, "http": each.http(server), "cli": each.command(), "python": each.python()}
+                for each in asking.calls
+            ],
+        }
+
+    # --- live -------------------------------------------------------------------------------------
+
+    def _stream(self, screen: Screen, asking: Asking, request: Request) -> Response:
+        cursor = request.headers.get("last-event-id", "") or asking.query.get("after", "")
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(self._rows(screen, asking, cursor), 200, headers, "text/event-stream")
+
+    async def _rows(self, screen: Screen, asking: Asking, cursor: str) -> AsyncIterator[bytes]:
+        live = screen.live
+        assert live is not None
+        if not asking.may(screen.operation):
+            return
+
+        def look() -> tuple[str, str]:
+            asking.now = self._engine.now()
+            asking.calls.clear()
+            items, after = live.load(asking, cursor)
+            return (render(live.template, {"items": items, "now": asking.now}) if items else ""), after
+
+        for number in range(LIVE_LOOKS_MAX):
+            if self._in_flight.is_ending:
+                return
+            try:
+                markup, after = await self._run(look)
+            except ThreadlineError:  # such as a store that is away: the browser connects again
+                return
+            if markup:
+                lines = "".join(f"data: {line}\n" for line in markup.splitlines() if line.strip())
+                yield f"id: {after}\n{lines}\n".encode()
+            elif number % BEAT_LOOKS == 0:
+                yield b": still there\n\n"
+            cursor = after
+            await asyncio.sleep(LIVE_LOOK_SECONDS)
+
+    # --- actions ----------------------------------------------------------------------------------
+
+    async def _act(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Run an operation with what a form says. A script gets the outcome as JSON, a plain form is sent back."""
+        session = await self._session(request)
+        if session is None:
+            raise Unauthorized("your session has ended; sign in again", hint="/sign-in")
+        _refuse_foreign(request)
+        form = read_form(await read_body(request, FORM_BYTES_MAX, known=True))
+        if not secrets.compare_digest(form.csrf, session.csrf):
+            raise Forbidden("the form does not belong to this session; load the page again")
+        operation = self._operations.get(names["operation"])
+        if operation is None:
+            raise NotFound(f"there is no operation {names['operation']!r}")
+        asking = self._asking(session, {}, b"")
+        wants_json = "application/json" in request.headers.get("accept", "")
+        try:
+            result = await self._run(partial(result_of, asking, operation, form))
+        except ThreadlineError as error:
+            if wants_json:
+                problem = {"problem": str(error), "hint": error.hint, "param": getattr(error, "param", "")}
+                return Response(msgspec.json.encode(problem), error.status, media_type="application/json")
+            context = {"problem": str(error), "hint": error.hint, "back": form.back, "theme": _theme(request)}
+            return Response(render("refused.html", context), error.status, headers=PAGE_HEADERS)
+        if wants_json:
+            done = {"result": result, "go": form.destination(result)}
+            return Response(msgspec.json.encode(done), media_type="application/json")
+        return _redirect(form.destination(result))
+
+    # --- files ------------------------------------------------------------------------------------
+
+    async def _asset(self, request: Request, names: Mapping[str, str]) -> Response:
+        found = static(names["name"])
+        if found is None:
+            raise NotFound("there is no such file")
+        content, media_type, mark = found
+        # The address has the mark in it: another content is another address.
+        lasting = "public, max-age=31536000, immutable" if request.query_params.get("v") == mark else "no-cache"
+        headers = {"content-type": media_type, "cache-control": lasting, "x-content-type-options": "nosniff"}
+        return Response(content, headers=headers)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def _redirect(to: str) -> Response:
+    return RedirectResponse(to, 303, {"cache-control": "no-store"})
+
+
+def _local(address: str | None) -> str:
+    """An address of this console, whatever a link says: nobody is sent elsewhere after signing in."""
+    parts = urlsplit(address or "/")
+    if parts.scheme or parts.netloc or not parts.path.startswith("/") or parts.path.startswith(("//", "/\\")):
+        return "/"
+    return address or "/"
+
+
+def _is_secure(request: Request) -> bool:
+    """Whether the browser came by HTTPS, to us or to a proxy before us. Whoever lies harms their own cookie."""
+    return request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
+
+
+def _refuse_foreign(request: Request) -> None:
+    """Raise `Forbidden` for a form that another site's page sends.
+
+    Browsers say where a form comes from; only where they do not, by plain HTTP, the two hosts are compared, which are
+    not the same where a proxy names another one.
+    """
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is None:
+        is_foreign = bool(origin) and urlsplit(origin or "").netloc != request.headers.get("host", "")
+    else:
+        is_foreign = site not in ("same-origin", "none")
+    if is_foreign:
+        raise Forbidden("this form was sent from another site")
+
+
+def _theme(request: Request) -> str:
+    chosen = request.cookies.get("threadline_theme", "")
+    return chosen if chosen in ("light", "dark") else "auto"

@@ -1,0 +1,1 @@
+"""The Model Context Protocol: fifteen tools over the operations, for agents. Begin with `protocol.py`."""

@@ -1,0 +1,104 @@
+"""The input schema of a tool, made of the parameters of its operations and kept short: an agent reads all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from threadline.kernel.operation import Operation
+from threadline.surfaces.mcp.bounds import AT, FROM
+from threadline.surfaces.mcp.tool import Call, Tool
+
+LEFT_OUT = frozenset({"request", "dry_run"})
+"""Parameters that `confirm` sets."""
+_SENTENCE = re.compile(r"\. (?=[A-Z`])")
+_PART = {
+    AT: {"type": "string", "description": "JSON Pointer of a part of the answer, from an entry of `more`."},
+    FROM: {"type": "integer", "minimum": 0, "description": "The first element of that part, likewise."},
+}
+OUTPUT: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "notice": {"type": "string"},
+        "operation": {"type": "string"},
+        "answer": {},
+        "more": {"type": "array", "items": {"type": "object"}},
+        "error": {"type": "object"},
+    },
+    # Some clients hold failures against it as well.
+    "anyOf": [{"required": ["notice", "operation", "answer"]}, {"required": ["error"]}],
+}
+"""Of every tool."""
+
+
+def input_schema(tool: Tool, calls: Mapping[str, Call], operations: Mapping[str, Operation]) -> dict[str, Any]:
+    """The arguments of a tool, for a caller who may make these calls."""
+    of_values = {value: _parameters(operations[call.operation], call) for value, call in calls.items()}
+    choice: dict[str, Any] = {"enum": list(calls)}
+    if not tool.must_choose:
+        choice["default"] = next(iter(calls))
+    properties: dict[str, Any] = {tool.choice: choice}
+    for name in dict.fromkeys(name for properties_of in of_values.values() for name in properties_of[0]):
+        takes = [value for value in calls if name in of_values[value][0]]
+        properties[name] = _merged([of_values[value][0][name] for value in takes])
+        if len(takes) < len(calls):
+            properties[name]["description"] = _with_values(properties[name].get("description", ""), takes, len(calls))
+    required = [name for name in properties if all(name in needed for _, needed in of_values.values())]
+    return {
+        "type": "object", "properties": {**properties, **_PART},
+        "required": [*([tool.choice] if tool.must_choose else []), *required], "additionalProperties": False,
+    }  # fmt: skip
+
+
+def _parameters(operation: Operation, call: Call) -> tuple[dict[str, dict[str, Any]], frozenset[str]]:
+    properties, required = _of_params(operation.params)
+    names = {there: here for here, there in call.renamed.items()}
+    shown = {
+        names.get(name, name): schema for name, schema in properties.items() if name not in LEFT_OUT | call.fixed.keys()
+    }
+    return shown, frozenset(names.get(name, name) for name in required - LEFT_OUT) | call.needed
+
+
+@lru_cache(maxsize=1_000)
+def _of_params(params: type) -> tuple[dict[str, dict[str, Any]], frozenset[str]]:
+    components = msgspec.json.schema_components([params])[1]
+    schema = components[params.__name__]
+    short = {name: _short(each) for name, each in schema.get("properties", {}).items()}
+    return short, frozenset(schema.get("required", ()))
+
+
+def _short(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema without what an agent seldom needs: the operation itself checks every bound."""
+    kinds = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    inner = kinds[0] if len(kinds) == 1 else {}
+    found: dict[str, Any] = {}
+    if "$ref" in schema or "$ref" in inner:
+        found["type"] = "object"
+    for name in ("type", "enum", "format"):
+        if name in schema or name in inner:
+            found[name] = schema.get(name, inner.get(name))
+    items = schema.get("items", inner.get("items"))
+    if isinstance(items, dict) and "type" in items:
+        found["items"] = {"type": items["type"]}
+    if meaning := schema.get("description", inner.get("description", "")):
+        found["description"] = _SENTENCE.split(meaning)[0].rstrip(".")
+    return found
+
+
+def _merged(schemas: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """What all of them allow; the description is that of the first that has one."""
+    listed = list(schemas)
+    meanings = [each["description"] for each in listed if "description" in each]
+    kinds = [{name: each[name] for name in each if name != "description"} for each in listed]
+    distinct = [each for index, each in enumerate(kinds) if each not in kinds[:index]]
+    merged = dict(distinct[0]) if len(distinct) == 1 else {"anyOf": distinct} if all(distinct) else {}
+    return {**merged, "description": meanings[0]} if meanings else merged
+
+
+def _with_values(meaning: str, values: list[str], count: int) -> str:
+    listed = ", ".join(values) if len(values) * 2 <= count + 2 else "several"
+    return f"{meaning} [{listed}]".strip() if listed != "several" else meaning

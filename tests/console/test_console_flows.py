@@ -1,0 +1,184 @@
+"""Flows in a real browser: hostile texts everywhere, a person found by keyboard, a live event, forms."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.chromium import launched
+from tests.clients.server import Server
+from tests.console.stage import HOSTILE
+from threadline.surfaces.console.screens import screens
+
+TOKEN = "console-token-1"
+DEFINITIONS = """
+segments:
+  good_customers: {when: {field: features.monetary_total, greater_than: 20}}
+rules:
+  large-order: {conditions: {field: event.properties.total, greater_than: 100}}
+rule_sets:
+  orders: {events: [purchase_completed], rules: [large-order]}
+leaderboards:
+  spenders: {score: features.monetary_total, periods: [all]}
+"""
+DETAILS = {
+    "person": "/people/ada", "segment": "/segments/good_customers", "rule": "/rules/large-order",
+    "feature": "/features/monetary_total", "leaderboard": "/leaderboards/spenders",
+    "analysis": "/analytics/trend?per=day",
+}  # fmt: skip
+"""One of each screen that is about something; others are reached where there is something."""
+
+
+def _post(url: str, events: list[dict[str, Any]]) -> None:
+    request = urllib.request.Request(
+        f"{url}/v1/events", json.dumps({"events": events}).encode(),
+        {"Authorization": f"Bearer {TOKEN}", "content-type": "application/json"},
+    )  # fmt: skip
+    with urllib.request.urlopen(request) as answer:
+        assert answer.status == 200
+
+
+def _events() -> list[dict[str, Any]]:
+    first = [
+        {"type": "identify", "key": "i", "identifiers": {"user_id": "ada"}, "properties": {"first_name": "Ada"}},
+        {
+            "type": "purchase_completed", "key": "p", "identifiers": {"user_id": "ada"},
+            "properties": {"total": 129.5, "currency": "EUR"},
+        },
+    ]  # fmt: skip
+    hostile = [
+        {
+            "type": "page_viewed", "key": f"h{n}", "identifiers": {"user_id": f"hostile-{n % 5}"},
+            "properties": {"title": text}, "context": {"note": text},
+        }
+        for n, text in enumerate(HOSTILE)
+    ]  # fmt: skip
+    named = [
+        {
+            "type": "identify", "key": f"n{n}", "identifiers": {"user_id": f"hostile-{n % 5}"},
+            "properties": {"first_name": text, "nickname": text},
+        }
+        for n, text in enumerate(HOSTILE)
+        if text.strip()
+    ]  # fmt: skip
+    return [*first, *hostile, *named]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("console")
+    (folder / "threadline.yaml").write_text(DEFINITIONS)
+    served = Server(folder / "threadline.db", tokens=f"admin={TOKEN}")
+    served.start()
+    try:
+        _post(served.url, _events())
+        yield served
+    finally:
+        served.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with launched("--disable-gpu", "--disable-dev-shm-usage") as made:
+        yield made
+
+
+class Visit:
+    """Somebody who is signed in, and what went wrong in their browser."""
+
+    def __init__(self, browser: Any, url: str, width: int = 1_600, scheme: str = "light", **more: Any) -> None:
+        self.url = url
+        self.faults: list[str] = []
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **more)
+        self.page = context.new_page()
+        self.page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
+        self.page.on("dialog", lambda each: (self.faults.append(f"dialog: {each.message}"), each.dismiss()))
+        self.page.on("request", self._asked)
+        self.page.on("console", self._said)
+        self.page.goto(f"{url}/sign-in")
+        self.page.fill("[name=password]", TOKEN)
+        self.page.keyboard.press("Enter")
+        self.page.wait_for_url(f"{url}/")
+
+    def _asked(self, request: Any) -> None:
+        if not request.url.startswith((self.url, "data:")):
+            self.faults.append(f"foreign: {request.url}")
+
+    def _said(self, message: Any) -> None:
+        if message.type == "error":
+            self.faults.append(f"console: {message.text} {message.location}")
+
+    def open(self, path: str) -> None:
+        """Go there, and wait until every part that is seen has come."""
+        self.page.goto(f"{self.url}{path}")
+        self.page.wait_for_selector("[aria-busy=true]", state="detached")
+        self.page.wait_for_timeout(120)
+
+
+def paths() -> list[str]:
+    lists = [each.path for each in screens() if "{" not in each.path]
+    tabs = ("memory", "features", "activity", "segments", "reach", "decisions", "identity", "privacy")
+    return [*lists, *DETAILS.values(), *(f"/people/ada?tab={tab}" for tab in tabs), "/people/hostile-1"]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "scheme"), [(1_600, "light"), (380, "dark")])
+def test_hostile_texts_do_nothing_on_any_screen(browser: Any, server: Server, width: int, scheme: str) -> None:
+    visit = Visit(browser, server.url, width, scheme)
+    for path in paths():
+        visit.open(path)
+        wider = visit.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wider <= 0, f"{path} is {wider} pixels wider than a screen of {width}"
+        assert visit.page.locator("h1").count() == 1, path
+    assert visit.faults == []
+    visit.page.context.close()
+
+
+@pytest.mark.browser
+def test_a_person_is_found_by_keyboard_alone(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server.url)
+    page = visit.page
+    page.keyboard.press("Control+k")
+    page.wait_for_selector("dialog[open] input")
+    page.keyboard.type("ada")
+    page.wait_for_selector("dialog[open] li:has-text('person')")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/people/"))
+    assert page.locator("h1").inner_text() == "Ada"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    assert visit.faults == []
+    page.context.close()
+
+
+@pytest.mark.browser
+def test_a_new_event_appears_while_somebody_looks(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server.url)
+    visit.page.goto(f"{server.url}/events")
+    visit.page.wait_for_selector("#now-state:has-text('live')")
+    visit.page.wait_for_timeout(500)
+    _post(server.url, [{"type": "just_now", "key": "live", "identifiers": {"user_id": "ada"}}])
+    visit.page.wait_for_selector("#now li:has-text('just now')", timeout=5_000)
+    assert visit.faults == []
+    visit.page.context.close()
+
+
+@pytest.mark.browser
+def test_a_tag_is_added_by_a_form_and_a_wrong_one_is_told_beside_it(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server.url)
+    visit.open("/people/ada")
+    visit.page.fill("[name='add:list']", "vip")
+    visit.page.click("button:has-text('Add')")
+    visit.page.wait_for_selector(".badge:has-text('vip')")
+    visit.open("/people/ada?tab=memory")
+    visit.page.fill("[action='/do/memory_remember'] [name=type]", "Not A Type!")
+    visit.page.fill("[action='/do/memory_remember'] [name=key]", "x")
+    visit.page.fill("[action='/do/memory_remember'] [name=value]", "y")
+    visit.page.click("button:has-text('Remember')")
+    visit.page.wait_for_selector(".problem-text:not(:empty)")
+    visit.page.context.close()

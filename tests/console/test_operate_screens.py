@@ -1,0 +1,41 @@
+"""The operations screens show what there is: a join in doubt, a timer that is pending."""
+
+from __future__ import annotations
+
+from tests.console.stage import NOW, opened, signed_in
+from threadline.engine.scheduled import timer_put
+from threadline.kernel.event import Identifier, thread_id
+from threadline.kernel.policy import Timer
+from threadline.kernel.store import Batch
+from threadline.kernel.time import HOUR
+from threadline.surfaces.python.embedded import Threadline
+
+
+def test_a_join_in_doubt_names_the_two_who_may_be_one():
+    with opened() as engine:
+        shop = Threadline(engine)
+        for who in ("ada", "bob"):
+            shop.record([{"type": "page", "key": who, "identifiers": {"user_id": who, "anonymous_id": "device"}}])
+        assert shop.quarantine.list().joins
+        page = signed_in(engine).get("/quarantine")
+    assert page.status_code == 200
+    assert "user_id:bob" in page.text
+
+
+def test_pending_timers_are_listed_by_due_time_with_their_person():
+    with opened() as engine:
+        shop = Threadline(engine)
+        shop.record([{"type": "page", "key": "1", "identifiers": {"user_id": "ada"}}])
+        thread = thread_id("default", Identifier("user_id", "ada"))
+        timers = [Timer(key=key, due_at=NOW + due * HOUR, data={}) for key, due in (("timer-two", 2), ("timer-one", 1))]
+        puts = [timer_put("default", thread, "journeys", each) for each in timers]
+        other = timer_put("other", "0" * 32, "journeys", Timer(key="foreign", due_at=NOW, data={}))
+        assert engine.store.commit([Batch(writes=[*puts, other])]) == [None]
+        first = shop.effects.timers(limit=1)
+        second = shop.effects.timers(limit=1, cursor=first.next)
+        assert [each.key for each in (*first.timers, *second.timers)] == ["timer-one", "timer-two"]
+        assert first.timers[0].person == thread
+        page = signed_in(engine).get("/timers")
+    assert page.status_code == 200
+    assert page.text.index("timer-one") < page.text.index("timer-two")
+    assert "foreign" not in page.text

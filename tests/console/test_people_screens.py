@@ -1,0 +1,79 @@
+"""People and one person: every tab for every role, values that are hostile, and forms that do what they say."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.console.stage import HOSTILE, ORIGIN, csrf_of, elements, opened, record, signed_in, unsafe
+from threadline.engine.engine import Engine
+from threadline.kernel.roles import ROLES
+from threadline.surfaces.console.screens.person import TABS
+
+HOSTILE_TEXTS = [each for each in HOSTILE[:40] if each.strip()] + list(HOSTILE[-3:])
+JAZZ = {"topic": "Music", "scopes": [{"topic": "genre", "value": "jazz"}]}
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    with opened() as made:
+        record(
+            made,
+            ("ada", "identify", {"first_name": "Ada"}),
+            ("ada", "app_action", JAZZ),
+            ("eve", "identify", {f"t{number}": text for number, text in enumerate(HOSTILE_TEXTS)}),
+            *(("eve", "page_viewed", {"path": text}) for text in HOSTILE_TEXTS),
+            *(("eve", "agent_insight", {"type": "fact", "key": "k", "value": text}) for text in HOSTILE[-3:]),
+        )  # fmt: skip
+        yield made
+
+
+@pytest.fixture(scope="module")
+def client(engine: Engine) -> TestClient:
+    return signed_in(engine)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_tab_answers_every_role_and_is_404_for_nobody(engine: Engine, role: str) -> None:
+    client = signed_in(engine, role)  # type: ignore[arg-type]
+    for tab, _ in TABS:
+        assert client.get(f"/people/user_id:ada?tab={tab}").status_code == 200, tab
+        assert client.get(f"/people/user_id:nobody?tab={tab}").status_code == 404, tab
+
+
+def test_hostile_values_are_shown_as_text_on_every_tab(client: TestClient) -> None:
+    pages = [client.get(f"/people/user_id:eve?tab={tab}").text for tab, _ in TABS]
+    assert [unsafe(page) for page in pages] == [[]] * len(TABS)
+    assert "<svg onload" in html.unescape(pages[0])
+
+
+@pytest.mark.parametrize("query", ["q=<script>", "tag=</td><script>", "feature=zz&value=1", "segment=zz", "cursor=zz"])
+def test_a_filter_that_fits_nobody_leaves_a_page_that_says_so(client: TestClient, query: str) -> None:
+    answer = client.get(f"/people?{query}")
+    assert (answer.status_code, unsafe(answer.text)) == (200, [])
+    assert "/people/" not in [(attributes.get("href") or "")[:8] for _, attributes in elements(answer.text)]
+
+
+def test_people_are_found_by_their_name_and_by_an_identifier(client: TestClient) -> None:
+    for text in ("Ada", "user_id:ada", "ada"):
+        assert ">Ada</a>" in client.get(f"/people?q={text}").text, text
+
+
+def test_interests_show_each_value_with_its_weight(client: TestClient) -> None:
+    page = client.get("/people/user_id:ada").text
+    meters = {a["aria-label"]: float(a["value"] or 0) for tag, a in elements(page) if tag == "meter"}
+    assert meters.get("Music jazz", 0) > 0
+
+
+def test_the_form_that_adjusts_points_gives_everything_that_the_operation_asks_for(
+    engine: Engine, client: TestClient
+) -> None:
+    page = client.get("/people/user_id:ada?tab=activity").text
+    form = page[page.index('action="/do/points_adjust"') :].partition("</form>")[0]
+    given = {a["name"]: a.get("value") or "" for tag, a in elements(form) if tag == "input"}
+    given |= {"points": "5", "reason": "a test", "_csrf": csrf_of(client, engine)}
+    answer = client.post("/do/points_adjust", data=given, headers={"accept": "application/json", "origin": ORIGIN})
+    assert (answer.status_code, answer.json()["result"]["balance"]) == (200, 5)

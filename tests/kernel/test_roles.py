@@ -1,0 +1,49 @@
+"""Roles: each may what those before it may; what cannot be undone is an admin's alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from threadline.app import operations
+from threadline.kernel.operation import Operation
+from threadline.kernel.roles import ROLES, allows, role_of_scopes
+
+OPERATIONS = {operation.name: operation for operation in operations()}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda operation: operation.name)
+def test_a_role_may_all_that_a_lesser_role_may(operation: Operation):
+    allowed = [allows(role, operation) for role in ROLES]
+    assert allowed == sorted(allowed)
+    assert allowed[-1]
+    assert allowed[0] == (operation.scope == "read")
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("person", "viewer"),
+        ("people_tag", "marketer"),
+        ("broadcasts_start", "marketer"),
+        ("suppression_lift", "marketer"),
+        ("people_merge", "operator"),
+        ("effects_redrive", "operator"),
+        ("effects_parked", "operator"),
+        ("quarantine_review", "operator"),
+        ("definitions_apply", "operator"),
+        ("people_erase", "admin"),
+        ("people_export", "admin"),
+        ("keys_create", "admin"),
+        ("erasures_list", "admin"),
+        ("rules_activate", "admin"),
+        ("points_adjust", "admin"),
+    ],
+)
+def test_the_least_role_that_may_call_an_operation(name, least):
+    assert next(role for role in ROLES if allows(role, OPERATIONS[name])) == least
+
+
+def test_the_role_of_whoever_signs_in_with_a_token():
+    assert role_of_scopes(("read",)) == "viewer"
+    assert role_of_scopes(("read", "write")) == "operator"
+    assert role_of_scopes(("admin",)) == "admin"
