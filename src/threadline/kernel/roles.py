@@ -16,8 +16,11 @@ _MARKETING = frozenset(
 )  # fmt: skip
 """Groups of which a marketer may call everything, whatever scope a token would need."""
 _OPERATING = frozenset(
-    {"definitions", "effects", "jobs", "messages", "people", "quarantine", "rejected", "search", "webhooks"}
-)
+    {
+        "definitions", "effects", "jobs", "messages", "people", "quarantine", "rejected", "rule_sets", "rules",
+        "search", "webhooks", "what_if",
+    }
+)  # fmt: skip
 """The same for an operator."""
 _ADMIN_ONLY = frozenset({"people_erase", "people_export"})
 """Operations of these groups that remain an admin's: they cannot be undone, or hand out all of a person's data."""

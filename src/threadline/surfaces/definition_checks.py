@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from threadline.capabilities.definitions import Definitions, Problem
-from threadline.capabilities.definitions.unsent_types import type_warnings, unknown_types
-from threadline.capabilities.events.events import CATALOGUE as EVENT_TYPES
-from threadline.capabilities.rules.actions import RESERVED
-from threadline.capabilities.schemas.definition import shipped_types
+from threadline.capabilities.drafts import warned as drafts
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.reading.event_log import EventLog
 from threadline.kernel.errors import InvalidDefinition, InvalidSetting
 from threadline.settings import Settings, definition_files, definitions_file, load
-from threadline.wire.segment_event import CALLS
-from threadline.wire.semantic import SEMANTIC
 
 MadeOf = Callable[[Settings], Catalogue]
 """The catalogue of the definitions that settings name. Raises `InvalidDefinition`."""
@@ -68,7 +62,4 @@ def warnings(made: Catalogue, log: EventLog | None = None) -> list[Problem]:
     """What is in the definitions of a catalogue and hardly meant, as far as a store's log shows, if there is one."""
     definitions = made.definitions
     assert isinstance(definitions, Definitions), "what a surface opens was made of files"
-    emitted = chain.from_iterable(policy.emits or () for policy in made.policies)
-    known = {*EVENT_TYPES, *CALLS, *shipped_types(), *made.requirements, *RESERVED, *emitted}
-    sent = None if log is None else log.types_sent(unknown_types(definitions, known))
-    return definitions.in_order([*definitions.warnings, *type_warnings(definitions, known, sent, SEMANTIC)])
+    return drafts.warnings(made, definitions, None if log is None else log.types_sent)

@@ -38,6 +38,8 @@ class Document:
     problems: list[str] = field(default_factory=list)
     types: dict[NamedType, None] = field(default_factory=dict)
     """Each once, however often a section is read."""
+    columns: dict[str, int] = field(default_factory=dict)
+    """Problem -> the column at which it begins, from 1; of those that are noted at a node, or that YAML finds."""
 
     def compose(self, text: str, loader: Any = yaml.SafeLoader) -> yaml.Node | None:
         """The root node; None for an empty document or one that is no YAML, which then is a problem."""
@@ -45,7 +47,7 @@ class Document:
             root: yaml.Node | None = yaml.compose(text, Loader=loader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            self.problems.append(f"{self.name}:{mark.line + 1 if mark else 1}: this is not YAML: {error.problem}")
+            self._note(f"{self.name}:{mark.line + 1 if mark else 1}: this is not YAML: {error.problem}", mark)
             return None
         except (yaml.YAMLError, RecursionError) as error:
             self.problems.append(f"{self.name}:1: this is not YAML: {str(error).splitlines()[0]}")
@@ -62,7 +64,12 @@ class Document:
 
     def fail(self, node: yaml.Node, text: str) -> None:
         """Note a problem at a node."""
-        self.problems.append(f"{self.place(node)}: {text}")
+        self._note(f"{self.place(node)}: {text}", node.start_mark)
+
+    def _note(self, problem: str, mark: Any) -> None:
+        self.problems.append(problem)
+        if mark is not None:
+            self.columns.setdefault(problem, mark.column + 1)
 
     def mapping(self, node: yaml.Node, what: str) -> Keys:
         """Keys with their key and value nodes; anything that is no mapping of texts is a problem."""

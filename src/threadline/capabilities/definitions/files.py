@@ -18,6 +18,7 @@ from threadline.capabilities.definitions.problem import Problem, problem_of
 from threadline.kernel.errors import InvalidDefinition
 
 _SHIPPED = "shipped.yaml"
+_MAPPING, _TEXT = "tag:yaml.org,2002:map", "tag:yaml.org,2002:str"
 MISTAKES_MAX = 1_000
 """Told in one message."""
 
@@ -98,6 +99,43 @@ class Definitions:
                     others.pop(replaced, None)
         return found
 
+    def with_draft(
+        self, name: str, text: str, by_name: Collection[str], section: str = "", entry: str = ""
+    ) -> Definitions:
+        """The same with what somebody is writing: each definition stands in the place of the one of its name.
+
+        Sections that are not ``by_name`` are replaced whole. With ``section`` and ``entry`` the text is no file but
+        what stands under this name in that section.
+        """
+        found = Definitions(self._texts)
+        document = Document(name)
+        root = document.compose(text)
+        if section and not document.problems:
+            root = _under(section, _under(entry, root))
+        found._add(document, root)
+        written = found._sections[-1][1] if root is not None else {}
+        for _, others in found._sections[:-1]:
+            for each, (_, value) in written.items():
+                if each in others and each in by_name:
+                    _leave_out(others[each][1], value)
+                else:
+                    others.pop(each, None)
+        return found
+
+    def declared_in(self, name: str) -> dict[str, list[str]]:
+        """Section -> the names under it in the document of this name, rightly or wrongly declared."""
+        return {
+            section: [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            for document, sections in self._sections
+            if document.name == name
+            for section, (_, node) in sections.items()
+            if isinstance(node, yaml.MappingNode)
+        }
+
+    def column(self, problem: str) -> int:
+        """The column at which a problem begins, from 1; 0 where only its line is known."""
+        return next((each.columns[problem] for each in self._documents if problem in each.columns), 0)
+
     @property
     def named_types(self) -> list[NamedType]:
         """The types of events that are named, wherever a form of `event_type` has read one."""
@@ -151,6 +189,20 @@ def _shipped(package: str) -> yaml.Node | None:
     text = resources.files(package).joinpath(_SHIPPED).read_text(encoding="utf-8")
     # libyaml reads them ten times faster; it words mistakes otherwise, and there are none in what ships.
     return Document(_SHIPPED).compose(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def _under(key: str, value: yaml.Node | None) -> yaml.MappingNode:
+    """A mapping with this key alone, at the place of its value; an empty value is an empty mapping."""
+    start = yaml.Mark("", 0, 0, 0, None, None) if value is None else value.start_mark
+    inner = yaml.MappingNode(_MAPPING, [], start, start) if value is None else value
+    return yaml.MappingNode(_MAPPING, [(yaml.ScalarNode(_TEXT, key, start, start), inner)], start, start)
+
+
+def _leave_out(node: yaml.Node, others: yaml.Node) -> None:
+    """Take the keys of one mapping out of another one."""
+    if isinstance(node, yaml.MappingNode) and isinstance(others, yaml.MappingNode):
+        names = {key.value for key, _ in others.value}
+        node.value = [(key, value) for key, value in node.value if key.value not in names]
 
 
 def _digest(value: object) -> str:

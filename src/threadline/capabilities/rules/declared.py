@@ -46,9 +46,13 @@ def read_rules(definitions: Definitions) -> ActiveRules:
         _check_journeys(definitions, rule)
         definitions.known_types.update(type for action in rule.actions if (type := action.emits) is not None)
         if rule.id not in asked:
-            text = f"rule {rule.id!r} is in no rule set here, so nothing asks it; name it under `rules` of a set"
-            definitions.warnings.append(f"{rule.place}: {text}")
+            definitions.warnings.append(f"{rule.place}: {in_no_set(rule.id)}")
     return ActiveRules(rules.values.values(), sets.values.values())
+
+
+def in_no_set(rule: str) -> str:
+    """The warning of a rule that nothing asks."""
+    return f"rule {rule!r} is in no rule set here, so nothing asks it; name it under `rules` of a set"
 
 
 def _check_templates(definitions: Definitions, rule: Rule, templates: Collection[str] | None) -> None:

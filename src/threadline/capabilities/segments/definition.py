@@ -49,8 +49,11 @@ class Segment(msgspec.Struct, frozen=True, dict=True, kw_only=True, rename={"con
     @property
     def reads(self) -> tuple[Read, ...]:
         """The parts of views that decide who belongs."""
-        place = f"{self.place}: segment {self.name!r}"
-        return tuple(Read(*read, place) for each in self.with_others for read in each.conditions.reads)
+        return tuple(
+            Read(*read, f"{each.place}: segment {each.name!r}")
+            for each in self.with_others
+            for read in each.conditions.reads
+        )
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -81,13 +84,13 @@ def read_segments(definitions: Definitions) -> tuple[Segment, ...] | None:
     declared = SEGMENTS.read(definitions).values
     linked: dict[str, Segment] = {}
     for segment in declared.values():
-        _link(segment, declared, linked, (), definitions.problems)
+        _link(segment, declared, linked, (), definitions)
     return tuple(linked[name] for name in declared if name in linked)
 
 
 def _link(
     segment: Segment, declared: Mapping[str, Segment], linked: dict[str, Segment], above: tuple[str, ...],
-    problems: list[str],
+    definitions: Definitions,
 ) -> None:  # fmt: skip
     """Put a segment among those that are ``linked`` to the ones that they read; what cannot be is a problem."""
     place, above = f"{segment.place}: segment {segment.name!r}", (*above, segment.name)
@@ -95,12 +98,14 @@ def _link(
         return
     for name in segment.named:
         if name not in declared:
-            problems.append(f"{place}: there is no segment {name!r}; {suggestion(name, declared)}")
+            if name in definitions.failed:
+                continue
+            definitions.problems.append(f"{place}: there is no segment {name!r}; {suggestion(name, declared)}")
         elif name in above:
             circle = " → ".join((*above[above.index(name) :], name))
-            problems.append(f"{place}: segments depend on each other in a circle: {circle}; break it")
+            definitions.problems.append(f"{place}: segments depend on each other in a circle: {circle}; break it")
         else:
-            _link(declared[name], declared, linked, above, problems)
+            _link(declared[name], declared, linked, above, definitions)
     if all(name in linked for name in segment.named):
         others = tuple(linked[name] for name in dict.fromkeys(segment.named))
         linked[segment.name] = msgspec.structs.replace(segment, others=others)

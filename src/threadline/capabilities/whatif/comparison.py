@@ -19,6 +19,8 @@ FAILURES_MAX = 20
 """People whose history could not be replayed, shown with the reason; all of them are counted."""
 PEOPLE_MAX = 10
 """People who entered or left a segment, shown for each."""
+CELL_PEOPLE_MAX = 5
+"""People shown for each cell of the matrix."""
 _TEXT_MAX = 500
 _NONE: frozenset[str] = frozenset()
 
@@ -87,6 +89,8 @@ class Counts(msgspec.Struct):
     """Events of which more came under the candidate than may come of one."""
     matrix: dict[str, dict[str, list[int]]] = {}
     """Old status -> new status -> [same, changed]: a decision may keep its status and say something else."""
+    cells: dict[str, dict[str, list[str]]] = {}
+    """Old status -> new status -> people with changed answers there, those with the smallest ids."""
     rules: dict[str, RuleCount] = {}
     actions: dict[str, list[int]] = {}
     """Kind of action -> how often it was wished for, [old, new]."""
@@ -149,7 +153,7 @@ class Tally:
             events[type] = events.get(type, 0) + 1
             asked = self.asked.of(type, historical=historical)
             if old or new:
-                self._compare(old, new, changed)
+                self._compare(person, old, new, changed)
                 asked -= {**old, **new}.keys()
             counts.decisions += len(asked)
             self._same(NO_MATCH, len(asked))
@@ -174,7 +178,7 @@ class Tally:
     def _cell(self, old: str, new: str) -> list[int]:
         return self.counts.matrix.setdefault(old, {}).setdefault(new, [0, 0])
 
-    def _compare(self, old: Mapping[str, Any], new: Mapping[str, Any], changed: dict[str, int]) -> None:
+    def _compare(self, person: str, old: Mapping[str, Any], new: Mapping[str, Any], changed: dict[str, int]) -> None:
         """Count the rules that answered in either variant."""
         counts = self.counts
         answered = {**old, **new}
@@ -193,6 +197,8 @@ class Tally:
                 count.changed += 1
                 changed[rule] = changed.get(rule, 0) + 1
                 self._cell(status_of(was), status_of(becomes))[1] += 1
+                shown = counts.cells.setdefault(status_of(was), {}).setdefault(status_of(becomes), [])
+                shown[:] = sorted({*shown, person})[:CELL_PEOPLE_MAX]
         counts.decisions += len(answered)
 
     def _count_status(self, side: int, statuses: dict[str, int], verdict: Any) -> None:
@@ -254,6 +260,8 @@ class Tally:
         counts = self.counts
         counts.failed += 1
         counts.samples.pop(person, None)
+        for shown in (each for row in counts.cells.values() for each in row.values() if person in each):
+            shown.remove(person)
         counts.failures[person] = problem[:_TEXT_MAX]
         if len(counts.failures) > FAILURES_MAX:
             del counts.failures[max(counts.failures)]

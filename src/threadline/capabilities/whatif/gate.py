@@ -11,12 +11,14 @@ HINT = "Try it with `what_if_run` on the history that matters, with `save`, then
 
 
 def refuse_untried(
-    context: Context[WithStore], rule: str, version: int, hash: str, active: int, changed_max: float
-) -> None:
+    context: Context[WithStore], rule: str, version: int, hash: str, active: int,
+    changed_max: float | None, seen: str = "",
+) -> None:  # fmt: skip
     """Raise `Conflict` unless a saved what-if of exactly this version is within bounds.
 
     It must be of the whole workspace, against the version that is ``active`` now, have errors nowhere, and of its
-    answers no larger share than ``changed_max`` may be others.
+    answers no larger share than ``changed_max`` may be others; None: as many as there are. ``seen``: the what-if
+    that whoever activates has looked at, which must be the newest.
     """
     name = f"version {version} of rule {rule!r}"
     found = newest(context, rule, version)
@@ -30,6 +32,10 @@ def refuse_untried(
         problem = f"was against {_version(about.against)}, and {_version(active)} is active now"
     elif about.errors:
         problem = f"had {about.errors:,} errors"
+    elif seen and seen != found.id:
+        problem = f"is newer than {seen[:64]}, which was looked at"
+    elif changed_max is None:
+        return
     elif not about.asked:
         problem = "asked it of no event, and so says nothing"
     elif about.changed > changed_max * about.asked:

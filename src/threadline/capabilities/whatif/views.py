@@ -24,6 +24,7 @@ class MatrixCell(msgspec.Struct, kw_only=True):
     new: str
     same: Annotated[int, Meta(description="Answers that say the same on both sides.")]
     changed: Annotated[int, Meta(description="Those that do not: another status, or another output or other actions.")]
+    people: Annotated[list[str], Meta(description="Some with changed answers: those with the smallest ids.")] = []
 
 
 class RuleTotals(msgspec.Struct, kw_only=True):
@@ -130,7 +131,7 @@ def _fill(shown: WhatIfView, counts: Counts, asked: AskedRules) -> None:
     historical = {type: n for type, n in counts.historical.items() if asked.of(type, historical=True)}
     shown.asked_of = dict(sorted((Counter(counts.events) + Counter(historical)).items()))
     shown.matrix = [
-        MatrixCell(old=old, new=new, same=cell[0], changed=cell[1])
+        MatrixCell(old=old, new=new, same=cell[0], changed=cell[1], people=counts.cells.get(old, {}).get(new, []))
         for old, row in sorted(counts.matrix.items())
         for new, cell in sorted(row.items())
     ]

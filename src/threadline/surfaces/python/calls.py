@@ -21,6 +21,7 @@ from threadline.capabilities.broadcasts.operations import reading as broadcasts_
 from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
 from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
+from threadline.capabilities.drafts.operations import checking as drafts_operations_checking
 from threadline.capabilities.effects import operations as effects_operations
 from threadline.capabilities.erasure import operations as erasure_operations
 from threadline.capabilities.events import forms as events_forms
@@ -472,6 +473,17 @@ DEFINITIONS_APPLY_IN_BACKGROUND: Call[jobs_operations.JobView] = Call(
 )
 DEFINITIONS_CHANGES: Call[definitions_applying.ChangesResult] = Call(
     "definitions_changes", "GET", "/v1/definitions/changes", definitions_applying.ChangesResult, {}
+)
+DEFINITIONS_CHECK: Call[drafts_operations_checking.CheckResult] = Call(
+    "definitions_check",
+    "POST",
+    "/v1/definitions/check",
+    drafts_operations_checking.CheckResult,
+    {
+        "section": "",
+        "name": "",
+    },
+    repeatable=False,
 )
 DEFINITIONS_RELOAD: Call[definitions_applying.ChangesResult] = Call(
     "definitions_reload", "POST", "/v1/definitions/reload", definitions_applying.ChangesResult, {}, repeatable=False
@@ -1219,8 +1231,12 @@ RULES_ACTIVATE: Call[rules_operations_versions.MoveResult] = Call(
         "note": "",
         "untested": False,
         "changed_max": None,
+        "seen": "",
     },
     repeatable=False,
+)
+RULES_GATE: Call[rules_operations_versions.GateResult] = Call(
+    "rules_gate", "GET", "/v1/rules/{id}/versions/{version}/gate", rules_operations_versions.GateResult, {}
 )
 RULES_LIST: Call[rules_operations_rules.RulesPage] = Call(
     "rules_list",

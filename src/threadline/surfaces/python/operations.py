@@ -23,6 +23,7 @@ from threadline.capabilities.broadcasts.operations import reading as broadcasts_
 from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
 from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
+from threadline.capabilities.drafts.operations import checking as drafts_operations_checking
 from threadline.capabilities.effects import operations as effects_operations
 from threadline.capabilities.erasure import operations as erasure_operations
 from threadline.capabilities.events import forms as events_forms
@@ -908,6 +909,24 @@ class Definitions:
     ) -> definitions_applying.ChangesResult:
         """Show how the definitions in force differ from those that everybody was last brought up to."""
         return self._call(calls.DEFINITIONS_CHANGES, {})
+
+    def check(
+        self,
+        *,
+        text: str,
+        section: Literal["", "features", "journeys", "leaderboards", "rule_sets", "rules", "segments"] = "",
+        name: str = "",
+    ) -> drafts_operations_checking.CheckResult:
+        """Check a definition, or a file of them, beside everything in force; nothing is changed.
+
+        What is checked.
+
+        text: YAML, or JSON, which is YAML: a file of definitions, or with `section` and `name` what stands under this
+            name.
+        section: The section to which a single definition belongs.
+        name: The name of a single definition.
+        """
+        return self._call(calls.DEFINITIONS_CHECK, {"text": text, "section": section, "name": name})
 
     def reload(
         self,
@@ -2581,6 +2600,7 @@ class Rules:
         note: str = "",
         untested: bool = False,
         changed_max: float | None = None,
+        seen: str = "",
     ) -> rules_operations_versions.MoveResult:
         """Activate a version of a rule; the one active before is retired in the same commit.
 
@@ -2592,11 +2612,34 @@ class Rules:
         untested: Activate a draft that nobody has tested.
         changed_max: Refuse unless a saved what-if of exactly this version, against the one that is active, had no
             errors and changed no larger share of its answers than this.
+        seen: The id of the saved what-if that whoever activates has looked at. Refuse unless it is the newest of
+            exactly this version, against the one that is active, of everybody and without errors.
         """
         return self._call(
             calls.RULES_ACTIVATE,
-            {"id": id, "version": version, "note": note, "untested": untested, "changed_max": changed_max},
+            {
+                "id": id,
+                "version": version,
+                "note": note,
+                "untested": untested,
+                "changed_max": changed_max,
+                "seen": seen,
+            },
         )
+
+    def gate(
+        self,
+        id: str,
+        version: int,
+    ) -> rules_operations_versions.GateResult:
+        """Show whether the newest what-if of a version speaks for its activation.
+
+        Which version.
+
+        id: A rule's id.
+        version: The number of a version.
+        """
+        return self._call(calls.RULES_GATE, {"id": id, "version": version})
 
     def list(
         self,

@@ -12,8 +12,8 @@ from threadline.capabilities.rules.lifecycle import State
 from threadline.capabilities.rules.operations import RULES_GROUP
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.repository import Head
-from threadline.capabilities.whatif.gate import refuse_untried
-from threadline.kernel.errors import NotFound
+from threadline.capabilities.whatif import gate as what_if_gate
+from threadline.kernel.errors import Conflict, NotFound
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithSimulations
 
@@ -98,6 +98,14 @@ class ActivateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             "errors and changed no larger share of its answers than this."
         ),
     ] = None
+    seen: Annotated[
+        str,
+        Meta(
+            description="The id of the saved what-if that whoever activates has looked at. Refuse unless it is the "
+            "newest of exactly this version, against the one that is active, of everybody and without errors.",
+            max_length=64,
+        ),
+    ] = ""
 
 
 class RetireParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -124,15 +132,62 @@ def _moved(
     return MoveResult(id=params.id, version=version, state=head.states[version - 1], active=head.active)
 
 
-def _activate(context: Context[Needs], params: ActivateParams) -> MoveResult:
-    bounds = [
-        each for each in (params.changed_max, context.engine.simulations.activation_changed_max) if each is not None
+def _bound(context: Context[WithSimulations], asked: float | None = None) -> float | None:
+    """The largest share of answers that may change; None: no what-if is required."""
+    bounds = [each for each in (asked, context.engine.simulations.activation_changed_max) if each is not None]
+    return min(bounds, default=None)
+
+
+class GateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which version."""
+
+    id: RuleId
+    version: Version
+
+
+class GateResult(msgspec.Struct, kw_only=True):
+    """What speaks for an activation, and what against it."""
+
+    id: str
+    version: int
+    state: State
+    active: Annotated[int, Meta(description="The version that is active now; 0 if there is none.")]
+    open: Annotated[
+        bool, Meta(description="Whether the newest what-if of exactly this version lets it be activated with `seen`.")
     ]
+    problem: Annotated[str, Meta(description="What is missing where it does not.")] = ""
+    hint: str = ""
+    what_if: Annotated[str, Meta(description="The newest saved what-if of this version; empty if there is none.")] = ""
+    asked: Annotated[int, Meta(description="Events of which it asked the rule.")] = 0
+    changed: Annotated[int, Meta(description="Answers that would be others.")] = 0
+    required: Annotated[bool, Meta(description="Whether a setting requires one of every activation.")] = False
+
+
+def _gate(context: Context[Needs], params: GateParams) -> GateResult:
+    head = repository.existing(context, params.id)
+    hash = repository.written(context, params.id, params.version).hash
+    bound = _bound(context)
+    found = what_if_gate.newest(context, params.id, params.version)
+    result = GateResult(
+        id=params.id, version=params.version, state=head.states[params.version - 1], active=head.active, open=True,
+        required=bound is not None,
+    )  # fmt: skip
+    if found is not None:
+        result.what_if, result.asked, result.changed = found.id, found.about.asked, found.about.changed
+    try:
+        what_if_gate.refuse_untried(context, params.id, params.version, hash, head.active, bound, seen=result.what_if)
+    except Conflict as error:
+        result.open, result.problem, result.hint = False, str(error), error.hint
+    return result
+
+
+def _activate(context: Context[Needs], params: ActivateParams) -> MoveResult:
+    bound = _bound(context, params.changed_max)
 
     def gate(head: Head) -> None:
-        if bounds:
+        if bound is not None or params.seen:
             hash = repository.written(context, params.id, params.version).hash
-            refuse_untried(context, params.id, params.version, hash, head.active, min(bounds))
+            what_if_gate.refuse_untried(context, params.id, params.version, hash, head.active, bound, seen=params.seen)
 
     return _moved(context, params, params.version, "active", untested=params.untested, gate=gate)
 
@@ -168,6 +223,18 @@ ACTIVATE = Operation(
     path="/v1/rules/{id}/activate",
     scope="admin",
     example=ActivateParams(id="risk-score", version=4),
+)
+
+GATE = Operation(
+    name="rules_gate",
+    group=RULES_GROUP,
+    summary="Show whether the newest what-if of a version speaks for its activation.",
+    params=GateParams,
+    result=GateResult,
+    run=_gate,
+    method="GET",
+    path="/v1/rules/{id}/versions/{version}/gate",
+    example=GateParams(id="risk-score", version=4),
 )
 
 RETIRE = Operation(

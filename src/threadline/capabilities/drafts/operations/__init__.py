@@ -1,0 +1,1 @@
+"""The operations on definitions that somebody is writing; none of them writes."""
