@@ -193,7 +193,7 @@ def _shipped(package: str) -> yaml.Node | None:
 
 def _under(key: str, value: yaml.Node | None) -> yaml.MappingNode:
     """A mapping with this key alone, at the place of its value; an empty value is an empty mapping."""
-    start = yaml.Mark("", 0, 0, 0, None, None) if value is None else value.start_mark
+    start = yaml.Mark("", 0, 0, 0, None, 0) if value is None else value.start_mark
     inner = yaml.MappingNode(_MAPPING, [], start, start) if value is None else value
     return yaml.MappingNode(_MAPPING, [(yaml.ScalarNode(_TEXT, key, start, start), inner)], start, start)
 

@@ -7,6 +7,8 @@ from threadline.kernel.errors import Conflict
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import WithStore
 
+__all__ = ["newest", "refuse_untried"]
+
 HINT = "Try it with `what_if_run` on the history that matters, with `save`, then activate it."
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlsplit
 
 import msgspec
 
+from threadline.capabilities.definitions import Document, Noted, Plain
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Operation
 from threadline.surfaces.console.asking import Asking
@@ -16,6 +18,8 @@ from threadline.surfaces.console.asking import Asking
 FIELDS_MAX = 500
 JSON = ":json"
 """Ends the name of a field whose text is JSON."""
+YAML = ":yaml"
+"""Ends the name of a field whose text is YAML, as in a file of definitions."""
 LIST = ":list"
 """Ends the name of a field that is one of a list; also a text of several, one a line.
 
@@ -44,10 +48,7 @@ class Form(NamedTuple):
 
 def read_form(body: bytes) -> Form:
     """A form as browsers send it. Raises `InvalidValue` for what is none."""
-    try:
-        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX)
-    except ValueError:
-        raise InvalidValue(f"this is no form, or one with more than {FIELDS_MAX} fields") from None
+    pairs = _pairs(body)
     values: dict[str, Any] = {}
     plain = {name: value for name, value in pairs if name.startswith("_")}
     for name, value in pairs:
@@ -56,6 +57,9 @@ def read_form(body: bytes) -> Form:
         if name.endswith(JSON):
             name = name.removesuffix(JSON)
             values[name] = _json(name, value)
+        elif name.endswith(YAML):
+            name = name.removesuffix(YAML)
+            values[name] = _yaml(name, value)
         elif name.endswith(LIST):
             lines = [line.strip() for line in value.splitlines() if line.strip()]
             values.setdefault(name.removesuffix(LIST), []).extend(lines)
@@ -63,6 +67,18 @@ def read_form(body: bytes) -> Form:
             values[name] = value.replace("\r\n", "\n")
     values = _nested(values)
     return Form(values, plain.get("_csrf", ""), _here(plain.get("_back", "")), _here(plain.get("_then", ""), ""))
+
+
+def read_fields(body: bytes) -> dict[str, str]:
+    """The fields of a form as they were sent. Raises `InvalidValue` for what is none."""
+    return dict(_pairs(body))
+
+
+def _pairs(body: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX)
+    except ValueError:
+        raise InvalidValue(f"this is no form, or one with more than {FIELDS_MAX} fields") from None
 
 
 def result_of(asking: Asking, operation: Operation, form: Form) -> Any:
@@ -94,6 +110,17 @@ def _json(name: str, text: str) -> Any:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
         raise InvalidValue(f"{name}: this is not JSON: {error}", param=name) from None
+
+
+def _yaml(name: str, text: str) -> Any:
+    """The plain value; of aliases only as much as a definition may hold."""
+    document = Document(name)
+    root = document.compose(text)
+    with suppress(Noted):
+        value = None if root is None else Plain(document, name).part(root).value
+    if document.problems:
+        raise InvalidValue("\n".join(document.problems), param=name)
+    return value
 
 
 def _here(address: str, default: str = "/") -> str:

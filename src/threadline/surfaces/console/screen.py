@@ -59,3 +59,6 @@ class Screen:
     parts: Mapping[str, Part] = field(default_factory=dict)
     """By the name with which ``?part=`` asks for one."""
     live: Live | None = None
+    is_form: bool = False
+    """Whether the page may be asked for with a form as well (POST), whose fields then stand in the query: a text may be
+    too long for an address, and has no place in the log of accesses. Nothing changes by it."""

@@ -18,7 +18,7 @@ from threadline.engine.accounts import Session
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import Forbidden, NotFound, ThreadlineError, Unauthorized
 from threadline.kernel.operation import Operation
-from threadline.surfaces.console.actions import read_form, result_of
+from threadline.surfaces.console.actions import read_fields, read_form, result_of
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.frame import DOCUMENT_HEADERS, PAGE_HEADERS, render, static
 from threadline.surfaces.console.navigation import navigation
@@ -59,6 +59,8 @@ class Console:
         yield Route("POST", "/do/{operation}", self._act)
         for screen in screens():
             yield Route("GET", screen.path, partial(self._show, screen))
+            if screen.is_form:
+                yield Route("POST", screen.path, partial(self._show, screen))
 
     # --- who is there ---------------------------------------------------------------------------
 
@@ -105,12 +107,23 @@ class Console:
         if session is None:
             here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             return _redirect(f"/sign-in?next={quote(here, safe='')}")
-        asking = self._asking(session, names, request.scope["query_string"])
+        query = request.scope["query_string"]
+        if request.method == "POST":
+            query = await self._form_query(session, request) + b"&" + query
+        asking = self._asking(session, names, query)
         if "live" in asking.query and screen.live is not None:
             return self._stream(screen, asking, request)
         part = asking.query.get("part", "")
         with self._engine.reading():
             return await self._run(partial(self._page, screen, asking, part, request))
+
+    async def _form_query(self, session: Session, request: Request) -> bytes:
+        """The fields of a form as a query."""
+        _refuse_foreign(request)
+        body = await read_body(request, FORM_BYTES_MAX, known=True)
+        if not secrets.compare_digest(read_fields(body).get("_csrf", ""), session.csrf):
+            raise Forbidden("the form does not belong to this session; load the page again")
+        return body
 
     def _asking(self, session: Session, names: Mapping[str, str], query: bytes) -> Asking:
         queries = parse_qs(query.decode("utf-8", "replace"))

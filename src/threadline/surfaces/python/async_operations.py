@@ -24,6 +24,8 @@ from threadline.capabilities.consent.operations import subscriptions as consent_
 from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
 from threadline.capabilities.drafts.operations import checking as drafts_operations_checking
+from threadline.capabilities.drafts.operations import features as drafts_operations_features
+from threadline.capabilities.drafts.operations import segments as drafts_operations_segments
 from threadline.capabilities.effects import operations as effects_operations
 from threadline.capabilities.erasure import operations as erasure_operations
 from threadline.capabilities.events import forms as events_forms
@@ -85,6 +87,7 @@ from threadline.capabilities.segments.operations import definitions as segments_
 from threadline.capabilities.segments.operations import members as segments_operations_members
 from threadline.capabilities.segments.operations import person as segments_operations_person
 from threadline.capabilities.segments.operations import refresh as segments_operations_refresh
+from threadline.capabilities.segments.operations import sizes as segments_operations_sizes
 from threadline.capabilities.streaks import operations as streaks_operations
 from threadline.capabilities.webhooks.operations import destinations as webhooks_operations_destinations
 from threadline.capabilities.whatif import views as whatif_views
@@ -1190,6 +1193,23 @@ class Features:
         names: Names separated by commas; empty: all.
         """
         return await self._call(calls.FEATURES_OF, {"as_of": as_of, "known": known, "id": id, "names": names})
+
+    async def preview(
+        self,
+        *,
+        text: str,
+        name: str = "",
+        seconds: float = 2,
+    ) -> drafts_operations_features.FeaturePreview:
+        """Reckon a feature that is being written from people's events, and show how it is spread.
+
+        Which feature.
+
+        text: What stands under the name of the feature.
+        name: Its name; one in force is compared with.
+        seconds: How long to look at people at most; what is found by then is the answer.
+        """
+        return await self._call(calls.FEATURES_PREVIEW, {"text": text, "name": name, "seconds": seconds})
 
     async def top(
         self,
@@ -2999,6 +3019,23 @@ class Segments:
         """
         return await self._call(calls.SEGMENTS_OF, {"as_of": as_of, "id": id})
 
+    async def preview(
+        self,
+        *,
+        text: str,
+        name: str = "",
+        seconds: float = 2,
+    ) -> drafts_operations_segments.SegmentPreview:
+        """Count the people whom a segment that is being written would have now, and show ten of them.
+
+        Which segment.
+
+        text: What stands under the name of the segment: `when`, `description`.
+        name: Its name; one in force is compared with.
+        seconds: How long to look at people at most; what is found by then is the answer.
+        """
+        return await self._call(calls.SEGMENTS_PREVIEW, {"text": text, "name": name, "seconds": seconds})
+
     async def refresh(
         self,
         *,
@@ -3013,6 +3050,21 @@ class Segments:
         limit: People to look at in this call.
         """
         return await self._call(calls.SEGMENTS_REFRESH, {"cursor": cursor, "limit": limit})
+
+    async def sizes(
+        self,
+        *,
+        name: str = "",
+        seconds: float = 2,
+    ) -> segments_operations_sizes.SizesResult:
+        """Count the members of each segment, by their index.
+
+        Of which segments, and how long to count.
+
+        name: Only of this segment; empty: of all.
+        seconds: How long to count at most; what is not counted by then is at least.
+        """
+        return await self._call(calls.SEGMENTS_SIZES, {"name": name, "seconds": seconds})
 
     async def why(
         self,

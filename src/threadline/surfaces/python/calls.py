@@ -22,6 +22,8 @@ from threadline.capabilities.consent.operations import subscriptions as consent_
 from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
 from threadline.capabilities.drafts.operations import checking as drafts_operations_checking
+from threadline.capabilities.drafts.operations import features as drafts_operations_features
+from threadline.capabilities.drafts.operations import segments as drafts_operations_segments
 from threadline.capabilities.effects import operations as effects_operations
 from threadline.capabilities.erasure import operations as erasure_operations
 from threadline.capabilities.events import forms as events_forms
@@ -83,6 +85,7 @@ from threadline.capabilities.segments.operations import definitions as segments_
 from threadline.capabilities.segments.operations import members as segments_operations_members
 from threadline.capabilities.segments.operations import person as segments_operations_person
 from threadline.capabilities.segments.operations import refresh as segments_operations_refresh
+from threadline.capabilities.segments.operations import sizes as segments_operations_sizes
 from threadline.capabilities.streaks import operations as streaks_operations
 from threadline.capabilities.webhooks.operations import destinations as webhooks_operations_destinations
 from threadline.capabilities.whatif import views as whatif_views
@@ -606,6 +609,17 @@ FEATURES_OF: Call[features_operations_vector.FeaturesResult] = Call(
         "known": "then",
         "names": "",
     },
+)
+FEATURES_PREVIEW: Call[drafts_operations_features.FeaturePreview] = Call(
+    "features_preview",
+    "POST",
+    "/v1/features/preview",
+    drafts_operations_features.FeaturePreview,
+    {
+        "name": "",
+        "seconds": 2,
+    },
+    repeatable=False,
 )
 FEATURES_TOP: Call[features_operations_top.TopResult] = Call(
     "features_top",
@@ -1428,6 +1442,17 @@ SEGMENTS_OF: Call[segments_operations_person.SegmentsResult] = Call(
         "as_of": None,
     },
 )
+SEGMENTS_PREVIEW: Call[drafts_operations_segments.SegmentPreview] = Call(
+    "segments_preview",
+    "POST",
+    "/v1/segments/preview",
+    drafts_operations_segments.SegmentPreview,
+    {
+        "name": "",
+        "seconds": 2,
+    },
+    repeatable=False,
+)
 SEGMENTS_REFRESH: Call[segments_operations_refresh.RefreshResult] = Call(
     "segments_refresh",
     "POST",
@@ -1438,6 +1463,16 @@ SEGMENTS_REFRESH: Call[segments_operations_refresh.RefreshResult] = Call(
         "limit": 1000,
     },
     repeatable=False,
+)
+SEGMENTS_SIZES: Call[segments_operations_sizes.SizesResult] = Call(
+    "segments_sizes",
+    "GET",
+    "/v1/segments/sizes",
+    segments_operations_sizes.SizesResult,
+    {
+        "name": "",
+        "seconds": 2,
+    },
 )
 SEGMENTS_WHY: Call[segments_operations_person.SegmentResult] = Call(
     "segments_why",

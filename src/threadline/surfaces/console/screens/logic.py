@@ -10,20 +10,19 @@ from typing import Any
 from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.screen import Part, Screen
+from threadline.surfaces.console.screens.drafts import rule_text
 from threadline.surfaces.console.trace import tree_of_conditions
 
 PAGE = 30
-STEPS = {
-    "draft": ("tested",), "tested": ("shadow", "activate"), "shadow": ("activate", "retire"), "active": ("retire",),
-    "retired": ("activate",),
-}  # fmt: skip
-"""What can be done with a version in each state."""
-BLANK = {"conditions": {"all": [{"field": "event.properties.total", "greater_than": 100}]}, "actions": []}
+STEPS = {"draft": ("tested",), "tested": ("shadow",), "shadow": ("retire",), "active": ("retire",)}
+"""What can be done with a version in each state; it is activated at its gate."""
+NEXT = {"draft", "tested", "shadow", "retired"}
+"""States of a version that may become the active one."""
 
 
 def _rules(asking: Asking) -> Mapping[str, Any]:
     page = asking.ask("rules_list", state=asking.query.get("state"), cursor=asking.query.get("cursor"), limit=PAGE)
-    return {"page": page, "sets": asking.ask("rule_sets_list")["rule_sets"], "blank": BLANK}
+    return {"page": page, "sets": asking.ask("rule_sets_list")["rule_sets"]}
 
 
 def _rule(asking: Asking) -> Mapping[str, Any]:
@@ -32,16 +31,10 @@ def _rule(asking: Asking) -> Mapping[str, Any]:
     known = {each["version"]: each for each in versions}
     return {
         "rule": rule, "versions": versions, "tree": tree_of_conditions(rule["content"].get("conditions")),
-        "written": _written(rule["content"]), "other": asking.query.get("with"),
+        "may_become_active": not rule["declared"] and known.get(rule["version"], rule)["state"] in NEXT,
+        "written": rule_text(rule["content"]), "other": asking.query.get("with"),
         "steps": () if rule["declared"] else STEPS.get(known.get(rule["version"], rule)["state"], ()),
     }  # fmt: skip
-
-
-def _written(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What somebody writes of a rule: all but what Threadline adds, and what is empty."""
-    return {
-        name: value for name, value in content.items() if name not in ("id", "version") and value not in ("", 0, [])
-    }
 
 
 def _difference(asking: Asking) -> Mapping[str, Any]:
@@ -49,10 +42,21 @@ def _difference(asking: Asking) -> Mapping[str, Any]:
     one = asking.ask("rules_show", id=id, version=query.get("with"))
     other = asking.ask("rules_show", id=id, version=query.get("version"))
     before, after = (
-        json.dumps(_written(each["content"]), indent=2, ensure_ascii=False).splitlines() for each in (one, other)
+        json.dumps(rule_text(each["content"]), indent=2, ensure_ascii=False).splitlines() for each in (one, other)
     )
     lines = [line for line in difflib.ndiff(before, after) if not line.startswith("?")]
     return {"one": one["version"], "two": other["version"], "lines": [{"mark": e[0], "text": e[2:]} for e in lines]}
+
+
+def _gate(asking: Asking) -> Mapping[str, Any]:
+    """What the newest what-if of a version says, and whether it may be activated by it."""
+    id, version = asking.path["id"], asking.query.get("version")
+    rule = asking.ask("rules_show", id=id, version=version)
+    if rule["declared"]:
+        return {"rule": rule}
+    gate = asking.ask("rules_gate", id=id, version=rule["version"])
+    it = asking.ask_or(None, "what_if_status", id=gate["what_if"]) if gate["what_if"] else None
+    return {"rule": rule, "gate": gate, "it": it, **_matrix((it or {}).get("matrix") or [])}
 
 
 def _log(asking: Asking) -> Mapping[str, Any]:
@@ -80,12 +84,10 @@ def _what_if(asking: Asking) -> Mapping[str, Any]:
 
 
 def _matrix(cells: list[Mapping[str, Any]]) -> dict[str, Any]:
-    """Old outcomes down, new ones across: how many decisions went from one to the other."""
+    """Old outcomes down, new ones across: how many decisions went from one to the other, and some of the people."""
     outcomes = sorted({each[side] or "nothing" for each in cells for side in ("old", "new")})
-    counts: dict[tuple[str, str], int] = {}
-    for each in cells:
-        place = (each["old"] or "nothing", each["new"] or "nothing")
-        counts[place] = counts.get(place, 0) + each.get("same", 0) + each.get("changed", 0)
+    found = {(each["old"] or "nothing", each["new"] or "nothing"): each for each in cells}
+    counts = {place: each.get("same", 0) + each.get("changed", 0) for place, each in found.items()}
     most = max(counts.values(), default=1)
     rows = [
         {
@@ -94,6 +96,8 @@ def _matrix(cells: list[Mapping[str, Any]]) -> dict[str, Any]:
                 {
                     "new": new, "count": counts.get((old, new), 0), "stays": old == new,
                     "level": -(-4 * counts.get((old, new), 0) // most),
+                    "changed": found.get((old, new), {}).get("changed", 0),
+                    "people": found.get((old, new), {}).get("people", []),
                 }
                 for new in outcomes
             ],
@@ -101,6 +105,11 @@ def _matrix(cells: list[Mapping[str, Any]]) -> dict[str, Any]:
         for old in outcomes
     ]  # fmt: skip
     return {"outcomes": outcomes, "rows": rows}
+
+
+def _sizes(asking: Asking) -> Mapping[str, Any]:
+    answer, chart = asking.picture("segments_sizes", seconds=2)
+    return {"answer": answer, "chart": chart}
 
 
 def _segments(asking: Asking) -> Mapping[str, Any]:
@@ -118,27 +127,6 @@ def _segment(asking: Asking) -> Mapping[str, Any]:
 def _leaving(asking: Asking) -> Mapping[str, Any]:
     within = asking.query.get("within") or "30d"
     return {"leaving": asking.ask("segments_leaving", name=asking.path["name"], within=within), "within": within}
-
-
-def _tried(asking: Asking) -> Mapping[str, Any]:
-    """Who a condition that is being written would leave: as far as one page of people is looked at."""
-    text = asking.query.get("when", "").strip()
-    if not text:
-        return {"tried": None}
-    try:
-        when = json.dumps(json.loads(text))
-        return {"tried": asking.ask("people_list", when=when, limit=20), "tree": tree_of_conditions(json.loads(text))}
-    except ValueError as error:
-        return {"problem": f"This is not JSON: {error}"}
-    except ThreadlineError as error:
-        return {"problem": str(error), "hint": error.hint}
-
-
-def _new_segment(asking: Asking) -> Mapping[str, Any]:
-    return {
-        "text": asking.query.get("when") or '{"field": "features.monetary_total", "greater_than": 100}',
-        **_tried(asking),
-    }
 
 
 def _features(asking: Asking) -> Mapping[str, Any]:
@@ -174,6 +162,7 @@ SCREENS = (
         in_navigation=False, within="rules",
         parts={
             "difference": Part("rule_difference.html", _difference), "log": Part("rule_log.html", _log),
+            "gate": Part("rule_gate.html", _gate),
             "shadow": Part("rule_shadow.html", _shadow),
         },
     ),
@@ -199,12 +188,7 @@ SCREENS = (
     Screen(
         name="segments", path="/segments", title="Segments", template="segments.html", load=_segments,
         operation="segments_list", summary="Who belongs together, always up to date.", area="People", order=12,
-    ),
-    Screen(
-        name="segment_new", path="/segments/new", title="Try a condition", template="segment_new.html",
-        load=_new_segment, operation="people_list", in_navigation=False, within="segments",
-        summary="See who fits while you write it; then put it into a definition file.",
-        parts={"tried": Part("segment_tried.html", _tried)},
+        parts={"sizes": Part("segments_sizes.html", _sizes)},
     ),
     Screen(
         name="segment", path="/segments/{name}", title="Segment", template="segment.html", load=_segment,

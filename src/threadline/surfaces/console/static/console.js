@@ -6,14 +6,14 @@ const $$ = (selector, root = document) => [...root.querySelectorAll(selector)]
 
 // --- parts: pieces of a page that load after it, or again without the rest of it ---
 
-async function loadPart(target, address, { push = false } = {}) {
+async function loadPart(target, address, { push = false, body } = {}) {
   const url = new URL(address, location.href)
   const shown = new URL(url)
   shown.searchParams.delete('part')
   target.setAttribute('aria-busy', 'true')
   const number = (target.asked = (target.asked ?? 0) + 1)
   try {
-    const answer = await fetch(url, { headers: { accept: 'text/html' } })
+    const answer = await fetch(url, { method: body ? 'POST' : 'GET', body, headers: { accept: 'text/html' } })
     if (answer.redirected && new URL(answer.url).pathname === '/sign-in') return location.reload()
     const markup = await answer.text()
     if (number !== target.asked) return // a later question has been asked meanwhile
@@ -40,13 +40,39 @@ function partForm(form) {
   const target = document.getElementById(form.dataset.part)
   const ask = () => {
     const query = new URLSearchParams(new FormData(form))
+    if (form.method === 'post') return loadPart(target, `${location.pathname}?part=${form.dataset.part}`, { body: query })
     for (const [name, value] of [...query]) if (!value) query.delete(name)
     query.set('part', form.dataset.part)
     loadPart(target, `${form.getAttribute('action') || location.pathname}?${query}`, { push: form.dataset.keep !== 'no' })
   }
   let timer
   form.addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(ask, 180) })
-  form.addEventListener('submit', (event) => { event.preventDefault(); clearTimeout(timer); ask() })
+  form.addEventListener('submit', (event) => {
+    event.preventDefault()
+    clearTimeout(timer)
+    event.submitter?.hasAttribute('formaction') ? act(form, event.submitter) : ask()
+  })
+}
+
+// --- editors: the numbers of the lines, and beside each what stands against it ---
+
+function numberLines(editor) {
+  const [text, gutter] = [$('textarea', editor), $('.gutter', editor)]
+  const marks = new Map($$(`#${editor.dataset.part} [data-line]`).reverse().map(({ dataset }) => [dataset.line, dataset.mark]))
+  const lines = text.value.split('\n').length
+  text.rows = Math.max(lines + 1, 14)
+  gutter.replaceChildren(...Array.from({ length: lines }, (_, number) => {
+    const mark = marks.get(String(number + 1)) ?? ''
+    return Object.assign(document.createElement('li'), { textContent: number + 1, className: mark })
+  }))
+  text.toggleAttribute('aria-invalid', [...marks.values()].includes('bad'))
+}
+
+function goTo(text, { line, column }) {
+  const before = text.value.split('\n').slice(0, line - 1)
+  const at = before.reduce((length, each) => length + each.length + 1, 0) + Math.max(column - 1, 0)
+  text.focus()
+  text.setSelectionRange(at, at)
 }
 
 // --- live lists ---
@@ -143,7 +169,7 @@ async function act(form, submitter) {
   try {
     const body = new URLSearchParams(new FormData(form))
     if (submitter?.name) body.append(submitter.name, submitter.value)
-    const answer = await fetch(form.action, { method: 'POST', body, headers: { accept: 'application/json' } })
+    const answer = await fetch(submitter?.hasAttribute('formaction') ? submitter.formAction : form.action, { method: 'POST', body, headers: { accept: 'application/json' } })
     const said = await answer.json()
     if (!answer.ok) {
       problem.textContent = [said.problem ?? said.detail, said.hint].filter(Boolean).join(' — ')
@@ -208,6 +234,7 @@ function palette() {
 function begin(root) {
   for (const each of $$('[data-load]', root)) waiting.observe(each)
   for (const each of $$('form[data-part]', root)) partForm(each)
+  for (const each of $$('form.editor')) numberLines(each)
   for (const each of $$('[data-live]', root)) live(each)
   for (const each of $$('[data-again]', root)) again(each)
   const now = Date.now()
@@ -217,6 +244,7 @@ function begin(root) {
 document.addEventListener('submit', (event) => {
   if (event.target.matches('form[data-action]')) { event.preventDefault(); act(event.target, event.submitter) }
 })
+document.addEventListener('input', ({ target }) => { if (target.matches('.editor textarea')) numberLines(target.form) })
 document.addEventListener('click', (event) => {
   const link = event.target.closest('a[data-part]')
   if (link && !event.metaKey && !event.ctrlKey) {
@@ -229,6 +257,7 @@ document.addEventListener('click', (event) => {
   if (button?.matches('[data-palette]')) palette()
   if (button?.matches('[data-menu]')) button.setAttribute('aria-expanded', String($('.side').classList.toggle('open')))
   if (button?.matches('[data-copy]')) navigator.clipboard?.writeText(document.getElementById(button.dataset.copy).textContent).then(() => toast('Copied'))
+  if (button?.matches('[data-goto]')) goTo(document.getElementById(button.dataset.goto), button.closest('[data-line]').dataset)
   if (button?.matches('[data-open]')) document.getElementById(button.dataset.open).showModal()
   if (button?.matches('[data-close]')) button.closest('dialog').close()
   if (button?.matches('[data-theme-next]')) {

@@ -1,0 +1,83 @@
+"""How many people belong to each segment."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.segments.operations import SEGMENTS_GROUP
+from threadline.capabilities.segments.operations.definitions import Segments, segment_named
+from threadline.capabilities.segments.projection import member_rows
+from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithRecorder, WithStore
+from threadline.kernel.time import SECOND
+
+
+class SizesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Of which segments, and how long to count."""
+
+    name: Annotated[str, Meta(description="Only of this segment; empty: of all.", max_length=64)] = ""
+    seconds: Annotated[
+        float, Meta(description="How long to count at most; what is not counted by then is at least.", ge=0.1, le=30)
+    ] = 2
+
+
+class SegmentSize(msgspec.Struct, kw_only=True):
+    """The members of a segment, as the events tell."""
+
+    name: str
+    members: int
+    exact: Annotated[bool, Meta(description="False: there are at least so many; the time was up.")]
+
+
+class SizesResult(msgspec.Struct, kw_only=True):
+    """The size of every segment, by name."""
+
+    segments: list[SegmentSize]
+
+
+class Needs(WithRecorder, WithStore, Protocol):
+    """What is needed here of the engine."""
+
+
+def _sizes(segments: Segments, context: Context[Needs], params: SizesParams) -> SizesResult:
+    asked = (segment_named(segments, params.name),) if params.name else segments
+    until = context.engine.recorder.clock() + round(params.seconds * SECOND)
+    return SizesResult(segments=[_size(context, each.name, until) for each in asked])
+
+
+def _size(context: Context[Needs], name: str, until: int) -> SegmentSize:
+    members, clock = 0, context.engine.recorder.clock
+    for _ in member_rows(context.engine.store, context.workspace, name, "", PAGE_ITEMS_MAX):
+        members += 1
+        if members % PAGE_ITEMS_MAX == 0 and clock() >= until:
+            return SegmentSize(name=name, members=members, exact=False)
+    return SegmentSize(name=name, members=members, exact=True)
+
+
+def sizes_picture(result: SizesResult) -> Chart:
+    """A bar for each segment, the largest first."""
+    ordered = sorted(result.segments, key=lambda each: (-each.members, each.name))
+    points = [Point(each.name, each.members, is_uncertain=not each.exact) for each in ordered]
+    return Chart(
+        kind="bars", title="Sizes of segments", x=Axis(title="Segment"), y=Axis(title="People", unit="count"),
+        series=(Series("", tuple(points)),), uncertain="At least so many.",
+        summary=f"{len(ordered)} segments; the largest has {ordered[0].members:,} people." if ordered else "",
+    )  # fmt: skip
+
+
+def operations(segments: Segments) -> list[Operation]:
+    """The operation that counts the members of these segments."""
+    return [
+        Operation(
+            name="segments_sizes", relies_on=("people", "segments"), group=SEGMENTS_GROUP,
+            summary="Count the members of each segment, by their index.",
+            params=SizesParams, result=SizesResult, run=partial(_sizes, segments), method="GET",
+            path="/v1/segments/sizes", picture=sizes_picture, example=SizesParams(),
+        ),
+    ]  # fmt: skip

@@ -1,0 +1,157 @@
+"""Editors: a definition is checked while it is written, and what it would do to people is shown beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import yaml
+
+from threadline.kernel.errors import ThreadlineError
+from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.screen import Part, Screen
+
+PREVIEW_SECONDS = 1
+LINES_MIN, LINES_MAX = 14, 400
+SEGMENT = "when:\n  all:\n    - {field: features.monetary_total, greater_than: 100}\n"
+FEATURE = "aggregate: count\nevents: purchase_completed\nwindow: 30d\n"
+RULE = """conditions:
+  all:
+    - {field: event.properties.total, greater_than: 100}
+actions: []
+"""
+FILE = "segments:\n  good_customers:\n    when: {field: features.monetary_total, greater_than: 100}\n"
+
+
+class Kind(NamedTuple):
+    """What an editor is for."""
+
+    section: str
+    """Empty: a file with any sections."""
+    begin: str
+    """The text that somebody begins with."""
+    preview: str = ""
+    """The operation that shows what it would do."""
+    name: str = "name"
+    """The field of its name."""
+    text: str = "text"
+    """The field of its text."""
+    write: str = ""
+    """The operation that puts it in force, or makes a draft of it; empty: it goes into a definition file."""
+
+
+KINDS = {
+    "segments": Kind("segments", SEGMENT, "segments_preview"),
+    "features": Kind("features", FEATURE, "features_preview"),
+    "rules": Kind("rules", RULE, name="id", text="rule:yaml", write="rules_write"),
+    "": Kind("", FILE),
+}
+
+
+def _written(value: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100)
+
+
+def _segment_in_force(asking: Asking, name: str) -> str:
+    for each in asking.ask("segments_list")["segments"]:
+        if each["name"] == name:
+            return _written({key: each[key] for key in ("description", "when") if each[key]})
+    return ""
+
+
+def _rule_in_force(asking: Asking, name: str) -> str:
+    rule = asking.ask_or(None, "rules_show", id=name, version=asking.query.get("version"))
+    return "" if rule is None else _written(rule_text(rule["content"]))
+
+
+def rule_text(content: Mapping[str, Any]) -> dict[str, Any]:
+    """What somebody writes of a rule: all but what Threadline adds, and what is empty."""
+    return {
+        name: value for name, value in content.items() if name not in ("id", "version") and value not in ("", 0, [])
+    }
+
+
+_IN_FORCE: Mapping[str, Callable[[Asking, str], str]] = {"segments": _segment_in_force, "rules": _rule_in_force}
+
+
+def _editor(kind: Kind) -> Callable[[Asking], Mapping[str, Any]]:
+    def load(asking: Asking) -> Mapping[str, Any]:
+        name, posted = asking.query.get(kind.name, ""), "_csrf" in asking.query
+        text = asking.query.get(kind.text, "")
+        if not (text or posted):
+            in_force = _IN_FORCE.get(kind.section)
+            text = (in_force(asking, name) if in_force is not None and name else "") or kind.begin
+        text = text.replace("\r\n", "\n")
+        found = _checked(asking, kind, name, text)
+        lines = text.count("\n") + 1
+        return {
+            "kind": kind._asdict(), "name": name, "text": text, "rows": min(max(lines + 1, LINES_MIN), LINES_MAX),
+            "gutter": _gutter(lines, found.get("check")), **found,
+        }  # fmt: skip
+
+    return load
+
+
+def _checked(asking: Asking, kind: Kind, name: str, text: str) -> dict[str, Any]:
+    if not text.strip():
+        return {"check": None}
+    given = {"section": kind.section, "name": name or _unnamed(kind)} if kind.section else {}
+    check = asking.ask("definitions_check", text=text, **given)
+    shown: dict[str, Any] = {"check": check, "file": _in_a_file(kind, name, text)}
+    if check["valid"] and kind.preview and asking.may(kind.preview):
+        try:
+            answer, chart = asking.picture(kind.preview, text=text, name=name, seconds=PREVIEW_SECONDS)
+            shown |= {"preview": answer, "chart": chart}
+        except ThreadlineError as error:
+            shown["preview_problem"] = str(error)
+    return shown
+
+
+def _unnamed(kind: Kind) -> str:
+    """A definition may be checked before it has a name."""
+    return f"draft_of_{kind.section}"
+
+
+def _in_a_file(kind: Kind, name: str, text: str) -> str:
+    if not kind.section:
+        return text
+    inner = "\n".join(f"    {line}" if line.strip() else "" for line in text.rstrip().split("\n"))
+    return f"{kind.section}:\n  {name or 'NAME'}:\n{inner}\n"
+
+
+def _gutter(lines: int, check: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """The numbers of the lines, each with what stands against it."""
+    marked: dict[int, str] = {}
+    for member, mark in (("warnings", "warn"), ("problems", "bad")):
+        marked |= {each["line"]: mark for each in (check or {}).get(member, ()) if not each["file"]}
+    return [{"number": number, "mark": marked.get(number, "")} for number in range(1, lines + 1)]
+
+
+def _screen(name: str, path: str, title: str, section: str, summary: str, within: str) -> Screen:
+    load = _editor(KINDS[section])
+    return Screen(
+        name=name, path=path, title=title, template="editor.html", load=load, operation="definitions_check",
+        summary=summary, in_navigation=False, within=within, is_form=True,
+        parts={"checked": Part("editor_checked.html", load)},
+    )  # fmt: skip
+
+
+SCREENS = (
+    _screen(
+        "segment_new", "/segments/new", "Write a segment", "segments",
+        "See who would belong to it while you write; then put it into a definition file.", "segments",
+    ),
+    _screen(
+        "feature_new", "/features/new", "Write a feature", "features",
+        "See how it would be spread over people while you write; then put it into a definition file.", "features",
+    ),
+    _screen(
+        "rule_new", "/rules/new", "Write a rule", "rules",
+        "It becomes a draft. Nothing happens before it is activated.", "rules",
+    ),
+    _screen(
+        "definitions_new", "/definitions/new", "Check definitions", "",
+        "Any definitions, checked beside everything in force: segments, features, rules, journeys and the rest.",
+        "rules",
+    ),
+)  # fmt: skip
