@@ -98,3 +98,53 @@ def test_the_setting_asks_for_the_same(gated: Tried) -> None:
         activate(gated, 0.5)
     gated.engine.simulations.activation_changed_max = 0.5
     assert activate(gated, None)["active"] == 2
+
+
+# --- what was seen -----------------------------------------------------------------------------
+
+
+def seen(tried: Tried, what_if: str, version: int = 2) -> Any:
+    return tried.ask("rules_activate", id="big", version=version, untested=True, seen=what_if)
+
+
+def test_activation_by_what_was_seen_takes_the_newest_what_if_of_exactly_this_version(gated: Tried) -> None:
+    shut = gated.ask("rules_gate", id="big", version=2)
+    assert (shut["open"], shut["what_if"], shut["active"]) == (False, "", 1)
+    assert "no what-if of it was saved" in shut["problem"]
+    with pytest.raises(Conflict, match="no what-if of it was saved"):
+        seen(gated, "f" * 32)
+    first = gated.what_if(rule="big", version=2, save=True)
+    gated.tell("paid", user_id="late", properties={"total": 75})
+    second = gated.what_if(rule="big", version=2, save=True)
+    with pytest.raises(Conflict, match=f"is newer than {first['id']}, which was looked at"):
+        seen(gated, first["id"])
+    found = gated.ask("rules_gate", id="big", version=2)
+    # 72, 75, 76 and 80 of 26.
+    assert (found["open"], found["what_if"], found["changed"], found["asked"]) == (True, second["id"], 4, 26)
+    assert seen(gated, second["id"])["active"] == 2
+
+
+def test_what_was_seen_counts_only_against_the_version_that_is_active(gated: Tried) -> None:
+    tried = gated.what_if(rule="big", version=2, save=True)
+    gated.ask("rules_write", id="big", rule={"conditions": {"field": "event.properties.total", "greater_than": 10}})
+    gated.ask("rules_activate", id="big", version=3, untested=True)
+    assert not gated.ask("rules_gate", id="big", version=2)["open"]
+    with pytest.raises(Conflict, match="was against version 1, and version 3 is active now"):
+        seen(gated, tried["id"])
+
+
+def test_a_setting_that_bounds_changes_holds_for_what_was_seen_as_well(gated: Tried) -> None:
+    gated.engine.simulations.activation_changed_max = 0.1
+    tried = gated.what_if(rule="big", version=2, save=True)
+    found = gated.ask("rules_gate", id="big", version=2)
+    assert (found["open"], found["required"]) == (False, True)
+    with pytest.raises(Conflict, match=r"changed 12.00% of 25 answers, and 10.00% may be changed"):
+        seen(gated, tried["id"])
+
+
+def test_cells_of_the_matrix_name_the_people_whose_answers_changed(gated: Tried) -> None:
+    answer = gated.what_if(rule="big", version=2)
+    cells = {(each["old"], each["new"]): each for each in answer["matrix"]}
+    changed = {gated.ask("person", id=f"user_id:u{total}")["id"] for total in (72, 76, 80)}
+    assert set(cells["NoMatch", "Matched"]["people"]) == changed
+    assert all(each["people"] == [] for place, each in cells.items() if place != ("NoMatch", "Matched"))

@@ -35,7 +35,9 @@ def test_a_role_may_all_that_a_lesser_role_may(operation: Operation):
         ("people_export", "admin"),
         ("keys_create", "admin"),
         ("erasures_list", "admin"),
-        ("rules_activate", "admin"),
+        ("rules_activate", "operator"),
+        ("what_if_run", "operator"),
+        ("rule_sets_write", "admin"),
         ("points_adjust", "admin"),
     ],
 )
@@ -47,3 +49,9 @@ def test_the_role_of_whoever_signs_in_with_a_token():
     assert role_of_scopes(("read",)) == "viewer"
     assert role_of_scopes(("read", "write")) == "operator"
     assert role_of_scopes(("admin",)) == "admin"
+
+
+@pytest.mark.parametrize("name", ["rules_activate", "rules_write", "what_if_run"])
+def test_a_token_that_sends_events_may_not_decide_which_rules_count(name):
+    assert not allows(role_of_scopes(("write",)), OPERATIONS[name], by_token=True)
+    assert allows(role_of_scopes(("admin",)), OPERATIONS[name], by_token=True)

@@ -17,11 +17,14 @@ _MARKETING = frozenset(
 """Groups of which a marketer may call everything, whatever scope a token would need."""
 _OPERATING = frozenset(
     {
-        "definitions", "effects", "jobs", "messages", "people", "quarantine", "rejected", "rule_sets", "rules",
+        "definitions", "effects", "jobs", "messages", "people", "quarantine", "rejected", "rules",
         "search", "webhooks", "what_if",
     }
 )  # fmt: skip
 """The same for an operator."""
+_OF_ACCOUNTS = frozenset({"rules", "what_if"})
+"""Of these whoever signs in with a token may call no more than the token may by itself: one that sends events must not
+decide which rules count."""
 _ADMIN_ONLY = frozenset({"people_erase", "people_export"})
 """Operations of these groups that remain an admin's: they cannot be undone, or hand out all of a person's data."""
 
@@ -45,8 +48,8 @@ class Asked(Protocol):
         ...
 
 
-def allows(role: Role, operation: Asked) -> bool:
-    """Whether somebody with this role may call an operation.
+def allows(role: Role, operation: Asked, *, by_token: bool = False) -> bool:
+    """Whether somebody with this role may call an operation; ``by_token``: they signed in with one.
 
     What an operation guards with the scope admin for some parameters (`Operation.guarded`) is an admin's alone.
     """
@@ -55,6 +58,8 @@ def allows(role: Role, operation: Asked) -> bool:
     if role == "viewer" or operation.name in _ADMIN_ONLY:
         return False
     group = "" if operation.group is None else operation.group.name
+    if by_token and group in _OF_ACCOUNTS:
+        return operation.scope == "write"
     return operation.scope == "write" or group in _MARKETING or (role == "operator" and group in _OPERATING)
 
 

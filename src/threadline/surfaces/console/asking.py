@@ -62,12 +62,12 @@ class Asking:
     def may(self, name: str) -> bool:
         """Whether whoever is signed in may ask an operation."""
         operation = self.operations.get(name)
-        return operation is not None and allows(self.session.role, operation)
+        return operation is not None and allows(self.session.role, operation, by_token=bool(self.session.token_scopes))
 
     def _run(self, name: str, values: Mapping[str, Any]) -> Any:
         operation = self.operations[name]
         given = {each: value for each, value in values.items() if value is not None and value != ""}
-        if not allows(self.session.role, operation):
+        if not allows(self.session.role, operation, by_token=bool(self.session.token_scopes)):
             raise Forbidden(f"your role, {self.session.role}, may not ask {name!r}")
         params = convert(operation, given, strict=False)
         if (reason := operation.guarded(params)) and self.session.role != "admin":

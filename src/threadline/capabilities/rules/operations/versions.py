@@ -222,6 +222,7 @@ ACTIVATE = Operation(
     method="POST",
     path="/v1/rules/{id}/activate",
     scope="admin",
+    guarded=lambda params: "" if params.seen else "an operator activates by the what-if that was seen (`seen`)",
     example=ActivateParams(id="risk-score", version=4),
 )
 

@@ -1,0 +1,200 @@
+"""Editors in a real browser: problems beside the lines, previews, without the script, and the gate of a rule."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.chromium import launched
+from tests.clients.server import Server
+from tests.console.stage import csrf_of, opened, signed_in
+from tests.console.test_console_flows import DEFINITIONS, TOKEN, Visit
+from threadline.kernel.roles import Role
+
+WRONG = "when:\n  all:\n    - {field: features.monetary_total, greter_than: 100}\n"
+
+
+def _post(url: str, path: str, body: dict[str, Any]) -> None:
+    request = urllib.request.Request(
+        f"{url}{path}", json.dumps(body).encode(),
+        {"Authorization": f"Bearer {TOKEN}", "content-type": "application/json"},
+    )  # fmt: skip
+    with urllib.request.urlopen(request) as answer:
+        assert answer.status == 200
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("editor")
+    (folder / "threadline.yaml").write_text(DEFINITIONS)
+    served = Server(folder / "threadline.db", tokens=f"admin={TOKEN}")
+    served.start()
+    try:
+        events = [
+            {
+                "type": "purchase_completed", "key": f"p{n}", "identifiers": {"user_id": f"u{n}"},
+                "properties": {"total": n, "currency": "EUR"},
+            }
+            for n in range(40)
+        ]  # fmt: skip
+        _post(served.url, "/v1/events", {"events": events})
+        for above in (30, 35):
+            rule = {"conditions": {"field": "event.properties.total", "greater_than": above}}
+            _post(served.url, "/v1/rules/dear/versions", {"rule": rule})
+        _post(served.url, "/v1/rule-sets/dear", {"events": ["purchase_completed"], "rules": ["dear"]})
+        _post(served.url, "/v1/rules/dear/activate", {"version": 1, "untested": True})
+        _post(served.url, "/v1/rules/dear/tested", {"version": 2})
+        yield served
+    finally:
+        served.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with launched("--disable-gpu", "--disable-dev-shm-usage") as made:
+        yield made
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "scheme"), [(1_600, "light"), (380, "dark")])
+def test_a_problem_stands_beside_its_line_while_it_is_typed(
+    browser: Any, server: Server, width: int, scheme: str
+) -> None:
+    visit = Visit(browser, server.url, width, scheme)
+    page = visit.page
+    visit.open("/segments/new")
+    page.fill("textarea", WRONG)
+    page.wait_for_selector(".problems li")
+    assert page.inner_text(".problems li").startswith("line 3, column 40")
+    assert "did you mean 'greater_than'?" in page.inner_text(".problems li")
+    assert page.locator(".gutter li.bad").all_inner_texts() == ["3"]
+    assert page.locator("textarea[aria-invalid]").count() == 1
+    page.click(".problems button")
+    assert page.evaluate("document.querySelector('textarea').selectionStart") == WRONG.index("greter_than")
+    page.keyboard.type("a")  # the page is used by keyboard from here on: a letter before, and away again
+    page.keyboard.press("Backspace")
+    page.fill("textarea", WRONG.replace("greter_than", "greater_than").replace("100", "30"))
+    page.wait_for_selector("text=It is valid.")
+    assert page.locator(".gutter li.bad").count() == 0
+    assert page.inner_text("dl.facts dd strong") == "9", "31 to 39"
+    assert page.locator("#checked a[href^='/people/']").count() == 9
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert visit.faults == []
+    page.context.close()
+
+
+@pytest.mark.browser
+def test_the_editor_works_by_its_button_without_the_script(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server.url, java_script_enabled=False)
+    page = visit.page
+    page.goto(f"{server.url}/segments/new?name=good_customers")
+    assert "monetary_total" in page.input_value("textarea"), "it begins with what is in force"
+    page.fill("textarea", WRONG)
+    page.click("text=Check")
+    assert page.input_value("textarea") == WRONG
+    assert page.inner_text(".problems li").startswith("line 3, column 40")
+    assert page.locator(".gutter li.bad").all_inner_texts() == ["3"]
+    page.fill("textarea", "when: {field: features.monetary_total, greater_than: 30}")
+    page.click("text=Check")
+    assert page.locator("dl.facts dt").all_inner_texts() == ["People", "Entering", "Leaving", "Looked at"]
+    page.context.close()
+
+
+@pytest.mark.browser
+def test_a_feature_is_drawn_while_it_is_written(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server.url)
+    visit.open("/features/new")
+    visit.page.fill("textarea", "{aggregate: sum, events: purchase_completed, of: total}")
+    visit.page.wait_for_selector("text=0, 19.5, 39")
+    assert visit.page.locator("#checked figure svg").count() == 1
+    assert visit.faults == []
+    visit.page.context.close()
+
+
+@pytest.mark.browser
+def test_a_version_is_activated_only_after_its_what_if_was_seen(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server.url)
+    page = visit.page
+    visit.open("/rules/dear?version=2")
+    page.wait_for_selector("text=no what-if of it was saved")
+    assert page.locator("button", has_text="Activate").count() == 0
+    page.click("text=Try it on history")
+    page.wait_for_url("**/what-if/*")
+    page.click("text=go back to version 2")
+    page.wait_for_selector("text=5 of 40 answers would be others")
+    page.click(".matrix summary")
+    assert page.locator(".matrix a[href^='/people/']").count() == 5, "31 to 35"
+    page.click("text=Activate version 2")
+    page.click("dialog button.danger")
+    page.wait_for_selector("text=It is active.")
+    assert "active" in page.inner_text(".sub")
+    visit.open("/audit")
+    assert "rules_activate" in page.inner_text("main").replace(" ", "_")
+    assert visit.faults == []
+    page.context.close()
+
+
+@pytest.mark.browser
+def test_a_rule_is_written_in_the_editor_as_a_draft(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server.url)
+    page = visit.page
+    visit.open("/rules/new")
+    page.fill("[name=id]", "cheap")
+    page.fill("textarea", "conditions: {field: event.properties.total, less_than: 3}\n")
+    page.wait_for_selector("text=1 warning.")
+    page.click("text=Write the draft")
+    page.wait_for_url("**/rules/cheap?version=1")
+    assert "draft" in page.inner_text(".sub")
+    visit.open("/rules/new?id=cheap")
+    assert "less_than: 3" in page.input_value("textarea")
+    assert visit.faults == []
+    page.context.close()
+
+
+# --- without a browser -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator"])
+def test_an_editor_takes_no_form_of_another_session(role: Role) -> None:
+    with opened() as engine:
+        client = signed_in(engine, role)
+        right = {"text": "when: {field: tags, exists: true}", "_csrf": csrf_of(client, engine)}
+        assert "It is valid." in client.post("/segments/new?part=checked", data=right).text
+        assert client.post("/segments/new", data={**right, "_csrf": "x"}).status_code == 403
+        foreign = {"sec-fetch-site": "cross-site"}
+        assert client.post("/segments/new", data=right, headers=foreign).status_code == 403
+        assert client.post("/segments", data=right).status_code == 405, "a screen that is no form takes none"
+
+
+def test_a_text_that_is_too_long_is_a_problem_of_the_page() -> None:
+    with opened() as engine:
+        client = signed_in(engine)
+        answer = client.post("/definitions/new", data={"text": "#" * 100_001, "_csrf": csrf_of(client, engine)})
+        assert answer.status_code == 400
+        assert "100000" in answer.text.replace(",", "")
+
+
+def test_an_operator_activates_by_what_was_seen_and_in_no_other_way() -> None:
+    with opened() as engine:
+        admin, operator = signed_in(engine), signed_in(engine, "operator")
+        rule = {"id": "big", "rule:yaml": "conditions: {field: event.properties.total, greater_than: 3}"}
+        json_ = {"accept": "application/json"}
+        for client, path, form in (
+            (operator, "rules_write", rule),
+            (admin, "rule_sets_write", {"name": "s", "events:list": "paid", "rules:list": "big"}),
+            (operator, "rules_tested", {"id": "big", "version": "1"}),
+        ):  # fmt: skip
+            made = client.post(f"/do/{path}", data={**form, "_csrf": csrf_of(client, engine)}, headers=json_)
+            assert made.status_code == 200, made.text
+        form = {"id": "big", "version": "1", "_csrf": csrf_of(operator, engine)}
+        refused = operator.post("/do/rules_activate", data=form, headers=json_)
+        assert refused.status_code == 403
+        assert "seen" in refused.text
+        tried = {"rule": "big", "version": "1", "save": "true", "wait": "true", "_csrf": form["_csrf"]}
+        found = operator.post("/do/what_if_run", data=tried, headers=json_).json()["result"]
+        done = operator.post("/do/rules_activate", data={**form, "seen": found["id"]}, headers=json_)
+        assert done.json()["result"]["active"] == 1
