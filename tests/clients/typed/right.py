@@ -77,6 +77,7 @@ def definitions(shop: Threadline | Client) -> None:
     shop.definitions.apply()
     shop.definitions.apply_in_background()
     shop.definitions.changes()
+    shop.definitions.check(text="when: {field: tags, exists: true}", section="segments", name="tagged")
     shop.definitions.reload()
     shop.definitions.schema()
 
@@ -98,6 +99,7 @@ def events(shop: Threadline | Client) -> None:
 
 def features(shop: Threadline | Client) -> None:
     shop.features.list()
+    shop.features.preview(text="{aggregate: count, events: click}", name="clicks")
     shop.features.of("ada", as_of=SINCE, known="now")
     shop.features.top("vip")
     shop.features.training_set(labels=[{"person": "ada", "at": "2026-03-01"}])
@@ -239,6 +241,7 @@ def retention(shop: Threadline | Client) -> None:
 
 def rules(shop: Threadline | Client) -> None:
     shop.rules.activate("ada", version=1)
+    shop.rules.gate("risk-score", 4)
     shop.rules.list()
     shop.rules.log("ada")
     shop.rules.retire("ada")
@@ -264,7 +267,9 @@ def segments(shop: Threadline | Client) -> None:
     shop.segments.list()
     shop.segments.members("vip")
     shop.segments.of("ada", as_of=SINCE)
+    shop.segments.preview(text="when: {field: tags, exists: true}", name="vip", seconds=1)
     shop.segments.refresh()
+    shop.segments.sizes()
     shop.segments.why("ada", "vip")
 
 

@@ -74,6 +74,7 @@ async def definitions(shop: AsyncClient) -> None:
     await shop.definitions.apply()
     await shop.definitions.apply_in_background()
     await shop.definitions.changes()
+    await shop.definitions.check(text="when: {field: tags, exists: true}", section="segments", name="tagged")
     await shop.definitions.reload()
     await shop.definitions.schema()
 
@@ -95,6 +96,7 @@ async def events(shop: AsyncClient) -> None:
 
 async def features(shop: AsyncClient) -> None:
     await shop.features.list()
+    await shop.features.preview(text="{aggregate: count, events: click}", name="clicks")
     await shop.features.of("ada", as_of=SINCE, known="now")
     await shop.features.top("vip")
     await shop.features.training_set(labels=[{"person": "ada", "at": "2026-03-01"}])
@@ -236,6 +238,7 @@ async def retention(shop: AsyncClient) -> None:
 
 async def rules(shop: AsyncClient) -> None:
     await shop.rules.activate("ada", version=1)
+    await shop.rules.gate("risk-score", 4)
     await shop.rules.list()
     await shop.rules.log("ada")
     await shop.rules.retire("ada")
@@ -261,7 +264,9 @@ async def segments(shop: AsyncClient) -> None:
     await shop.segments.list()
     await shop.segments.members("vip")
     await shop.segments.of("ada", as_of=SINCE)
+    await shop.segments.preview(text="when: {field: tags, exists: true}", name="vip", seconds=1)
     await shop.segments.refresh()
+    await shop.segments.sizes()
     await shop.segments.why("ada", "vip")
 
 
