@@ -78,6 +78,6 @@ def operations(segments: Segments) -> list[Operation]:
             name="segments_sizes", relies_on=("people", "segments"), group=SEGMENTS_GROUP,
             summary="Count the members of each segment, by their index.",
             params=SizesParams, result=SizesResult, run=partial(_sizes, segments), method="GET",
-            path="/v1/segments/sizes", picture=sizes_picture, example=SizesParams(),
+            path="/v1/segments/sizes", picture=sizes_picture, example=SizesParams(name="big_spenders"),
         ),
     ]  # fmt: skip
