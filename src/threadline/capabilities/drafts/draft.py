@@ -18,7 +18,7 @@ DRAFT = "draft.yaml"
 ASIDE = ("identifiers", "settings")
 """Sections that only a start of the process reads."""
 TEXT_MAX = 100_000
-Section = Literal["", "features", "journeys", "leaderboards", "rule_sets", "rules", "segments"]
+Section = Literal["features", "journeys", "leaderboards", "rule_sets", "rules", "segments"]
 Text = Annotated[
     str,
     Meta(

@@ -483,7 +483,7 @@ DEFINITIONS_CHECK: Call[drafts_operations_checking.CheckResult] = Call(
     "/v1/definitions/check",
     drafts_operations_checking.CheckResult,
     {
-        "section": "",
+        "section": None,
         "name": "",
     },
     repeatable=False,

@@ -917,7 +917,7 @@ class Definitions:
         self,
         *,
         text: str,
-        section: Literal["", "features", "journeys", "leaderboards", "rule_sets", "rules", "segments"] = "",
+        section: Literal["features", "journeys", "leaderboards", "rule_sets", "rules", "segments"] | None = None,
         name: str = "",
     ) -> drafts_operations_checking.CheckResult:
         """Check a definition, or a file of them, beside everything in force; nothing is changed.

@@ -14,7 +14,6 @@ from threadline.capabilities.drafts.draft import ASIDE, DRAFT, DraftProblem, Sec
 from threadline.capabilities.drafts.warned import warnings
 from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.declared import in_no_set
-from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithCatalogue
 
@@ -23,7 +22,7 @@ class CheckParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What is checked."""
 
     text: Text
-    section: Annotated[Section, Meta(description="The section to which a single definition belongs.")] = ""
+    section: Annotated[Section | None, Meta(description="The section to which a single definition belongs.")] = None
     name: Annotated[str, Meta(description="The name of a single definition.", max_length=200)] = ""
 
 
@@ -41,9 +40,7 @@ class Needs(repository.Reads, WithCatalogue, Protocol):
 
 
 def _check(context: Context[Needs], params: CheckParams) -> CheckResult:
-    if params.name and not params.section:
-        raise InvalidValue("`name` is of a single definition; name its `section`", param="section")
-    read = read_draft(context, params.text, params.section, params.name)
+    read = read_draft(context, params.text, params.section or "", params.name)
     found = read.definitions
     problems = shown(params.text, found, read.problems)
     warned = [] if read.catalogue is None else list(_warned(context, read.catalogue.definitions))
@@ -82,5 +79,6 @@ CHECK = Operation(
     example=CheckParams(
         section="segments", name="big_spenders", text="when: {field: features.monetary_total, greater_than: 500}"
     ),
+    needs=(("name", "section"),),
     audited=False,
 )

@@ -67,7 +67,7 @@ def sizes_picture(result: SizesResult) -> Chart:
     return Chart(
         kind="bars", title="Sizes of segments", x=Axis(title="Segment"), y=Axis(title="People", unit="count"),
         series=(Series("", tuple(points)),), uncertain="At least so many.",
-        summary=f"{len(ordered)} segments; the largest has {ordered[0].members:,} people." if ordered else "",
+        summary=f"The largest of {len(ordered)}, {ordered[0].name}, has {ordered[0].members:,}." if ordered else "",
     )  # fmt: skip
 
 
