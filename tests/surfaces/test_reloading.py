@@ -74,7 +74,7 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(
     assert "did you mean 'purchase_completed'" in server.process.stderr.readline()
     definitions.write_text(ONE)
     counts: list[int] = []
-    sender = threading.Thread(target=send)
+    sender = threading.Thread(target=send, daemon=True)  # a test that fails must not wait for it for ever
     sender.start()
     with httpx.Client(base_url=server.url, headers=BEARER, timeout=60) as client:
         definitions.write_text("segments: {a: {when: 3}}\nstreaks: 3\nsettings: {prot: 1}\n")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from threadline.exports.iceberg.catalog import NAMESPACE_PREFIX, WORKSPACE, namespace_of
 from threadline.exports.iceberg.cleaning import clean
 from threadline.exports.iceberg.table import LogTable, Reached, open_table
+from threadline.exports.lake.files import read_table
 from threadline.exports.lake.lake import EVENTS, IDENTITIES, File, Lake, Manifest
 from threadline.exports.lake.schema import IDENTITIES as IDENTITY_COLUMNS
 from threadline.exports.lake.schema import RAW, pa
@@ -139,7 +140,7 @@ class Tables:
     def _rows(self, files: Sequence[File], after: int = 0) -> Iterator[Any]:
         """The rows of these files beyond a position, file by file."""
         for file in files:
-            rows = pa.parquet.read_table(pa.BufferReader(self._lake.storage.read(file.name)), partitioning=None)
+            rows = read_table(self._lake, file)
             yield rows if file.first > after else rows.filter(pa.compute.greater(rows["position"], after))
 
 

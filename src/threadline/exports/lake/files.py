@@ -55,7 +55,9 @@ def read_table(lake: Lake, file: File, columns: Sequence[str] | None = None) -> 
     read."""
     content = lake.storage.read(file.name)
     try:
-        return pa.parquet.ParquetFile(pa.BufferReader(content)).read(columns=columns)
+        # One of Arrow's threads may let go of bytes of Python's only after it has delivered; where the process ends in
+        # that instant, it aborts.
+        return pa.parquet.ParquetFile(pa.BufferReader(content)).read(columns=columns, use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise StoreDamaged(f"{lake.storage.url(file.name)} cannot be read: {error}") from None
 

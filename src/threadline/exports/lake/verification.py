@@ -74,7 +74,7 @@ def _rows_of(lake: Lake, file: File, sums: bytearray, problems: list[str]) -> in
         return 0
     count, ids = 0, list[str]()
     opened = pa.parquet.ParquetFile(pa.BufferReader(content))
-    for batch in opened.iter_batches(_ROWS, columns=RAW.names):
+    for batch in opened.iter_batches(_ROWS, columns=RAW.names, use_threads=False):
         for row in batch.to_pylist():
             count += 1
             ids.append(row["id"])
