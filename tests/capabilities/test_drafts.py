@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.capabilities.test_definitions_mistakes import MISTAKES
 from tests.console.stage import HOSTILE
 from threadline.app import catalogue
 from threadline.capabilities.drafts.sample import Sample
+from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
 from threadline.kernel.time import SECOND
 
@@ -31,9 +33,14 @@ rule_sets:
 PURCHASES = [(n, total) for n in range(120) for total in random.Random(n).choices(range(40), k=n % 5)]
 
 
-@pytest.fixture(scope="module")
+@cache
+def in_force() -> Catalogue:
+    return Asked(definitions=IN_FORCE).engine.catalogue
+
+
+@pytest.fixture
 def asked() -> Asked:
-    made = Asked(definitions=IN_FORCE)
+    made = Asked(catalogue=in_force())
     for n, total in PURCHASES:
         made.tell("purchase_completed", user_id=f"u{n}", properties={"total": total, "currency": "EUR"})
     return made

@@ -47,10 +47,10 @@ def killed(path: Path, after: int, seconds: float) -> bool:
 def test_an_index_whose_processes_are_killed_misses_nothing_and_has_nothing_twice(tmp_path: Path, seed: int) -> None:
     random, path = Random(seed), tmp_path / "store.db"
     stage = opened(path)
-    some = write(stage.store, range(1, 200 * KILLS))
+    some = write(stage.store, range(1, 400 * KILLS))
     times = 0
     for number in range(KILLS):
-        times += killed(path, random.randrange(3), random.random() * 0.02)
+        times += killed(path, random.randrange(3), random.random() * 0.005)
         erase(stage.store, some[number * 7 : number * 7 + 3])
     assert times == KILLS, "no process was killed at work"
     contents = stage.contents()
