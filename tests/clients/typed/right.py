@@ -32,6 +32,7 @@ def everything_else(shop: Threadline | Client) -> None:
 def analytics(shop: Threadline | Client) -> None:
     shop.analytics.funnel(steps=["viewed", "bought"], window="7d", by="plan")
     shop.analytics.retention(first="joined", returning="bought", per="month", kind="rolling")
+    shop.analytics.attribution(channel="context.campaign.source", window="14d", value="total")
     shop.analytics.lifetime(value="total", weeks=26)
     shop.analytics.trend(event="purchase_completed", where={"total": {"gt": 50}}, per="week", by="plan")
 

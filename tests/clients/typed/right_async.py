@@ -29,6 +29,7 @@ async def everything_else(shop: AsyncClient) -> None:
 async def analytics(shop: AsyncClient) -> None:
     await shop.analytics.funnel(steps=["viewed", "bought"], window="7d", by="plan")
     await shop.analytics.retention(first="joined", returning="bought", per="month", kind="rolling")
+    await shop.analytics.attribution(channel="context.campaign.source", window="14d", value="total")
     await shop.analytics.lifetime(value="total", weeks=26)
     await shop.analytics.trend(event="purchase_completed", where={"total": {"gt": 50}}, per="week", by="plan")
 

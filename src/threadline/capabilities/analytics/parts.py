@@ -151,11 +151,11 @@ def step_of(text: str, param: str) -> Reached:
     return Reached(name, f"({type_sql(step.event)} AND {condition_sql(conditions_of(step.where, param))})")
 
 
-def value_of(by: str) -> Value:
+def value_of(by: str, param: str = "by") -> Value:
     """What a break-down is by. Raises `InvalidValue`."""
     first, *steps = by.split(".")
     if not all((first, *steps)):
-        raise InvalidValue(f"by: {by!r} is no path", param="by")
+        raise InvalidValue(f"{param}: {by!r} is no path", param=param)
     if first == "features" and len(steps) == 1:
         column = f"f_{steps[0]}".replace('"', '""')
         now = f'SELECT person, arg_max("{column}", day)::VARCHAR AS feature FROM feature_vectors GROUP BY person'

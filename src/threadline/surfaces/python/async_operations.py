@@ -12,6 +12,7 @@ from threadline.capabilities.alerts.operations import forms as alerts_operations
 from threadline.capabilities.alerts.operations import listed as alerts_operations_listed
 from threadline.capabilities.alerts.operations import person as alerts_operations_person
 from threadline.capabilities.alerts.operations import written as alerts_operations_written
+from threadline.capabilities.analytics.operations import attribution as analytics_operations_attribution
 from threadline.capabilities.analytics.operations import funnel as analytics_operations_funnel
 from threadline.capabilities.analytics.operations import lifetime as analytics_operations_lifetime
 from threadline.capabilities.analytics.operations import retention as analytics_operations_retention
@@ -323,6 +324,50 @@ class Analytics:
 
     def __init__(self, call: AsyncCaller) -> None:
         self._call = call
+
+    async def attribution(
+        self,
+        *,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        event: str = "purchase_completed",
+        channel: str = "context.campaign.source",
+        touches: str = "*",
+        window: str = "30d",
+        half_life: str = "7d",
+        value: str = "",
+        most: int = 15,
+    ) -> analytics_operations_attribution.Attribution:
+        """Credit conversions to the channels before them, by six models.
+
+        What a conversion is, those of the range of time, and what a touch is.
+
+        start: Only from this instant on.
+        stop: Only before this instant.
+        event: What counts as a conversion.
+        channel: The property that names a touch's channel, such as `context.campaign.source`; events without it are
+            no touches.
+        touches: Which events can be touches.
+        window: How long before a conversion a touch may lie.
+        half_life: Of the model decay: a touch this much older has half.
+        value: The conversion's property with its value, such as `total`: credits are shares of its sum; empty: of the
+            number of conversions.
+        most: Values of the break-down; all others are one row `(other)`.
+        """
+        return await self._call(
+            calls.ANALYTICS_ATTRIBUTION,
+            {
+                "start": start,
+                "stop": stop,
+                "event": event,
+                "channel": channel,
+                "touches": touches,
+                "window": window,
+                "half_life": half_life,
+                "value": value,
+                "most": most,
+            },
+        )
 
     async def funnel(
         self,

@@ -11,6 +11,7 @@ from threadline.capabilities.alerts.operations import forms as alerts_operations
 from threadline.capabilities.alerts.operations import listed as alerts_operations_listed
 from threadline.capabilities.alerts.operations import person as alerts_operations_person
 from threadline.capabilities.alerts.operations import written as alerts_operations_written
+from threadline.capabilities.analytics.operations import attribution as analytics_operations_attribution
 from threadline.capabilities.analytics.operations import funnel as analytics_operations_funnel
 from threadline.capabilities.analytics.operations import lifetime as analytics_operations_lifetime
 from threadline.capabilities.analytics.operations import retention as analytics_operations_retention
@@ -207,6 +208,23 @@ ALERTS_WRITE: Call[alerts_operations_written.AlertWriteResult] = Call(
         "expected": None,
     },
     repeatable=False,
+)
+ANALYTICS_ATTRIBUTION: Call[analytics_operations_attribution.Attribution] = Call(
+    "analytics_attribution",
+    "GET",
+    "/v1/analytics/attribution",
+    analytics_operations_attribution.Attribution,
+    {
+        "start": None,
+        "stop": None,
+        "event": "purchase_completed",
+        "channel": "context.campaign.source",
+        "touches": "*",
+        "window": "30d",
+        "half_life": "7d",
+        "value": "",
+        "most": 15,
+    },
 )
 ANALYTICS_FUNNEL: Call[analytics_operations_funnel.Funnel] = Call(
     "analytics_funnel",
