@@ -15,7 +15,9 @@ from threadline.capabilities.alerts.operations import written as alerts_operatio
 from threadline.capabilities.analytics.operations import attribution as analytics_operations_attribution
 from threadline.capabilities.analytics.operations import funnel as analytics_operations_funnel
 from threadline.capabilities.analytics.operations import lifetime as analytics_operations_lifetime
+from threadline.capabilities.analytics.operations import paths as analytics_operations_paths
 from threadline.capabilities.analytics.operations import retention as analytics_operations_retention
+from threadline.capabilities.analytics.operations import sessions as analytics_operations_sessions
 from threadline.capabilities.analytics.operations import trend as analytics_operations_trend
 from threadline.capabilities.audit_log import operations as audit_log_operations
 from threadline.capabilities.broadcasts import definition as broadcasts_definition
@@ -433,6 +435,46 @@ class Analytics:
             },
         )
 
+    async def paths(
+        self,
+        *,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        start_at: str = "*",
+        direction: Literal["after", "before"] = "after",
+        depth: int = 4,
+        gap: str = "30m",
+        by: str = "",
+        most: int = 7,
+    ) -> analytics_operations_paths.Paths:
+        """Follow what people do after an event, or did before it, step by step.
+
+        Where the ways begin. The range of time is that of the event at which they begin.
+
+        start: Only from this instant on.
+        stop: Only before this instant.
+        start_at: The event that ways begin at; `*`: at the beginning of sessions.
+        direction: after: what follows its first occurrence in a session; before: what led to its last.
+        depth: Steps from there.
+        gap: A pause longer than this ends a session, and with it the way.
+        by: Break down by a property of the event, such as `plan` or `context.page.path`, by `event.source`, or by
+            what a feature is now: `features.monetary_total`.
+        most: Values of the break-down; all others are one row `(other)`.
+        """
+        return await self._call(
+            calls.ANALYTICS_PATHS,
+            {
+                "start": start,
+                "stop": stop,
+                "start_at": start_at,
+                "direction": direction,
+                "depth": depth,
+                "gap": gap,
+                "by": by,
+                "most": most,
+            },
+        )
+
     async def retention(
         self,
         *,
@@ -467,6 +509,35 @@ class Analytics:
                 "periods": periods,
                 "kind": kind,
             },
+        )
+
+    async def sessions(
+        self,
+        *,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        events: str = "*",
+        gap: str = "30m",
+        per: Literal["day", "week", "month"] = "day",
+        by: str = "",
+        most: int = 7,
+    ) -> analytics_operations_sessions.Sessions:
+        """Count visits by the pauses between events, how long they last and how much happens in them.
+
+        What belongs to a session. The range of time is that in which it began.
+
+        start: Only from this instant on.
+        stop: Only before this instant.
+        events: Which events make up sessions.
+        gap: A pause longer than this ends a session.
+        per: The length of a period. UTC; weeks begin on Monday.
+        by: Break down by a property of the event, such as `plan` or `context.page.path`, by `event.source`, or by
+            what a feature is now: `features.monetary_total`.
+        most: Values of the break-down; all others are one row `(other)`.
+        """
+        return await self._call(
+            calls.ANALYTICS_SESSIONS,
+            {"start": start, "stop": stop, "events": events, "gap": gap, "per": per, "by": by, "most": most},
         )
 
     async def trend(

@@ -14,7 +14,9 @@ from threadline.capabilities.alerts.operations import written as alerts_operatio
 from threadline.capabilities.analytics.operations import attribution as analytics_operations_attribution
 from threadline.capabilities.analytics.operations import funnel as analytics_operations_funnel
 from threadline.capabilities.analytics.operations import lifetime as analytics_operations_lifetime
+from threadline.capabilities.analytics.operations import paths as analytics_operations_paths
 from threadline.capabilities.analytics.operations import retention as analytics_operations_retention
+from threadline.capabilities.analytics.operations import sessions as analytics_operations_sessions
 from threadline.capabilities.analytics.operations import trend as analytics_operations_trend
 from threadline.capabilities.audit_log import operations as audit_log_operations
 from threadline.capabilities.broadcasts.operations import creating as broadcasts_operations_creating
@@ -254,6 +256,22 @@ ANALYTICS_LIFETIME: Call[analytics_operations_lifetime.Lifetime] = Call(
         "most": 100,
     },
 )
+ANALYTICS_PATHS: Call[analytics_operations_paths.Paths] = Call(
+    "analytics_paths",
+    "GET",
+    "/v1/analytics/paths",
+    analytics_operations_paths.Paths,
+    {
+        "start": None,
+        "stop": None,
+        "start_at": "*",
+        "direction": "after",
+        "depth": 4,
+        "gap": "30m",
+        "by": "",
+        "most": 7,
+    },
+)
 ANALYTICS_RETENTION: Call[analytics_operations_retention.Retention] = Call(
     "analytics_retention",
     "GET",
@@ -267,6 +285,21 @@ ANALYTICS_RETENTION: Call[analytics_operations_retention.Retention] = Call(
         "per": "week",
         "periods": 8,
         "kind": "bounded",
+    },
+)
+ANALYTICS_SESSIONS: Call[analytics_operations_sessions.Sessions] = Call(
+    "analytics_sessions",
+    "GET",
+    "/v1/analytics/sessions",
+    analytics_operations_sessions.Sessions,
+    {
+        "start": None,
+        "stop": None,
+        "events": "*",
+        "gap": "30m",
+        "per": "day",
+        "by": "",
+        "most": 7,
     },
 )
 ANALYTICS_TREND: Call[analytics_operations_trend.Trend] = Call(

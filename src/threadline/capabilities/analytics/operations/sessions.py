@@ -1,0 +1,162 @@
+"""How often people come, how long they stay and how much they do in one visit."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from threadline.capabilities.analytics.operations import ANALYTICS_GROUP
+from threadline.capabilities.analytics.parts import (
+    NAMED,
+    OTHER,
+    Answered,
+    By,
+    Most,
+    Per,
+    Span,
+    Step,
+    Value,
+    all_of,
+    asked,
+    interval_sql,
+    period_sql,
+    step_of,
+    value_of,
+)
+from threadline.capabilities.analytics.visits import NUMBERED
+from threadline.capabilities.events.forms import Date, Duration, time_param
+from threadline.kernel.analytics import Sql, filled, literal
+from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithAnalytics
+from threadline.kernel.time import parse_duration, to_datetime
+
+_SQL = """
+WITH $numbered,
+sessions AS (
+  SELECT person, $period AS period, coalesce(value, '') AS value, seconds, events
+  FROM (
+    SELECT person, min(occurred_at) AS entered, epoch(max(occurred_at) - min(occurred_at)) AS seconds,
+      count(*) AS events, max(value) FILTER (WHERE begins) AS value
+    FROM numbered GROUP BY person, session
+  ) WHERE $span
+),
+best AS (SELECT value FROM sessions WHERE value <> '' GROUP BY value ORDER BY count(*) DESC, value LIMIT $most),
+named AS (SELECT * REPLACE ($named AS value) FROM sessions)
+SELECT period, value, count(*) AS sessions, count(DISTINCT person) AS people, sum(events)::BIGINT AS events,
+  count(*) FILTER (WHERE events = 1) AS bounced, quantile_cont(seconds, [0.5, 0.95]) AS seconds,
+  (period + INTERVAL 1 $per)::TIMESTAMPTZ <= $now AS complete
+FROM named GROUP BY GROUPING SETS ((period, value), ()) ORDER BY period NULLS FIRST, value = $other, value
+"""
+
+
+class SessionsParams(Span, kw_only=True, forbid_unknown_fields=True):
+    """What belongs to a session. The range of time is that in which it began."""
+
+    events: Annotated[Step, Meta(description="Which events make up sessions.")] = "*"
+    gap: Annotated[Duration, Meta(description="A pause longer than this ends a session.")] = "30m"
+    per: Annotated[Per, Meta(description="The length of a period. UTC; weeks begin on Monday.")] = "day"
+    by: By = ""
+    most: Most = 7
+
+
+class SessionsTotal(msgspec.Struct, kw_only=True):
+    """Sessions, and what they were like."""
+
+    sessions: int
+    people: Annotated[int, Meta(description="Different people who had one.")]
+    events: Annotated[int, Meta(description="In all of them.")]
+    bounced: Annotated[int, Meta(description="Sessions of one event.")]
+    seconds_p50: Annotated[float, Meta(description="From the first event to the last: the median.")]
+    seconds_p95: float
+
+
+class SessionsRow(SessionsTotal, kw_only=True):
+    """Those that began in a period, by value of the break-down."""
+
+    period: Annotated[Date, Meta(description="Its first day.")]
+    value: Annotated[
+        str,
+        Meta(
+            description="Of the break-down, at the session's first event; empty without one; "
+            f"`{OTHER}` for all further ones."
+        ),
+    ]
+    complete: Annotated[bool, Meta(description="Whether the period is over.")]
+
+
+class Sessions(Answered, kw_only=True):
+    """By period and value; a period without sessions has no row."""
+
+    rows: list[SessionsRow]
+    all: SessionsTotal
+
+
+def _figures(row: dict[str, Any]) -> dict[str, Any]:
+    median, long = row["seconds"] or (0.0, 0.0)
+    counts = {name: row[name] or 0 for name in ("sessions", "people", "events", "bounced")}
+    return {**counts, "seconds_p50": median, "seconds_p95": long}
+
+
+def _sessions(context: Context[WithAnalytics], params: SessionsParams) -> Sessions:
+    value = value_of(params.by) if params.by else Value("''")
+    start, stop = time_param(params.start), time_param(params.stop)
+    numbered = {
+        "value": Sql(value.text), "join": Sql(value.join), "anchor": True,
+        "chosen": Sql(step_of(params.events, "events").sql), "gap": interval_sql(parse_duration(params.gap)),
+    }  # fmt: skip
+    span = all_of(
+        "true" if start is None else f"entered >= {literal(to_datetime(start))}",
+        "true" if stop is None else f"entered < {literal(to_datetime(stop))}",
+    )
+    table, about = asked(
+        context, _SQL,
+        {
+            "numbered": Sql(filled(NUMBERED, numbered)), "span": Sql(span), "named": NAMED, "most": params.most,
+            "period": Sql(period_sql(params.per, "utc_day(entered)")), "per": Sql(params.per), "other": OTHER,
+            "now": to_datetime(context.now),
+        },
+    )  # fmt: skip
+    total, *found = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
+    rows = [
+        SessionsRow(
+            period=row["period"].isoformat(), value=row["value"], complete=row["complete"], **_figures(row)
+        )
+        for row in found
+    ]  # fmt: skip
+    notes = ("The last period is not over.",) if any(not row.complete for row in rows) else ()
+    return Sessions(rows=rows, all=SessionsTotal(**_figures(total)), notes=notes, **about)
+
+
+def sessions_picture(result: Sessions) -> Chart:
+    """A line for each value of the break-down."""
+    lines: dict[str, list[Point]] = {}
+    for row in result.rows:
+        note = f"{row.events / row.sessions:.1f} events each, {row.bounced / row.sessions:.0%} of one event"
+        lines.setdefault(row.value, []).append(
+            Point(row.period, row.sessions, is_uncertain=not row.complete, note=note)
+        )
+    of = result.all
+    bounced = of.bounced / of.sessions if of.sessions else 0.0
+    return Chart(
+        kind="lines", title="Sessions", x=Axis(title="Period"), y=Axis(title="Sessions", unit="count"),
+        series=tuple(Series(value, tuple(points)) for value, points in lines.items()),
+        uncertain="The period is not over.",
+        summary=f"{of.sessions:,} sessions of {of.people:,} people; {bounced:.0%} have one event.",
+    )  # fmt: skip
+
+
+SESSIONS = Operation(
+    name="analytics_sessions",
+    group=ANALYTICS_GROUP,
+    summary="Count visits by the pauses between events, how long they last and how much happens in them.",
+    params=SessionsParams,
+    result=Sessions,
+    run=_sessions,
+    method="GET",
+    path="/v1/analytics/sessions",
+    example=SessionsParams(gap="30m", per="week", by="context.campaign.source"),
+    picture=sessions_picture,
+)

@@ -1,0 +1,20 @@
+"""Sessions in SQL: a person's events until the first pause that is longer than a gap."""
+
+from __future__ import annotations
+
+# A session is numbered by how many of its person's events began one. Events of one instant are in the order in which
+# they were recorded.
+NUMBERED = """chosen AS (
+  SELECT person, position, occurred_at, $value AS value, $anchor AS is_anchor FROM events $join WHERE $chosen
+),
+begun AS (
+  SELECT *, coalesce(occurred_at - lag(occurred_at) OVER own > $gap, true) AS begins
+  FROM chosen WINDOW own AS (PARTITION BY person ORDER BY occurred_at, position)
+),
+numbered AS (
+  SELECT *, count(*) FILTER (WHERE begins) OVER (
+    PARTITION BY person ORDER BY occurred_at, position ROWS UNBOUNDED PRECEDING
+  ) AS session
+  FROM begun
+)"""
+"""The tables up to ``numbered``, from ``$value`` (with its ``$join``), ``$anchor``, ``$chosen`` and ``$gap``."""
