@@ -60,9 +60,10 @@ moves AS (
     coalesce(lead(value) OVER (PARTITION BY person, session ORDER BY step), '') AS target
   FROM named
 )
-SELECT step, source, target, count(*) AS ways, count(DISTINCT person) AS people
-FROM moves WHERE step < $depth GROUP BY ALL
-ORDER BY step, source = $other, source, ways DESC, target = $other, target
+FROM (
+  SELECT step, source, target, count(*) AS ways, count(DISTINCT person) AS people
+  FROM moves WHERE step < $depth GROUP BY step, source, target
+) ORDER BY step, source = $other, source, ways DESC, target = $other, target
 """
 
 
