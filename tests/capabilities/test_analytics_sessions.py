@@ -57,7 +57,7 @@ def opened(events: Lived) -> Engine:
 def visits(events: Lived, gap: int) -> Iterator[Lived]:
     """Each session's events in their order."""
     for person in sorted({each[0] for each in events}):
-        own = [each for _, each in sorted((e[1], n) and ((e[1], n), e) for n, e in enumerate(events) if e[0] == person)]
+        own = sorted((each for each in events if each[0] == person), key=lambda each: each[1])
         visit: Lived = []
         for each in own:
             if visit and each[1] - visit[-1][1] > gap:
@@ -72,6 +72,8 @@ def day_of(at: int) -> date:
 
 
 def quantile(values: list[float], share: float) -> float:
+    if not values:
+        return 0.0
     return values[0] if len(values) == 1 else quantiles(values, n=100, method="inclusive")[round(share * 100) - 1]
 
 
@@ -91,13 +93,22 @@ def test_sessions_are_those_of_walking_through_every_pause(seed: int, by: str, p
             day = day_of(visit[0][1])
             first = day - timedelta(days=day.weekday()) if per == "week" else day
             groups[first.isoformat(), visit[0][3] if by else ""].append(visit)
-    expected = [(*key, *figures(found)) for key, found in sorted(groups.items())]
+    begins, ends = min(key[0] for key in groups), max(key[0] for key in groups)
+    step = timedelta(days=7 if per == "week" else 1)
+    periods = [date.fromisoformat(begins)]
+    while periods[-1].isoformat() < ends:
+        periods.append(periods[-1] + step)
+    keys = [(period.isoformat(), value) for value in sorted({key[1] for key in groups}) for period in periods]
+    expected = [(*key, *figures(groups[key])) for key in sorted(keys)]
     rows = [
         (row.period, row.value, row.sessions, row.people, row.events, row.bounced, row.seconds_p50, row.seconds_p95)
         for row in result.rows
     ]
     assert [row[:6] for row in rows] == [row[:6] for row in expected]
-    assert [row[6:] for row in rows] == [pytest.approx(row[6:], abs=1e-5) for row in expected]
+    assert [tuple(each or 0.0 for each in row[6:]) for row in rows] == [
+        pytest.approx(row[6:], abs=1e-5) for row in expected
+    ]
+    assert all((row.seconds_p50 is None) == (row.seconds_p95 is None) == (row.sessions == 0) for row in result.rows)
     whole = figures([visit for found in groups.values() for visit in found])
     assert (result.all.sessions, result.all.people, result.all.events, result.all.bounced) == whole[:4]
     assert result.all.seconds_p95 == pytest.approx(whole[5], abs=1e-5)
@@ -116,8 +127,13 @@ def figures(found: list[Lived]) -> tuple[float, ...]:
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(
     ("start_at", "direction", "by", "span"),
-    [("*", "after", "", False), ("carted", "after", "", True), ("bought", "before", "", False), ("*", "after", "plan", True)],
-)  # fmt: skip
+    [
+        ("*", "after", "", False),
+        ("carted", "after", "", True),
+        ("bought", "before", "", False),
+        ("*", "after", "plan", True),
+    ],
+)
 def test_paths_are_those_of_walking_through_every_session(
     seed: int, start_at: str, direction: str, by: str, span: bool
 ) -> None:
@@ -161,7 +177,7 @@ def test_of_an_empty_log_there_are_no_sessions_and_no_paths() -> None:
     context = Context(engine, "default", NOW)
     sessions: Sessions = SESSIONS.run(context, SessionsParams())
     paths: Paths = PATHS.run(context, PathsParams())
-    assert (sessions.rows, sessions.all.sessions, sessions.all.seconds_p50) == ([], 0, 0)
+    assert (sessions.rows, sessions.all.sessions, sessions.all.seconds_p50) == ([], 0, None)
     assert (paths.rows, paths.ways) == ([], 0)
     with pytest.raises(InvalidValue) as caught:
         PATHS.run(context, PathsParams(by="features.x"))

@@ -33,6 +33,7 @@ from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration, to_datetime
 
+# A period without a session is a row with 0: without it a line would be drawn straight across.
 _SQL = """
 WITH $numbered,
 sessions AS (
@@ -44,11 +45,21 @@ sessions AS (
   ) WHERE $span
 ),
 best AS (SELECT value FROM sessions WHERE value <> '' GROUP BY value ORDER BY count(*) DESC, value LIMIT $most),
-named AS (SELECT * REPLACE ($named AS value) FROM sessions)
-SELECT period, value, count(*) AS sessions, count(DISTINCT person) AS people, sum(events)::BIGINT AS events,
-  count(*) FILTER (WHERE events = 1) AS bounced, quantile_cont(seconds, [0.5, 0.95]) AS seconds,
-  (period + INTERVAL 1 $per)::TIMESTAMPTZ <= $now AS complete
-FROM named GROUP BY GROUPING SETS ((period, value), ()) ORDER BY period NULLS FIRST, value = $other, value
+named AS (SELECT * REPLACE ($named AS value) FROM sessions),
+counted AS (
+  SELECT period, value, count(*) AS sessions, count(DISTINCT person) AS people, sum(events)::BIGINT AS events,
+    count(*) FILTER (WHERE events = 1) AS bounced, quantile_cont(seconds, [0.5, 0.95]) AS seconds
+  FROM named GROUP BY GROUPING SETS ((period, value), ())
+),
+grid AS (
+  SELECT period, value FROM (
+    SELECT unnest(generate_series(min(period), max(period), INTERVAL 1 $per))::DATE AS period FROM sessions
+  ) CROSS JOIN (SELECT DISTINCT value FROM named)
+)
+SELECT period, value, coalesce(sessions, 0) AS sessions, coalesce(people, 0) AS people, coalesce(events, 0) AS events,
+  coalesce(bounced, 0) AS bounced, seconds, (period + INTERVAL 1 $per)::TIMESTAMPTZ <= $now AS complete
+FROM (SELECT * FROM grid LEFT JOIN counted USING (period, value) UNION ALL SELECT * FROM counted WHERE period IS NULL)
+ORDER BY period NULLS FIRST, value = $other, value
 """
 
 
@@ -69,8 +80,8 @@ class SessionsTotal(msgspec.Struct, kw_only=True):
     people: Annotated[int, Meta(description="Different people who had one.")]
     events: Annotated[int, Meta(description="In all of them.")]
     bounced: Annotated[int, Meta(description="Sessions of one event.")]
-    seconds_p50: Annotated[float, Meta(description="From the first event to the last: the median.")]
-    seconds_p95: float
+    seconds_p50: Annotated[float | None, Meta(description="From the first event to the last: the median.")]
+    seconds_p95: float | None
 
 
 class SessionsRow(SessionsTotal, kw_only=True):
@@ -88,15 +99,15 @@ class SessionsRow(SessionsTotal, kw_only=True):
 
 
 class Sessions(Answered, kw_only=True):
-    """By period and value; a period without sessions has no row."""
+    """By period, from the first with a session to the last, and value."""
 
     rows: list[SessionsRow]
     all: SessionsTotal
 
 
 def _figures(row: dict[str, Any]) -> dict[str, Any]:
-    median, long = row["seconds"] or (0.0, 0.0)
-    counts = {name: row[name] or 0 for name in ("sessions", "people", "events", "bounced")}
+    median, long = row["seconds"] or (None, None)
+    counts = {name: row[name] for name in ("sessions", "people", "events", "bounced")}
     return {**counts, "seconds_p50": median, "seconds_p95": long}
 
 
@@ -134,7 +145,8 @@ def sessions_picture(result: Sessions) -> Chart:
     """A line for each value of the break-down."""
     lines: dict[str, list[Point]] = {}
     for row in result.rows:
-        note = f"{row.events / row.sessions:.1f} events each, {row.bounced / row.sessions:.0%} of one event"
+        events, bounced = row.events / max(row.sessions, 1), row.bounced / max(row.sessions, 1)
+        note = f"{events:.1f} events each, {bounced:.0%} of one event"
         lines.setdefault(row.value, []).append(
             Point(row.period, row.sessions, is_uncertain=not row.complete, note=note)
         )
