@@ -32,6 +32,7 @@ def everything_else(shop: Threadline | Client) -> None:
 def analytics(shop: Threadline | Client) -> None:
     shop.analytics.funnel(steps=["viewed", "bought"], window="7d", by="plan")
     shop.analytics.paths(start_at="viewed", direction="before", depth=3)
+    shop.analytics.rfm(value="total", group="at risk")
     shop.analytics.sessions(gap="30m", per="week", by="plan")
     shop.analytics.retention(first="joined", returning="bought", per="month", kind="rolling")
     shop.analytics.attribution(channel="context.campaign.source", window="14d", value="total")

@@ -29,6 +29,7 @@ async def everything_else(shop: AsyncClient) -> None:
 async def analytics(shop: AsyncClient) -> None:
     await shop.analytics.funnel(steps=["viewed", "bought"], window="7d", by="plan")
     await shop.analytics.paths(start_at="viewed", direction="before", depth=3)
+    await shop.analytics.rfm(value="total", group="at risk")
     await shop.analytics.sessions(gap="30m", per="week", by="plan")
     await shop.analytics.retention(first="joined", returning="bought", per="month", kind="rolling")
     await shop.analytics.attribution(channel="context.campaign.source", window="14d", value="total")

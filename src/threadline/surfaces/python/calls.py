@@ -16,6 +16,7 @@ from threadline.capabilities.analytics.operations import funnel as analytics_ope
 from threadline.capabilities.analytics.operations import lifetime as analytics_operations_lifetime
 from threadline.capabilities.analytics.operations import paths as analytics_operations_paths
 from threadline.capabilities.analytics.operations import retention as analytics_operations_retention
+from threadline.capabilities.analytics.operations import rfm as analytics_operations_rfm
 from threadline.capabilities.analytics.operations import sessions as analytics_operations_sessions
 from threadline.capabilities.analytics.operations import trend as analytics_operations_trend
 from threadline.capabilities.audit_log import operations as audit_log_operations
@@ -285,6 +286,21 @@ ANALYTICS_RETENTION: Call[analytics_operations_retention.Retention] = Call(
         "per": "week",
         "periods": 8,
         "kind": "bounded",
+    },
+)
+ANALYTICS_RFM: Call[analytics_operations_rfm.Rfm] = Call(
+    "analytics_rfm",
+    "GET",
+    "/v1/analytics/rfm",
+    analytics_operations_rfm.Rfm,
+    {
+        "start": None,
+        "stop": None,
+        "event": "purchase_completed",
+        "where": "",
+        "value": "",
+        "group": "",
+        "most": 100,
     },
 )
 ANALYTICS_SESSIONS: Call[analytics_operations_sessions.Sessions] = Call(

@@ -17,6 +17,7 @@ from threadline.capabilities.analytics.operations import funnel as analytics_ope
 from threadline.capabilities.analytics.operations import lifetime as analytics_operations_lifetime
 from threadline.capabilities.analytics.operations import paths as analytics_operations_paths
 from threadline.capabilities.analytics.operations import retention as analytics_operations_retention
+from threadline.capabilities.analytics.operations import rfm as analytics_operations_rfm
 from threadline.capabilities.analytics.operations import sessions as analytics_operations_sessions
 from threadline.capabilities.analytics.operations import trend as analytics_operations_trend
 from threadline.capabilities.audit_log import operations as audit_log_operations
@@ -508,6 +509,43 @@ class Analytics:
                 "per": per,
                 "periods": periods,
                 "kind": kind,
+            },
+        )
+
+    def rfm(
+        self,
+        *,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        event: str = "purchase_completed",
+        where: str | Mapping[str, Any] = "",
+        value: str = "",
+        group: Literal["", "champions", "loyal", "promising", "new", "waning", "at risk", "asleep"] = "",
+        most: int = 100,
+    ) -> analytics_operations_rfm.Rfm:
+        """Score people by how lately, how often and for how much they bought.
+
+        What a purchase is, and of whom people are listed.
+
+        start: Only from this instant on.
+        stop: Only before this instant.
+        event: The event that is a purchase.
+        where: Only events that pass these conditions, as JSON: `{"total": {"gt": 50}, "plan": ["pro"]}`, or a tree
+            such as `{"any": [{"field": "event.properties.total", "gt": 50}, …]}`.
+        value: The property with its value, such as `total`; empty: everybody spent 0.
+        group: List people of this group only; empty: the best of all.
+        most: People who are listed.
+        """
+        return self._call(
+            calls.ANALYTICS_RFM,
+            {
+                "start": start,
+                "stop": stop,
+                "event": event,
+                "where": where,
+                "value": value,
+                "group": group,
+                "most": most,
             },
         )
 

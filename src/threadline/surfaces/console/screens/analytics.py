@@ -21,7 +21,7 @@ BEGIN = {
     "sessions": "How long people stay, and how much they do in one visit.",
     "paths": "What people do next.",
     "attribution": "Which campaigns deserve the credit for what was bought.",
-    "cohorts": "Who buys recently, often and for much.",
+    "rfm": "Who buys recently, often and for much.",
     "distribution": "How a feature is spread over people, and whether it has drifted.",
     "experiment": "Which variant is better, and whether that is certain yet.",
     "lifetime": "What each customer will buy, and whether they still are one.",
