@@ -16,7 +16,7 @@ from threadline.kernel.time import DAY, HOUR, format_time, parse_time
 from threadline.settings import Settings
 
 START = parse_time("2026-01-01T00:00:00Z")
-NOW = START + 60 * DAY + HOUR
+NOW = START + 60 * DAY - HOUR
 Lived = list[tuple[str, int, int]]
 """(person, instant, spent)."""
 

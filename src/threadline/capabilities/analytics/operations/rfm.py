@@ -41,7 +41,7 @@ WITH people AS (
   FROM events WHERE $chosen GROUP BY person
 ),
 scored AS (
-  SELECT *, date_diff('day', latest, $until) AS days,
+  SELECT *, (epoch($until - latest) // 86400)::BIGINT AS days,
     1 + ($scores * (rank() OVER (ORDER BY latest) - 1)) // count(*) OVER () AS recency,
     1 + ($scores * (rank() OVER (ORDER BY purchases) - 1)) // count(*) OVER () AS frequency,
     1 + ($scores * (rank() OVER (ORDER BY value) - 1)) // count(*) OVER () AS monetary
@@ -57,12 +57,12 @@ listed AS (
   SELECT * FROM grouped WHERE $group IN ('', name)
   ORDER BY recency + frequency + monetary DESC, value DESC, purchases DESC, person LIMIT $most
 )
-SELECT '' AS person, recency, frequency, avg(monetary) AS monetary, name, count(*) AS people,
+FROM (SELECT '' AS person, recency, frequency, avg(monetary) AS monetary, name, count(*) AS people,
   sum(purchases)::BIGINT AS purchases, sum(value) AS value, NULL AS days
 FROM grouped GROUP BY recency, frequency, name
 UNION ALL BY NAME
-SELECT person, recency, frequency, monetary, name, 1 AS people, purchases, value, days FROM listed
-ORDER BY person <> '', CASE WHEN person = '' THEN -recency * 10 - frequency ELSE -recency - frequency - monetary END,
+SELECT person, recency, frequency, monetary, name, 1 AS people, purchases, value, days FROM listed)
+ORDER BY person <> '', if(person = '', recency * 10 + frequency, recency + frequency + monetary) DESC,
   value DESC, purchases DESC, person
 """
 
@@ -104,7 +104,7 @@ class RfmPerson(msgspec.Struct, kw_only=True):
     frequency: int
     monetary: int
     group: str
-    days: Annotated[int, Meta(description="Days, UTC, from the last purchase to the end of the time.")]
+    days: Annotated[int, Meta(description="Whole days from the last purchase to the end of the time.")]
     purchases: int
     value: float
 
