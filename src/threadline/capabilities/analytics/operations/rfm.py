@@ -41,7 +41,7 @@ WITH people AS (
   FROM events WHERE $chosen GROUP BY person
 ),
 scored AS (
-  SELECT *, (epoch($until - latest) // 86400)::BIGINT AS days,
+  SELECT *, (epoch_us($until) - epoch_us(latest)) // 86400000000 AS days,
     1 + ($scores * (rank() OVER (ORDER BY latest) - 1)) // count(*) OVER () AS recency,
     1 + ($scores * (rank() OVER (ORDER BY purchases) - 1)) // count(*) OVER () AS frequency,
     1 + ($scores * (rank() OVER (ORDER BY value) - 1)) // count(*) OVER () AS monetary
