@@ -117,7 +117,7 @@ def converted(walks: list[tuple[list[str], bool]], without: str = "") -> float:
     return won
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize(("days", "value", "span"), [(2, "", False), (9, "total", False), (9, "total", True)])
 def test_credits_are_those_of_walking_every_way(seed: int, days: int, value: str, span: bool) -> None:
     events = lived(seed)
@@ -133,7 +133,9 @@ def test_credits_are_those_of_walking_every_way(seed: int, days: int, value: str
                 expected[model][channel] += share * worth
     walks = [([channel for channel, _ in touches], bool(worth)) for touches, worth in found]
     whole = converted(walks)
-    removal = {row.channel: 1 - converted(walks, row.channel) / whole for row in result.rows}
+    everywhere = {channel for channels, _ in walks for channel in channels}
+    assert {row.channel for row in result.rows} == everywhere
+    removal = {channel: 1 - converted(walks, channel) / whole for channel in everywhere}
     credited = sum(worth for _, worth in won)
     assert result.with_touches == len(won) > 0
     assert result.credited == pytest.approx(credited)
@@ -153,9 +155,42 @@ def test_channels_beyond_the_most_frequent_are_one_row_and_no_credit_is_lost() -
     assert sum(row.decay for row in few.rows) == pytest.approx(whole.credited)
 
 
-def test_without_any_conversion_there_are_no_rows() -> None:
+def test_a_channel_that_only_lost_ways_have_is_credited_for_where_it_leads() -> None:
+    events: Lived = [
+        ("ada", START, "came", "mail", 1), ("ada", START + 1, "bought", "", 5),
+        ("bob", START, "came", "ads", 1), ("bob", START + 1, "came", "mail", 1),
+    ]  # fmt: skip
+    rows = {row.channel: row for row in asked(events).rows}
+    # Half of all ways begin with ads and come to mail, of which half convert: a half of the conversions goes with ads.
+    assert (rows["ads"].touches, rows["ads"].linear) == (0, 0)
+    assert rows["ads"].removal == pytest.approx(0.5)
+    assert rows["mail"].removal == pytest.approx(1)
+    assert rows["ads"].markov == pytest.approx(1 / 3)
+    assert rows["mail"].markov == pytest.approx(2 / 3)
+
+
+def test_values_that_are_no_finite_numbers_count_as_0() -> None:
+    engine = open_engine("memory:", Settings(), lambda: NOW)
+    for number, total in enumerate(["inf", "nan", "1e400", "-inf", "free", None, 7]):
+        engine.recorder.record(
+            [
+                Event(
+                    type=type_, identifiers=(Identifier("user_id", f"p{number}"),), occurred_at=START + at,
+                    key=f"{number}{type_}", source="shop", properties={"via": "ads", "total": total},
+                )
+                for at, type_ in enumerate(("came", "bought"))
+            ]
+        )  # fmt: skip
+    params = AttributionParams(event="bought", channel="via", value="total", touches="came")
+    result: Attribution = ATTRIBUTION.run(Context(engine, "default", NOW), params)
+    engine.close()
+    assert (result.total, result.rows[0].first, result.rows[0].markov) == (7, 7, 7)
+
+
+def test_without_any_conversion_no_channel_has_credit() -> None:
     result = asked([("ada", START, "came", "ads", 1)])
-    assert (result.rows, result.conversions, result.credited) == ([], 0, 0)
+    assert [(row.channel, row.touches, row.markov, row.removal) for row in result.rows] == [("ads", 0, 0, 0)]
+    assert (asked([]).rows, result.conversions, result.credited) == ([], 0, 0)
 
 
 def test_a_half_life_far_shorter_than_the_way_gives_all_to_the_last_touch() -> None:

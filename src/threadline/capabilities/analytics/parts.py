@@ -166,6 +166,12 @@ def value_of(by: str, param: str = "by") -> Value:
     return Value(text_sql((EVENT, *path)))
 
 
+def number_sql(text: str) -> str:
+    """A value as a number; 0 for what is none, or is not finite: one such value would be the sum of all."""
+    number = f"try_cast({text} AS DOUBLE)"
+    return f"coalesce(if(isfinite({number}), {number}, 0), 0)"
+
+
 def all_of(*parts: str) -> str:
     """Whether all conditions hold."""
     return " AND ".join(part for part in parts if part != "true") or "true"

@@ -19,6 +19,7 @@ from threadline.capabilities.analytics.parts import (
     Value,
     asked,
     interval_sql,
+    number_sql,
     span_sql,
     step_of,
     value_of,
@@ -34,10 +35,11 @@ from threadline.kernel.time import parse_duration
 
 MODELS = ("first", "last", "linear", "position", "decay", "markov")
 
+# A channel that is in no way to a conversion can still lead to one that is: it has a row, for its credit by markov.
 # A touch of the instant of a conversion counts if it was recorded before it, or is the conversion itself.
 _SQL = """
 WITH conversions AS (
-  SELECT person, position, occurred_at AS converted, coalesce(try_cast($worth AS DOUBLE), 0) AS worth, $span AS asked
+  SELECT person, position, occurred_at AS converted, $worth AS worth, $span AS asked
   FROM events WHERE $converts
 ),
 touches AS (
@@ -73,12 +75,13 @@ moves AS (
   UNION ALL
   SELECT channel, following, is_won FROM steps
 )
-SELECT 'channel' AS about, channel AS source, NULL AS target, true AS is_won, count(*) AS times,
-  sum(worth * (place = 1)::INT) AS first, sum(worth * (place = places)::INT) AS last, sum(worth / places) AS linear,
+SELECT 'channel' AS about, channel AS source, NULL AS target, true AS is_won,
+  count(*) FILTER (WHERE is_won) AS times, sum(worth * (place = 1)::INT) AS first,
+  sum(worth * (place = places)::INT) AS last, sum(worth / places) AS linear,
   sum(worth * CASE WHEN places <= 2 THEN 1 / places WHEN place IN (1, places) THEN 0.4 ELSE 0.2 / (places - 2) END)
     AS position,
   sum(worth * weight / weights) AS decay
-FROM steps WHERE is_won GROUP BY channel
+FROM steps GROUP BY channel
 UNION ALL BY NAME
 SELECT 'move' AS about, source, target, is_won, count(*) AS times FROM moves GROUP BY ALL
 UNION ALL BY NAME
@@ -150,7 +153,7 @@ def _attribution(context: Context[WithAnalytics], params: AttributionParams) -> 
     table, about = asked(
         context, _SQL,
         {
-            "worth": Sql(worth.text), "span": Sql(span_sql(params)), "converts": Sql(event.sql),
+            "worth": Sql(number_sql(worth.text)), "span": Sql(span_sql(params)), "converts": Sql(event.sql),
             "channel": Sql(channel.text), "join": Sql(channel.join), "touches": Sql(touches.sql), "named": NAMED,
             "window": interval_sql(parse_duration(params.window)), "most": params.most,
             "half_life": interval_sql(parse_duration(params.half_life)),
@@ -167,13 +170,15 @@ def _attribution(context: Context[WithAnalytics], params: AttributionParams) -> 
     rows = [
         AttributionRow(
             channel=each["source"], touches=each["times"], removal=removal[each["source"]],
-            markov=credited * removal[each["source"]] / lost, **{name: each[name] for name in MODELS[:-1]},
+            markov=credited * removal[each["source"]] / lost if lost else 0.0,
+            **{name: each[name] for name in MODELS[:-1]},
         )
         for each in found if each["about"] == "channel"
     ]  # fmt: skip
     rows.sort(key=lambda row: (-row.linear, row.channel))
     return Attribution(
         rows=rows, conversions=conversions, with_touches=with_touches, total=total, credited=credited,
+        bound="exact to about twelve digits: the order in which fractions are added up is not always the same",
         notes=tuple(_notes(conversions - with_touches)), **about,
     )  # fmt: skip
 

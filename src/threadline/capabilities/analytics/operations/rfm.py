@@ -16,6 +16,7 @@ from threadline.capabilities.analytics.parts import (
     Where,
     all_of,
     asked,
+    number_sql,
     span_sql,
     type_sql,
     value_of,
@@ -37,7 +38,7 @@ Group = Literal["champions", "loyal", "promising", "new", "waning", "at risk", "
 _SQL = """
 WITH people AS (
   SELECT person, max(occurred_at) AS latest, count(*) AS purchases,
-    coalesce(sum(try_cast($worth AS DOUBLE)), 0) AS value
+    sum($worth) AS value
   FROM events WHERE $chosen GROUP BY person
 ),
 scored AS (
@@ -125,7 +126,7 @@ def _rfm(context: Context[WithAnalytics], params: RfmParams) -> Rfm:
     table, about = asked(
         context, _SQL,
         {
-            "worth": Sql(worth.text), "chosen": Sql(chosen), "scores": SCORES, "group": params.group,
+            "worth": Sql(number_sql(worth.text)), "chosen": Sql(chosen), "scores": SCORES, "group": params.group,
             "most": params.most, "until": to_datetime(context.now if stop is None else stop),
         },
     )  # fmt: skip
