@@ -148,6 +148,26 @@ def test_credits_are_those_of_walking_every_way(seed: int, days: int, value: str
         assert sum(getattr(row, model) for row in result.rows) == pytest.approx(credited)
 
 
+def test_the_same_question_has_the_same_answer_bit_for_bit() -> None:
+    random = Random(1)
+    engine = open_engine("memory:", Settings(), lambda: NOW)
+    engine.recorder.record(
+        [
+            Event(
+                type=random.choice(["came", "came", "bought"]), identifiers=(Identifier("user_id", f"p{number % 60}"),),
+                occurred_at=START + random.randrange(90) * DAY, key=str(number), source="shop",
+                properties={"total": random.random(), "via": random.choice(["ads", "mail", "search"])},
+            )
+            for number in range(1_000)
+        ]
+    )  # fmt: skip
+    params = AttributionParams(event="bought", channel="via", value="total")
+    context = Context(engine, "default", NOW)
+    first: Attribution = ATTRIBUTION.run(context, params)
+    assert all(ATTRIBUTION.run(context, params) == first for _ in range(10))
+    engine.close()
+
+
 def test_channels_beyond_the_most_frequent_are_one_row_and_no_credit_is_lost() -> None:
     whole, few = asked(lived(1)), asked(lived(1), most=1)
     assert [row.channel for row in few.rows if row.channel == "(other)"] == ["(other)"]

@@ -60,7 +60,7 @@ def visits(events: Lived, gap: int) -> Iterator[Lived]:
         own = sorted((each for each in events if each[0] == person), key=lambda each: each[1])
         visit: Lived = []
         for each in own:
-            if visit and each[1] - visit[-1][1] > gap:
+            if visit and each[1] - visit[-1][1] >= gap:
                 yield visit
                 visit = []
             visit.append(each)

@@ -5,10 +5,10 @@ Fader, Hardie and Lee: "Counting your customers" the easy way (2005); Fader and 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, NamedTuple
 
-from threadline.kernel.errors import InvalidSetting, InvalidValue
+from threadline.capabilities.analytics.libraries import numbers
+from threadline.kernel.errors import InvalidValue
 
 REPEATERS_MIN = 10
 """People who bought more than once, of whom a fit needs as many."""
@@ -38,15 +38,6 @@ class Forecast(NamedTuple):
     """The probability that they have not left."""
     expected: Any
     """Purchases to expect within the time ahead."""
-
-
-def numbers(name: str) -> Any:
-    """A library of numbers. Raises `InvalidSetting` where it is missing."""
-    try:
-        return import_module(name)
-    except ImportError:
-        hint = "pip install 'threadline[analytics]'"
-        raise InvalidSetting("models of purchases need scipy, which is not installed", hint=hint) from None
 
 
 def fit_purchases(x: Any, t_x: Any, t: Any) -> Purchases:

@@ -117,12 +117,12 @@ def asked(context: Context[WithAnalytics], sql: str, params: Mapping[str, Any]) 
     return table, {"sql": text, "position": table.position}
 
 
-def span_sql(span: TimeRange) -> str:
-    """Whether an event is of a range of time."""
+def span_sql(span: TimeRange, moment: str = "occurred_at") -> str:
+    """Whether an instant, that of an event, is of a range of time."""
     start, stop = time_param(span.start), time_param(span.stop)
     return all_of(
-        "true" if start is None else f"occurred_at >= {literal(to_datetime(start))}",
-        "true" if stop is None else f"occurred_at < {literal(to_datetime(stop))}",
+        "true" if start is None else f"{moment} >= {literal(to_datetime(start))}",
+        "true" if stop is None else f"{moment} < {literal(to_datetime(stop))}",
     )
 
 
@@ -166,10 +166,23 @@ def value_of(by: str, param: str = "by") -> Value:
     return Value(text_sql((EVENT, *path)))
 
 
-def number_sql(text: str) -> str:
-    """A value as a number; 0 for what is none, or is not finite: one such value would be the sum of all."""
-    number = f"try_cast({text} AS DOUBLE)"
-    return f"coalesce(if(isfinite({number}), {number}, 0), 0)"
+def property_sql(path: str, param: str) -> str:
+    """A property of an event. Raises `InvalidValue` for a feature, which is the person's."""
+    value = value_of(path, param)
+    if value.join:
+        raise InvalidValue(f"{param}: a property of the event is needed, not a feature", param=param)
+    return value.text
+
+
+def worth_sql(value: str, without: int = 0) -> Sql:
+    """What an event is worth: its property ``value``, and 0 where that is no finite number, which no sum survives.
+
+    ``without``: what it is worth where no property is named.
+    """
+    if not value:
+        return Sql(f"{without}::DOUBLE")
+    number = f"try_cast({property_sql(value, 'value')} AS DOUBLE)"
+    return Sql(f"coalesce(if(isfinite({number}), {number}, 0), 0)")
 
 
 def all_of(*parts: str) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from threadline.capabilities.analytics.lifetime import numbers
+from threadline.capabilities.analytics.libraries import numbers
 
 
 class Move(NamedTuple):

@@ -1,4 +1,4 @@
-"""Sessions in SQL: a person's events until the first pause that is longer than a gap."""
+"""Sessions in SQL: a person's events until the first pause as long as a gap, as in the curated table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ NUMBERED = """chosen AS (
   SELECT person, position, occurred_at, $value AS value, $anchor AS is_anchor FROM events $join WHERE $chosen
 ),
 begun AS (
-  SELECT *, coalesce(occurred_at - lag(occurred_at) OVER own > $gap, true) AS begins
+  SELECT *, coalesce(occurred_at - lag(occurred_at) OVER own >= $gap, true) AS begins
   FROM chosen WINDOW own AS (PARTITION BY person ORDER BY occurred_at, position)
 ),
 numbered AS (

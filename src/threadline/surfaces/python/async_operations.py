@@ -457,7 +457,7 @@ class Analytics:
         start_at: The event that ways begin at; `*`: at the beginning of sessions.
         direction: after: what follows its first occurrence in a session; before: what led to its last.
         depth: Steps from there.
-        gap: A pause longer than this ends a session, and with it the way.
+        gap: A pause of this or longer ends a session, and the way.
         by: Break down by a property of the event, such as `plan` or `context.page.path`, by `event.source`, or by
             what a feature is now: `features.monetary_total`.
         most: Values of the break-down; all others are one row `(other)`.
@@ -567,7 +567,7 @@ class Analytics:
         start: Only from this instant on.
         stop: Only before this instant.
         events: Which events make up sessions.
-        gap: A pause longer than this ends a session.
+        gap: A pause of this or longer ends a session.
         per: The length of a period. UTC; weeks begin on Monday.
         by: Break down by a property of the event, such as `plan` or `context.page.path`, by `event.source`, or by
             what a feature is now: `features.monetary_total`.

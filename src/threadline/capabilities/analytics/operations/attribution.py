@@ -16,19 +16,17 @@ from threadline.capabilities.analytics.parts import (
     Most,
     Span,
     Step,
-    Value,
     asked,
     interval_sql,
-    number_sql,
+    property_sql,
     span_sql,
     step_of,
-    value_of,
+    worth_sql,
 )
 from threadline.capabilities.analytics.removal import Move, removal_effects
 from threadline.capabilities.events.forms import Duration
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
-from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration
@@ -36,14 +34,15 @@ from threadline.kernel.time import parse_duration
 MODELS = ("first", "last", "linear", "position", "decay", "markov")
 
 # A channel that is in no way to a conversion can still lead to one that is: it has a row, for its credit by markov.
-# A touch of the instant of a conversion counts if it was recorded before it, or is the conversion itself.
+# A touch of the instant of a conversion counts if it was recorded before it, or is the conversion itself. Sums have an
+# order: otherwise their last digits would change from answer to answer.
 _SQL = """
 WITH conversions AS (
   SELECT person, position, occurred_at AS converted, $worth AS worth, $span AS asked
   FROM events WHERE $converts
 ),
 touches AS (
-  SELECT person, position, occurred_at AS moment, $channel AS value, $span AS asked FROM events $join WHERE $touches
+  SELECT person, position, occurred_at AS moment, $channel AS value, $span AS asked FROM events WHERE $touches
 ),
 pairs AS (
   SELECT t.person, t.position, t.moment, t.value, c.position AS path, c.converted, c.worth, c.asked
@@ -64,30 +63,34 @@ weighed AS (
   FROM walked
 ),
 steps AS (
-  SELECT channel, worth, is_won, weight, sum(weight) OVER ways AS weights, count(*) OVER ways AS places,
-    row_number() OVER ordered AS place, lead(channel) OVER ordered AS following
+  SELECT path, channel, worth, is_won, weight, row_number() OVER ordered AS place,
+    lead(channel) OVER ordered AS following, count(*) OVER whole AS places, sum(weight) OVER whole AS weights
   FROM weighed
-  WINDOW ways AS (PARTITION BY is_won, person, path),
-    ordered AS (PARTITION BY is_won, person, path ORDER BY moment, position)
+  WINDOW ordered AS (PARTITION BY is_won, person, path ORDER BY moment, position),
+    whole AS (
+      PARTITION BY is_won, person, path ORDER BY moment, position
+      ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+    )
 ),
 moves AS (
   SELECT NULL AS source, channel AS target, is_won FROM steps WHERE place = 1
   UNION ALL
   SELECT channel, following, is_won FROM steps
 )
-SELECT 'channel' AS about, channel AS source, NULL AS target, true AS is_won,
-  count(*) FILTER (WHERE is_won) AS times, sum(worth * (place = 1)::INT) AS first,
-  sum(worth * (place = places)::INT) AS last, sum(worth / places) AS linear,
-  sum(worth * CASE WHEN places <= 2 THEN 1 / places WHEN place IN (1, places) THEN 0.4 ELSE 0.2 / (places - 2) END)
-    AS position,
-  sum(worth * weight / weights) AS decay
+SELECT 'channel' AS about, channel AS source, NULL AS target, true AS is_won, count(*) FILTER (WHERE is_won) AS times,
+  sum(worth * (place = 1)::INT ORDER BY path, place) AS first,
+  sum(worth * (place = places)::INT ORDER BY path, place) AS last,
+  sum(worth / places ORDER BY path, place) AS linear,
+  sum(worth * CASE WHEN places <= 2 THEN 1 / places WHEN place IN (1, places) THEN 0.4 ELSE 0.2 / (places - 2) END
+    ORDER BY path, place) AS position,
+  sum(worth * weight / weights ORDER BY path, place) AS decay
 FROM steps GROUP BY channel
 UNION ALL BY NAME
 SELECT 'move' AS about, source, target, is_won, count(*) AS times FROM moves GROUP BY ALL
 UNION ALL BY NAME
-SELECT 'all' AS about, count(*) AS times, sum(worth) AS first FROM conversions WHERE asked
+SELECT 'all' AS about, count(*) AS times, sum(worth ORDER BY position) AS first FROM conversions WHERE asked
 UNION ALL BY NAME
-SELECT 'credited' AS about, count(*) AS times, sum(worth) AS first
+SELECT 'credited' AS about, count(*) AS times, sum(worth ORDER BY position) AS first
 FROM conversions SEMI JOIN pairs ON pairs.path = conversions.position WHERE asked
 ORDER BY about, source, target, is_won
 """
@@ -146,15 +149,11 @@ class Attribution(Answered, kw_only=True):
 
 def _attribution(context: Context[WithAnalytics], params: AttributionParams) -> Attribution:
     event, touches = step_of(params.event, "event"), step_of(params.touches, "touches")
-    channel = value_of(params.channel, "channel")
-    worth = value_of(params.value, "value") if params.value else Value("1")
-    if worth.join:
-        raise InvalidValue("value: a property of the conversion, not a feature of the person", param="value")
     table, about = asked(
         context, _SQL,
         {
-            "worth": Sql(number_sql(worth.text)), "span": Sql(span_sql(params)), "converts": Sql(event.sql),
-            "channel": Sql(channel.text), "join": Sql(channel.join), "touches": Sql(touches.sql), "named": NAMED,
+            "worth": worth_sql(params.value, 1), "span": Sql(span_sql(params)), "converts": Sql(event.sql),
+            "channel": Sql(property_sql(params.channel, "channel")), "touches": Sql(touches.sql), "named": NAMED,
             "window": interval_sql(parse_duration(params.window)), "most": params.most,
             "half_life": interval_sql(parse_duration(params.half_life)),
         },
@@ -178,7 +177,6 @@ def _attribution(context: Context[WithAnalytics], params: AttributionParams) -> 
     rows.sort(key=lambda row: (-row.linear, row.channel))
     return Attribution(
         rows=rows, conversions=conversions, with_touches=with_touches, total=total, credited=credited,
-        bound="exact to about twelve digits: the order in which fractions are added up is not always the same",
         notes=tuple(_notes(conversions - with_touches)), **about,
     )  # fmt: skip
 

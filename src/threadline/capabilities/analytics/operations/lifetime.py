@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.analytics.libraries import numbers
 from threadline.capabilities.analytics.lifetime import (
     average_value,
     fit_purchases,
     fit_spending,
     forecast,
-    numbers,
 )
 from threadline.capabilities.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.analytics.parts import (
@@ -24,13 +24,12 @@ from threadline.capabilities.analytics.parts import (
     asked,
     span_sql,
     type_sql,
-    value_of,
     where_sql,
+    worth_sql,
 )
 from threadline.capabilities.events.forms import time_param
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
-from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
@@ -38,14 +37,14 @@ from threadline.kernel.time import to_datetime
 BINS = 20
 
 # One row of lists: a model is fitted to everybody, however many they are. What somebody buys on one day is one
-# purchase, as in the papers.
+# purchase, as in the papers. Sums have an order: otherwise their last digits would change from answer to answer.
 _SQL = """
 WITH days AS (
-  SELECT person, day, sum($value) AS value FROM events WHERE $chosen GROUP BY person, day
+  SELECT person, day, sum($value ORDER BY position) AS value FROM events WHERE $chosen GROUP BY person, day
 ),
 people AS (
   SELECT person, count(*) - 1 AS repeats, (max(day) - min(day)) / 7.0 AS recency, ($until - min(day)) / 7.0 AS age,
-    CASE WHEN count(*) > 1 THEN (sum(value) - arg_min(value, day)) / (count(*) - 1) ELSE 0 END AS value
+    CASE WHEN count(*) > 1 THEN (sum(value ORDER BY day) - arg_min(value, day)) / (count(*) - 1) ELSE 0 END AS value
   FROM days GROUP BY person
 )
 SELECT list(person ORDER BY person), list(repeats ORDER BY person), list(recency::DOUBLE ORDER BY person),
@@ -102,13 +101,10 @@ class Lifetime(Answered, kw_only=True):
 def _lifetime(context: Context[WithAnalytics], params: LifetimeParams) -> Lifetime:
     np, stop = numbers("numpy"), time_param(params.stop)
     until = min(context.now if stop is None else stop, context.now)
-    worth = f"TRY_CAST({value_of(params.value).text} AS DOUBLE)" if params.value else "0"
-    if params.value.startswith("features."):
-        raise InvalidValue("value: a property of the event is needed, not a feature", param="value")
     chosen = all_of(type_sql(params.event), where_sql(params.where), span_sql(params))
     # The end of the time is not in it: its last day is the one before.
     last = to_datetime(until - 1).date()
-    table, about = asked(context, _SQL, {"value": Sql(worth), "chosen": Sql(chosen), "until": last})
+    table, about = asked(context, _SQL, {"value": worth_sql(params.value), "chosen": Sql(chosen), "until": last})
     lists = [each or [] for each in table.rows[0]]
     people, (x, t_x, t, m) = lists[0], (np.array(each, float) for each in lists[1:])
     model = fit_purchases(x, t_x, t)

@@ -17,16 +17,15 @@ from threadline.capabilities.analytics.parts import (
     Step,
     asked,
     interval_sql,
+    property_sql,
     span_sql,
     step_of,
     type_sql,
-    value_of,
 )
 from threadline.capabilities.analytics.visits import NUMBERED
 from threadline.capabilities.events.forms import Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Flow
-from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration
@@ -78,7 +77,7 @@ class PathsParams(Span, kw_only=True, forbid_unknown_fields=True):
         Meta(description="after: what follows its first occurrence in a session; before: what led to its last."),
     ] = "after"
     depth: Annotated[int, Meta(description="Steps from there.", ge=1, le=DEPTH_MAX)] = 4
-    gap: Annotated[Duration, Meta(description="A pause longer than this ends a session, and with it the way.")] = "30m"
+    gap: Annotated[Duration, Meta(description="A pause of this or longer ends a session, and the way.")] = "30m"
     by: By = ""
     most: Most = 7
 
@@ -103,12 +102,10 @@ class Paths(Answered, kw_only=True):
 
 
 def _paths(context: Context[WithAnalytics], params: PathsParams) -> Paths:
-    value = value_of(params.by or "event.type")
-    if value.join:
-        raise InvalidValue("by: a property of the event, not a feature of the person", param="by")
+    value = property_sql(params.by or "event.type", "by")
     numbered = {
-        "value": Sql(value.text), "join": Sql(""), "anchor": Sql(step_of(params.start_at, "start_at").sql),
-        "chosen": Sql(f"{type_sql('*')} AND {value.text} <> ''"), "gap": interval_sql(parse_duration(params.gap)),
+        "value": Sql(value), "join": Sql(""), "anchor": Sql(step_of(params.start_at, "start_at").sql),
+        "chosen": Sql(f"{type_sql('*')} AND {value} <> ''"), "gap": interval_sql(parse_duration(params.gap)),
     }  # fmt: skip
     table, about = asked(
         context, _SQL,

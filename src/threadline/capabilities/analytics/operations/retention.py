@@ -13,13 +13,13 @@ from threadline.capabilities.analytics.parts import (
     Per,
     Span,
     Step,
-    all_of,
     asked,
     period_sql,
+    span_sql,
     step_of,
 )
-from threadline.capabilities.events.forms import Date, time_param
-from threadline.kernel.analytics import Sql, literal
+from threadline.capabilities.events.forms import Date
+from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithAnalytics
@@ -88,17 +88,12 @@ class Retention(Answered, kw_only=True):
 
 def _retention(context: Context[WithAnalytics], params: RetentionParams) -> Retention:
     first, returning = step_of(params.first, "first"), step_of(params.returning, "returning")
-    start, stop = time_param(params.start), time_param(params.stop)
-    span = all_of(
-        "true" if start is None else f"entered >= {literal(to_datetime(start))}",
-        "true" if stop is None else f"entered < {literal(to_datetime(stop))}",
-    )
     table, about = asked(
         context,
         _SQL,
         {
             "per": params.per, "units": Sql(f"to_{params.per}s"),
-            "first": Sql(first.sql), "returning": Sql(returning.sql), "span": Sql(span),
+            "first": Sql(first.sql), "returning": Sql(returning.sql), "span": Sql(span_sql(params, "entered")),
             "cohort": Sql(period_sql(params.per, "utc_day(entered)")), "period": Sql(period_sql(params.per)),
             "present": Sql(_BOUNDED if params.kind == "bounded" else _ROLLING), "periods": params.periods,
             "now": to_datetime(context.now),

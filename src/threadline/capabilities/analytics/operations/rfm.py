@@ -12,33 +12,29 @@ from threadline.capabilities.analytics.parts import (
     Answered,
     EventType,
     Span,
-    Value,
     Where,
     all_of,
     asked,
-    number_sql,
     span_sql,
     type_sql,
-    value_of,
     where_sql,
+    worth_sql,
 )
 from threadline.capabilities.events.forms import time_param
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
-from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
 
 SCORES = 5
-Group = Literal["champions", "loyal", "promising", "new", "waning", "at risk", "asleep"]
+RfmGroup = Literal["champions", "loyal", "promising", "new", "waning", "at risk", "asleep"]
 
 # People of equal values have equal scores, so that nobody is above another by their id: what counts is how many are
-# strictly below.
+# strictly below. Sums have an order: otherwise their last digits would change from answer to answer.
 _SQL = """
 WITH people AS (
-  SELECT person, max(occurred_at) AS latest, count(*) AS purchases,
-    sum($worth) AS value
+  SELECT person, max(occurred_at) AS latest, count(*) AS purchases, sum($worth ORDER BY position) AS value
   FROM events WHERE $chosen GROUP BY person
 ),
 scored AS (
@@ -58,11 +54,13 @@ listed AS (
   SELECT * FROM grouped WHERE $group IN ('', name)
   ORDER BY recency + frequency + monetary DESC, value DESC, purchases DESC, person LIMIT $most
 )
-FROM (SELECT '' AS person, recency, frequency, avg(monetary) AS monetary, name, count(*) AS people,
-  sum(purchases)::BIGINT AS purchases, sum(value) AS value, NULL AS days
-FROM grouped GROUP BY recency, frequency, name
-UNION ALL BY NAME
-SELECT person, recency, frequency, monetary, name, 1 AS people, purchases, value, days FROM listed)
+FROM (
+  SELECT '' AS person, recency, frequency, avg(monetary) AS monetary, name, count(*) AS people,
+    sum(purchases)::BIGINT AS purchases, sum(value ORDER BY person) AS value, NULL AS days
+  FROM grouped GROUP BY recency, frequency, name
+  UNION ALL BY NAME
+  SELECT person, recency, frequency, monetary, name, 1 AS people, purchases, value, days FROM listed
+)
 ORDER BY person <> '', if(person = '', recency * 10 + frequency, recency + frequency + monetary) DESC,
   value DESC, purchases DESC, person
 """
@@ -78,7 +76,7 @@ class RfmParams(Span, kw_only=True, forbid_unknown_fields=True):
         Meta(description="The property with its value, such as `total`; empty: everybody spent 0.", max_length=200),
     ] = ""
     group: Annotated[
-        Literal["", Group], Meta(description="List people of this group only; empty: the best of all.")
+        Literal["", RfmGroup], Meta(description="List people of this group only; empty: the best of all.")
     ] = ""
     most: Annotated[int, Meta(description="People who are listed.", ge=0, le=1_000)] = 100
 
@@ -118,16 +116,14 @@ class Rfm(Answered, kw_only=True):
 
 
 def _rfm(context: Context[WithAnalytics], params: RfmParams) -> Rfm:
-    worth = value_of(params.value, "value") if params.value else Value("0")
-    if worth.join:
-        raise InvalidValue("value: a property of the purchase, not a feature of the person", param="value")
     stop = time_param(params.stop)
+    until = min(context.now if stop is None else stop, context.now)
     chosen = all_of(type_sql(params.event), where_sql(params.where), span_sql(params))
     table, about = asked(
         context, _SQL,
         {
-            "worth": Sql(number_sql(worth.text)), "chosen": Sql(chosen), "scores": SCORES, "group": params.group,
-            "most": params.most, "until": to_datetime(context.now if stop is None else stop),
+            "worth": worth_sql(params.value), "chosen": Sql(chosen), "scores": SCORES, "group": params.group,
+            "most": params.most, "until": to_datetime(until),
         },
     )  # fmt: skip
     rows, people = [], []

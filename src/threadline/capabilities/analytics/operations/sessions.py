@@ -18,16 +18,16 @@ from threadline.capabilities.analytics.parts import (
     Span,
     Step,
     Value,
-    all_of,
     asked,
     interval_sql,
     period_sql,
+    span_sql,
     step_of,
     value_of,
 )
 from threadline.capabilities.analytics.visits import NUMBERED
-from threadline.capabilities.events.forms import Date, Duration, time_param
-from threadline.kernel.analytics import Sql, filled, literal
+from threadline.capabilities.events.forms import Date, Duration
+from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithAnalytics
@@ -67,7 +67,7 @@ class SessionsParams(Span, kw_only=True, forbid_unknown_fields=True):
     """What belongs to a session. The range of time is that in which it began."""
 
     events: Annotated[Step, Meta(description="Which events make up sessions.")] = "*"
-    gap: Annotated[Duration, Meta(description="A pause longer than this ends a session.")] = "30m"
+    gap: Annotated[Duration, Meta(description="A pause of this or longer ends a session.")] = "30m"
     per: Annotated[Per, Meta(description="The length of a period. UTC; weeks begin on Monday.")] = "day"
     by: By = ""
     most: Most = 7
@@ -113,19 +113,15 @@ def _figures(row: dict[str, Any]) -> dict[str, Any]:
 
 def _sessions(context: Context[WithAnalytics], params: SessionsParams) -> Sessions:
     value = value_of(params.by) if params.by else Value("''")
-    start, stop = time_param(params.start), time_param(params.stop)
     numbered = {
         "value": Sql(value.text), "join": Sql(value.join), "anchor": True,
         "chosen": Sql(step_of(params.events, "events").sql), "gap": interval_sql(parse_duration(params.gap)),
     }  # fmt: skip
-    span = all_of(
-        "true" if start is None else f"entered >= {literal(to_datetime(start))}",
-        "true" if stop is None else f"entered < {literal(to_datetime(stop))}",
-    )
     table, about = asked(
         context, _SQL,
         {
-            "numbered": Sql(filled(NUMBERED, numbered)), "span": Sql(span), "named": NAMED, "most": params.most,
+            "numbered": Sql(filled(NUMBERED, numbered)), "span": Sql(span_sql(params, "entered")),
+            "named": NAMED, "most": params.most,
             "period": Sql(period_sql(params.per, "utc_day(entered)")), "per": Sql(params.per), "other": OTHER,
             "now": to_datetime(context.now),
         },
