@@ -109,6 +109,9 @@ def _sums(sums: tuple[int, int], content: bytes, order: str) -> tuple[int, int]:
     return first, second
 
 
+COPYING = 1
+"""The state of a mark while the log is being copied into the file."""
+
 # --- surgery -----------------------------------------------------------------------------------------
 
 
@@ -155,8 +158,17 @@ def _swap(path: Path, store: Killed, draw: Random) -> None:
 
 
 def _older_mark(path: Path, store: Killed, draw: Random) -> None:
-    if store.older_marks:
-        path.write_bytes(draw.choice(store.older_marks))
+    """As a power cut leaves it: while the log is being copied, no older than the sync with which that began."""
+    marks = store.older_marks
+    if _state(path.read_bytes()) == COPYING:
+        marks = [mark for mark in marks if _state(mark) == COPYING]
+    if marks:
+        path.write_bytes(draw.choice(marks))
+
+
+def _state(mark: bytes) -> int:
+    """Of the newer of the two slots: magic, serial number, id, salts, frames, state."""
+    return max(struct.unpack_from("<8xQ24xIB", mark, start)[::2] for start in (0, 512))[1]
 
 
 HARMLESS = [

@@ -53,9 +53,14 @@ class Acknowledged:
         )
 
     def copying(self) -> None:
-        """Note that the write-ahead log is about to be copied into the file."""
+        """Note that the write-ahead log is about to be copied into the file.
+
+        Synced at once: a power cut in the middle of copying would leave an earlier mark beside a file that is of no
+        instant, and that file looks like an older one.
+        """
         if self._marks.mark.state == LogState.NEEDED:
             self._marks.write(self._marks.mark._replace(state=LogState.COPYING))
+            self._marks.sync()
 
     def copied(self) -> None:
         """Note that the file has everything."""
