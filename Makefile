@@ -33,7 +33,7 @@ FAST := $(addprefix tests/,capabilities engine kernel laws testing wire)
 NPM_CI = npm --prefix $(1) ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo test test-fast torture lint format bench docs api lock release clean
+.PHONY: help setup tools demo test test-fast torture lint format bench docs lock release clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -65,7 +65,8 @@ lint: $(VENV)/.test ## Check style, types and the direction of imports
 	@$(BIN)/mypy --strict src
 	@$(BIN)/lint-imports
 
-format: $(VENV)/.test ## Let ruff put the code in form
+format: $(VENV)/.test ## Let ruff put the code in form, and write the types of the Python API
+	@$(BIN)/python -m threadline.surfaces.python.stub
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
@@ -76,11 +77,6 @@ docs: $(VENV)/.docs $(VENV)/.test ## Run the snippets of the docs, check their l
 	@$(BIN)/python -m pytest -q tests/docs
 	@$(BIN)/zensical build --strict
 	@echo 'The pages are in site/index.html. To search them: $(BIN)/python -m http.server --bind 127.0.0.1 --directory site'
-
-api: $(VENV)/.test ## Write the Python API's modules of the operations again, after one was changed
-	@$(BIN)/python -m threadline.surfaces.python.generate
-	@$(BIN)/ruff check --quiet --select I --fix src/threadline/surfaces/python
-	@$(BIN)/ruff format --quiet src/threadline/surfaces/python
 
 lock: $(VENV)/.test ## Resolve the requirements again, keeping what still fits (UPGRADE=1: take the newest)
 	@$(LOCK) --output-file requirements/build.txt

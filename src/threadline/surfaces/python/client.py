@@ -18,9 +18,10 @@ except ImportError as error:  # pragma: no cover — the tests have it
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.event import Receipt
 from threadline.surfaces.operation_calls import STALE_HEADER
-from threadline.surfaces.python import async_operations, exchange, operations
+from threadline.surfaces.python import exchange
 from threadline.surfaces.python.call import Answer, Call, warn_if_stale
 from threadline.surfaces.python.exchange import Lost, Request, Response
+from threadline.surfaces.python.operations import AsyncOperations, Operations
 from threadline.surfaces.python.recording import AsyncRecording, Recording
 
 ATTEMPTS = 5
@@ -28,7 +29,7 @@ TIMEOUT_SECONDS = 30.0
 """Of one attempt."""
 
 
-class Client(operations.Operations, Recording):
+class Client(Operations, Recording):
     """A server, seen through a token: `Client("http://127.0.0.1:8000", token="tl_...")`. Thread-safe.
 
     ``url`` and ``token`` are by default THREADLINE_URL and THREADLINE_TOKEN. Whatever the server cannot do now (429,
@@ -97,7 +98,7 @@ class Client(operations.Operations, Recording):
         return Response(told.status_code, told.headers, told.content)
 
 
-class AsyncClient(async_operations.Operations, AsyncRecording):
+class AsyncClient(AsyncOperations, AsyncRecording):
     """The same for asyncio: every operation is awaited. See `Client`."""
 
     def __init__(
@@ -133,7 +134,7 @@ class AsyncClient(async_operations.Operations, AsyncRecording):
             pause = exchange.pause(call, attempt, self._attempts, outcome)
             if pause is None:
                 answer = _answer(call, outcome, self.url)
-                warn_if_stale(call, _stale(outcome))
+                warn_if_stale(call, _stale(outcome), frames=3)
                 return answer
             await asyncio.sleep(pause)
         raise AssertionError
