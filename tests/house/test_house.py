@@ -46,12 +46,6 @@ OWN_WORDS = {
 }  # fmt: skip
 """Word of a dialect that this house had -> words that everybody knows."""
 
-ROOMS_WITH_OWN_WORDS = (
-    "capabilities/definitions", "capabilities/features", "capabilities/leaderboards", "capabilities/people",
-    "capabilities/schemas", "capabilities/segments", "engine/maintenance", "settings", "surfaces", "testing", "wire",
-)  # fmt: skip
-"""Rooms in which some are left. A room that is rid of them leaves this list and cannot come back."""
-
 METHODS_PER_CLASS_MAX = 20
 METHODS_OF_ENGINE_MAX = 15
 
@@ -227,7 +221,6 @@ def test_names_are_words_that_everybody_knows() -> None:
     found = {
         f"{source.path}:{line} {name}: {' or '.join(OWN_WORDS[word] for word in words(name) if word in OWN_WORDS)}"
         for source in sources()
-        if not source.path.removeprefix("src/threadline/").startswith(ROOMS_WITH_OWN_WORDS)
         for name, line in definitions(source)
         if OWN_WORDS.keys() & set(words(name))
     }

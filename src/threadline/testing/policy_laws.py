@@ -218,8 +218,8 @@ class _Watch:
                 wishes = () if is_due else react(recorded, known)
             finally:
                 self._reacting = False
-            said = [wish for wish in wishes if not isinstance(wish, Timer)]
-            assert not said, f"{policy.name} need not be asked about {recorded}, and says {said}"
+            emitted = [wish for wish in wishes if not isinstance(wish, Timer)]
+            assert not emitted, f"{policy.name} need not be asked about {recorded}, and says {emitted}"
             return ()
 
         return replace(policy, react=watching, reads=(), unsettled=None)

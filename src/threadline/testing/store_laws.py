@@ -93,7 +93,7 @@ class BoundLaws(StoreOpening):
             Batch(writes=[Put(Key("t", "p"), b""), Check(Key("t", "p"), 0)]),
         ],
     )
-    def test_what_cannot_be_kept_is_refused_before_anything_is_written(self, store: Store, batch: Batch) -> None:
+    def test_what_cannot_be_stored_is_refused_before_anything_is_written(self, store: Store, batch: Batch) -> None:
         with pytest.raises(InvalidValue):
             store.commit([Batch([entry(1)], [Put(KEY, b"")]), batch])
         assert (store.get([KEY]), store.feed(), store.scan("t")) == ([None], [], [])
@@ -119,7 +119,7 @@ class BoundLaws(StoreOpening):
             with pytest.raises(InvalidValue):
                 wrong()
 
-    def test_a_turn_keeps_nobody_from_a_commit(self, store: Store) -> None:
+    def test_a_lock_keeps_nobody_from_a_commit(self, store: Store) -> None:
         with store.advisory_lock([KEY, KEY, Key("t", "é")]):
             at_once(lambda: put(store, KEY))
             assert verdicts(store, Batch(writes=[Put(KEY, b"2", 1)])) == [None]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from threadline.capabilities.consent.addresses import normal_address
-from threadline.capabilities.consent.events import SUPPRESSION, WORDS, suppressed_of, word_of
+from threadline.capabilities.consent.events import SUPPRESSION, WORDS, statement_of, suppressed_of
 from threadline.kernel.personal import Remainder, Subject
 from threadline.kernel.projection import Row
 from threadline.kernel.pseudonym import pseudonym, pseudonym_keys
@@ -99,12 +99,12 @@ def _words_of(subject: Subject) -> _Words:
         event = recorded.event
         if (verdict := suppressed_of(event)) is not None and event.type in SUPPRESSION:
             words.addresses.add(verdict.address)
-            statement = (event.occurred_at, not verdict.lifted, verdict.reason)
-            words.suppressed[verdict.address] = max(statement, words.suppressed.get(verdict.address, statement))
-        elif event.type in WORDS and (word := word_of(event)) is not None:
-            words.addresses.update({word.address} - {""})
-            place, at = (word.address, word.topic), event.occurred_at
-            if word.kind == "unsubscribed":
+            latest = (event.occurred_at, not verdict.lifted, verdict.reason)
+            words.suppressed[verdict.address] = max(latest, words.suppressed.get(verdict.address, latest))
+        elif event.type in WORDS and (statement := statement_of(event)) is not None:
+            words.addresses.update({statement.address} - {""})
+            place, at = (statement.address, statement.topic), event.occurred_at
+            if statement.kind == "unsubscribed":
                 words.unsubscribe(*place, at)
             else:
                 words.subscribed[place] = max(at, words.subscribed.get(place, at))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from threadline.capabilities.consent.addresses import address_hash
-from threadline.capabilities.consent.events import WORDS, Kind, suppressed_of, word_of
+from threadline.capabilities.consent.events import WORDS, Kind, statement_of, suppressed_of
 from threadline.capabilities.consent.remaining import SUPPRESSED, Remaining, remaining_about, unsubscribed_since
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
@@ -17,7 +17,7 @@ from threadline.kernel.store import Store, query_pages
 from threadline.kernel.time import EARLIEST, LATEST, format_time, newest_first_key
 from threadline.kernel.typed import prepared
 
-WORD_TABLE = "consent"
+STATEMENTS_TABLE = "consent"
 SUPPRESSION_TABLE = "suppression"
 SHARDS = "0123456789abcdef"
 """The first digits of hashes. The addresses of a workspace lie in so many partitions."""
@@ -122,28 +122,30 @@ class Statements(NamedTuple):
         return Statements(*map(max, self, other))
 
 
-def word_rows(recorded: Recorded) -> Iterable[Row]:
+def statement_rows(recorded: Recorded) -> Iterable[Row]:
     """The row of an event that counts for whoever has the address."""
     event = recorded.event
-    word = word_of(event) if event.type in WORDS else None
-    if word is not None and word.across:
-        hash = address_hash(event.workspace, word.address)
+    statement = statement_of(event) if event.type in WORDS else None
+    if statement is not None and statement.across:
+        hash = address_hash(event.workspace, statement.address)
         at = newest_first_key(event.occurred_at)
-        sort = f"{hash} {word.topic or _ALL} {_KINDS[word.kind]} {at}{recorded.id}"
-        yield Row(WORD_TABLE, _partition(event.workspace, hash), sort, str(event.occurred_at).encode())
+        sort = f"{hash} {statement.topic or _ALL} {_KINDS[statement.kind]} {at}{recorded.id}"
+        yield Row(STATEMENTS_TABLE, _partition(event.workspace, hash), sort, str(event.occurred_at).encode())
 
 
 def statements_about(store: Store, workspace: str, address: str, topics: Iterable[str]) -> dict[str, Statements]:
     """What was said of an address about these topics, whoever has it: one query, unless somebody said very much."""
     hash = address_hash(workspace, address)
     partition = _partition(workspace, hash)
-    items = store.query(WORD_TABLE, partition, f"{hash} ", f"{hash}!", _WORDS_READ)
+    items = store.query(STATEMENTS_TABLE, partition, f"{hash} ", f"{hash}!", _WORDS_READ)
     if len(items) == _WORDS_READ:
         items = [
             item
             for topic in (_ALL, *topics)
             for kind in _KINDS.values()
-            for item in store.query(WORD_TABLE, partition, f"{hash} {topic} {kind} ", f"{hash} {topic} {kind}!", 1)
+            for item in store.query(
+                STATEMENTS_TABLE, partition, f"{hash} {topic} {kind} ", f"{hash} {topic} {kind}!", 1
+            )
         ]
     newest: dict[tuple[str, str], str] = {}
     for item in items:

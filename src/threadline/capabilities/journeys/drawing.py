@@ -132,9 +132,11 @@ def _node_text(node: Node) -> str:
         return _test_text(node.path, node.operator, node.operand)
     if isinstance(node, Not):
         return f"not ({_node_text(node.part)})"
-    word = " and " if isinstance(node, All) else " or "
+    conjunction = " and " if isinstance(node, All) else " or "
     assert isinstance(node, All | AnyOf)
-    return word.join(f"({_node_text(part)})" if not isinstance(part, Test) else _node_text(part) for part in node.parts)
+    return conjunction.join(
+        f"({_node_text(part)})" if not isinstance(part, Test) else _node_text(part) for part in node.parts
+    )
 
 
 def _test_text(path: Path, operator: str, operand: object) -> str:

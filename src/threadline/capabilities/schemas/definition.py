@@ -109,7 +109,7 @@ def _cure(error: Unfit) -> str:
 
 def _check(problem: Problem) -> Callable[[Event], None]:
     def check(event: Event) -> None:
-        if told := problem(event.properties):
-            raise EventRejected(VIOLATION, told)
+        if violation := problem(event.properties):
+            raise EventRejected(VIOLATION, violation)
 
     return check

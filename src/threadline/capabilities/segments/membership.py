@@ -73,7 +73,7 @@ class Memberships:
         return self._dues[name]
 
 
-def next_turn(segments: Sequence[Segment], memberships: Memberships) -> int | None:
+def next_change(segments: Sequence[Segment], memberships: Memberships) -> int | None:
     """The next instant at which somebody enters or leaves one of these if nothing more is told; None: never.
 
     After `STEPS_MAX` instants at which nothing turned it is the last of them: look again from there.

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from threadline.capabilities.segments.definition import Segment
 from threadline.capabilities.segments.events import SEGMENTS_REFRESHED
-from threadline.capabilities.segments.membership import Memberships, next_turn
+from threadline.capabilities.segments.membership import Memberships, next_change
 from threadline.capabilities.segments.projection import SEGMENTS
 from threadline.kernel.event import Event
 from threadline.kernel.operation import Refresh
@@ -41,8 +41,10 @@ def refresh(segments: Sequence[Segment], engine: Needs, people: Iterable[Person]
 
 def _outdated(segments: Sequence[Segment], engine: WithReader, now: int, person: Person) -> bool:
     memberships = Memberships(engine.reader.as_of(person, now), now)
-    told = {name: word["version"] for name, word in (memberships.person.view(SEGMENTS.name) or {}).items()}
-    if told != {segment.name: segment.version for segment in segments if memberships.belongs(segment)}:
+    recorded = {
+        name: membership["version"] for name, membership in (memberships.person.view(SEGMENTS.name) or {}).items()
+    }
+    if recorded != {segment.name: segment.version for segment in segments if memberships.belongs(segment)}:
         return True
     ahead = memberships.next(segments)
     if ahead is None:
@@ -50,8 +52,8 @@ def _outdated(segments: Sequence[Segment], engine: WithReader, now: int, person:
     first = min((due for name, due in person.timers.items() if name.split("/")[1] == SEGMENTS.name), default=None)
     if first is not None and first <= ahead:
         return False
-    turn = next_turn(segments, memberships)
-    return turn is not None and (first is None or first > turn)
+    change_at = next_change(segments, memberships)
+    return change_at is not None and (first is None or first > change_at)
 
 
 def _request(engine: WithRecorder, person: Person) -> Event:

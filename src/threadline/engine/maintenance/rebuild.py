@@ -177,7 +177,7 @@ def compared(
     store: Store, catalogue: Catalogue, items: Sequence[Item], onlooker: Onlooker | None = None
 ) -> list[Compared]:
     """The people of these items, as stored and folded anew."""
-    held = {item.key.partition: item for item in items}
+    stored = {item.key.partition: item for item in items}
     everybody, done = _readable(store, catalogue, items)
     people = []
     for person, ahead in read_ahead(store, everybody):
@@ -185,7 +185,7 @@ def compared(
         events = person_events(store, person, entries)
         if onlooker is not None:
             events = _shown(events, onlooker)
-        item, is_stale = held[person.id], bool(person.stale)
+        item, is_stale = stored[person.id], bool(person.stale)
         try:
             fresh = pack_person(person, catalogue) if _fold_anew(catalogue, person, entries, events) else None
         except (StoreDamaged, msgspec.MsgspecError, UnicodeDecodeError) as error:

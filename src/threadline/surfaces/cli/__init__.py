@@ -13,7 +13,7 @@ from types import FrameType
 __all__ = ["main"]
 
 
-class _ToldToEndError(BaseException):
+class _StoppedError(BaseException):
     """A signal asks the process to end: what is half done is cleared away on the way out."""
 
     def __init__(self, number: int) -> None:
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = run(composition(), sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:  # before anything was begun; later the program itself sees to it
         code = 130
-    except _ToldToEndError as told:
+    except _StoppedError as told:
         with suppress(OSError, AttributeError):  # the output may be closed, and was perhaps never open
             sys.stdout.flush()
         signal.signal(told.number, signal.SIG_DFL)
@@ -47,4 +47,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    raise _ToldToEndError(number)
+    raise _StoppedError(number)

@@ -13,7 +13,7 @@ from threadline.capabilities.definitions import Problem
 from threadline.capabilities.definitions.problem import problem_of
 from threadline.kernel.errors import InvalidDefinition, ThreadlineError
 from threadline.settings import Settings
-from threadline.surfaces.cli.printing import answer, counted, visible
+from threadline.surfaces.cli.printing import counted, visible
 from threadline.surfaces.cli.session import Session, json_option, store_option
 from threadline.surfaces.definition_checks import Checked, warnings
 from threadline.surfaces.definition_checks import check as checked
@@ -34,8 +34,8 @@ def check(session: Session, path: Path | None, as_json: bool) -> None:
     found = checked(session.given, session.composition.catalogue)
     problems, warned = _by_the_store(session, found)
     if as_json:
-        told = {"files": list(map(str, found.files)), "problems": problems, "warnings": warned}
-        answer(told, session.console, as_json=True)
+        content = {"files": list(map(str, found.files)), "problems": problems, "warnings": warned}
+        answer(content, session.console, as_json=True)
     else:
         show_problems(session.console, problems, warned)
         files, mistakes = counted(len(found.files), "file"), counted(len(problems), "mistake")

@@ -129,8 +129,10 @@ def render(operation: Operation) -> click.Command:
         if operation.refused(result):
             raise click.exceptions.Exit(1)
 
-    told = [f"{name.upper()}: {help_text}" for name in names if (help_text := _description(hints[fields[name].name]))]
-    text = "\n\n".join((operation.summary, *told, *((operation.params.__doc__ or "",) if fields else ())))
+    documented = [
+        f"{name.upper()}: {help_text}" for name in names if (help_text := _description(hints[fields[name].name]))
+    ]
+    text = "\n\n".join((operation.summary, *documented, *((operation.params.__doc__ or "",) if fields else ())))
     return click.Command(
         operation.verb.replace("_", "-"), callback=run, params=parameters, help=text, short_help=operation.summary
     )
@@ -162,8 +164,8 @@ def _listed(value: Any) -> Any:
 
 def _default(field: msgspec.structs.FieldInfo) -> str:
     """What an option is where it is not given, in words; empty where that is nothing."""
-    told = isinstance(field.default, str | int | float) and not isinstance(field.default, bool)
-    return f"Default: {field.default}." if told and field.default != "" else ""
+    is_shown = isinstance(field.default, str | int | float) and not isinstance(field.default, bool)
+    return f"Default: {field.default}." if is_shown and field.default != "" else ""
 
 
 def _option(name: str, hint: Any, required: bool, default: str, kind: _Json | None = None) -> click.Option:

@@ -125,7 +125,7 @@ def _there(client: Client, asked: Asked, given: dict[str, Any]) -> WhatIfView:
         raise click.UsageError("--checkpoint is for a store that is opened here; a server resumes a what-if by its id")
     with client:
         values = {**msgspec.to_builtins(asked), "save": given["save"], "note": given["note"]}
-        found = client.call(call_of(WHAT_IF), values)
+        found: WhatIfView = client.call(call_of(WHAT_IF), values)
         while found.state == "running":
             time.sleep(LOOK_SECONDS)
             found = client.what_if.status(found.id)

@@ -82,20 +82,20 @@ class Client(Operations, Recording):
         """The answer to a call that answers with a stream, in pieces as they come. It is not sent again."""
         request = exchange.request_of(call, values)
         try:
-            with self._http.stream(request.method, self.url + request.path, headers=request.headers) as told:
-                if told.status_code >= 300:
-                    raise exchange.error_of(Response(told.status_code, told.headers, told.read()))
-                yield from told.iter_bytes()
+            with self._http.stream(request.method, self.url + request.path, headers=request.headers) as response:
+                if response.status_code >= 300:
+                    raise exchange.error_of(Response(response.status_code, response.headers, response.read()))
+                yield from response.iter_bytes()
         except httpx.TransportError as error:
             raise exchange.lost(self.url, _lost(error)) from None
 
     def _send(self, request: Request) -> Response | Lost:
         url = self.url + request.path
         try:
-            told = self._http.request(request.method, url, content=request.body, headers=request.headers)
+            response = self._http.request(request.method, url, content=request.body, headers=request.headers)
         except httpx.TransportError as error:
             return _lost(error)
-        return Response(told.status_code, told.headers, told.content)
+        return Response(response.status_code, response.headers, response.content)
 
 
 class AsyncClient(AsyncOperations, AsyncRecording):
@@ -142,10 +142,10 @@ class AsyncClient(AsyncOperations, AsyncRecording):
     async def _send(self, request: Request) -> Response | Lost:
         url = self.url + request.path
         try:
-            told = await self._http.request(request.method, url, content=request.body, headers=request.headers)
+            response = await self._http.request(request.method, url, content=request.body, headers=request.headers)
         except httpx.TransportError as error:
             return _lost(error)
-        return Response(told.status_code, told.headers, told.content)
+        return Response(response.status_code, response.headers, response.content)
 
 
 def _url(url: str) -> str:

@@ -108,7 +108,7 @@ def method_of(operation: Operation, carry: Carry) -> Callable[..., Any]:
 
     method.__name__ = method.__qualname__ = method_name(operation)
     method.__doc__ = _documentation(operation)
-    method.__signature__ = signature  # type: ignore[attr-defined] — what `inspect` reads, unknown to typeshed
+    vars(method)["__signature__"] = signature  # what `inspect` reads
     return method
 
 

@@ -67,13 +67,13 @@ def _answer(asking: Asking) -> Mapping[str, Any]:
         answer, chart = asking.picture(name, **values)
     except ThreadlineError as error:
         return {"problem": str(error), "hint": error.hint}
-    said = {each: value for each, value in answer.items() if each not in FRAME}
+    details = {each: value for each, value in answer.items() if each not in FRAME}
     tables = [
         {"name": each, "rows": value, "columns": _columns(value)}
-        for each, value in said.items()
+        for each, value in details.items()
         if isinstance(value, list) and value
     ]
-    facts = {each: value for each, value in said.items() if not isinstance(value, list)}
+    facts = {each: value for each, value in details.items() if not isinstance(value, list)}
     return {"answer": answer, "chart": chart, "tables": tables, "facts": facts, "rows_max": ROWS_MAX}
 
 
