@@ -13,8 +13,14 @@ from threadline.capabilities.events.forms import Duration, Instant, PersonRef, i
 from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import KnownAsOf, TimeRange
 from threadline.capabilities.interests import attribution
-from threadline.capabilities.interests.definition import HALF_LIFE_MAX, Interests, Mode
-from threadline.capabilities.interests.lengths import APPLICATION_LENGTH_MAX, SCOPE_LENGTH_MAX, TOPIC_LENGTH_MAX
+from threadline.capabilities.interests.definition import (
+    APPLICATION_LENGTH_MAX,
+    HALF_LIFE_MAX,
+    SCOPE_LENGTH_MAX,
+    TOPIC_LENGTH_MAX,
+    Interests,
+    Mode,
+)
 from threadline.capabilities.interests.ranking import Entry, Ranked, rank
 from threadline.capabilities.interests.state import NAME, TOPICS
 from threadline.capabilities.interests.summary import Total, totals

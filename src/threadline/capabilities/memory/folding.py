@@ -22,16 +22,19 @@ from threadline.capabilities.memory.fact_state import (
     CELLS,
     RESTORED,
     RETRACTED,
+    RETRACTED_FACTS,
     STATEMENTS,
     FactState,
+    FactStates,
     Retractions,
+    State,
     add_retraction,
     add_statement,
     add_to_cell,
+    hash_of,
     note_event,
     open_cell,
 )
-from threadline.capabilities.memory.parts import RETRACTED_FACTS, FactStates, State, hash_of
 from threadline.capabilities.memory.paths import SURELY_SHORT, Element, keep
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Recorded

@@ -17,9 +17,18 @@ from threadline.capabilities.memory.claims import (
 )
 from threadline.capabilities.memory.definition import SOURCES
 from threadline.capabilities.memory.derivation import FactDerivation
-from threadline.capabilities.memory.fact_state import COUNT, FIRST_AT, TAIL, FactState, standing
+from threadline.capabilities.memory.fact_state import (
+    COUNT,
+    FIRST_AT,
+    RETRACTED_FACTS,
+    SORTED_OUT,
+    TAIL,
+    FactState,
+    State,
+    hash_of,
+    standing,
+)
 from threadline.capabilities.memory.folding import fold_of
-from threadline.capabilities.memory.parts import RETRACTED_FACTS, SORTED_OUT, State, hash_of
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import FACT_EVENTS_MAX
 from threadline.kernel.projection import Edge

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.folding.index_rows import index_rows
 from threadline.engine.folding.person import PERSON, THREAD, Person, thread_key
-from threadline.engine.folding.person_packing import Erasing, people_of, person_writes
+from threadline.engine.folding.person_packing import Erasing, index_rows, people_of, person_writes
 from threadline.engine.folding.refold import catch_up
 from threadline.kernel.errors import StoreDamaged, ThreadlineError, Unavailable
 from threadline.kernel.limits import BATCH_WRITES_MAX

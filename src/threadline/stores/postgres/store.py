@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from threadline.kernel.errors import InvalidValue, StoreDamaged, Unavailable
+from threadline.kernel.ids import packed_ids
 from threadline.kernel.store import (
     ERASED_THREAD,
     Batch,
@@ -20,7 +21,6 @@ from threadline.kernel.store import (
 )
 from threadline.settings import Settings
 from threadline.stores.bounds import check_batches, check_erase, check_page, check_shard
-from threadline.stores.ids import packed_ids
 from threadline.stores.postgres import schema as postgres_schema
 from threadline.stores.postgres.commit import Commits
 from threadline.stores.postgres.connection import Connections, place

@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import ge, itemgetter
 
 from threadline.kernel.errors import StoreDamaged
+from threadline.kernel.ids import packed_ids
 from threadline.kernel.store import FeedEntry, LogEntry, Span, by_thread
-from threadline.stores.ids import packed_ids
 from threadline.stores.sqlite.names import Names
 from threadline.stores.sqlite.rows import Ask, Row, fat, write
 from threadline.stores.sqlite.tail import AFTER_ALL, BEFORE_ALL, BUCKETS, ERASED, IndexRow, Tail, View

@@ -13,15 +13,35 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, g
 import click
 import msgspec
 
+from threadline.kernel.chart import Chart
 from threadline.kernel.errors import InvalidValue, MalformedBody
 from threadline.kernel.operation import SECRET, Operation
-from threadline.surfaces.cli.pictures import show_picture
 from threadline.surfaces.cli.printing import answer
 from threadline.surfaces.cli.session import Session, shared_parameters
 from threadline.surfaces.operation_calls import convert, metas_of, path_names
 from threadline.surfaces.row_formats import MEDIA_TYPES, Format, rendered, rows_of
 from threadline.wire.message import read_array
 from threadline.wire.scan import BLANKS
+
+
+def show_picture(chart: Chart, session: Session, png: Path | None, svg: Path | None, *, plotted: bool) -> None:
+    """Write the files that are asked for; without any, and if ``plotted``, draw in the terminal."""
+    try:
+        if svg is not None:
+            from threadline.surfaces.charts.svg import svg_file
+
+            svg.write_text(svg_file(chart), "utf-8")
+        if png is not None:
+            from threadline.surfaces.charts.png import png as png_of
+
+            png.write_bytes(png_of(chart))
+    except OSError as error:
+        raise click.UsageError(f"{error.filename}: {error.strerror}") from None
+    if plotted and png is None and svg is None:
+        from threadline.surfaces.charts.terminal import Plot
+
+        session.console.print(Plot(chart))
+
 
 _PLAIN: Mapping[Any, Any] = {str: click.STRING, int: click.INT, float: click.FLOAT}
 

@@ -23,8 +23,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from threadline.kernel.errors import ThreadlineError
 from threadline.settings import Settings
 from threadline.surfaces.http import connection_limits as limits
+from threadline.surfaces.http.connection_limits import accept_the_last
 from threadline.surfaces.http.in_flight import SHARE, InFlight
-from threadline.surfaces.http.last_connections import accept_the_last
 from threadline.surfaces.http.problem import BodyTooSlow, HeadTooLarge, HeadTooSlow, MalformedRequest, NotNow, problem
 from threadline.surfaces.http.reloading import Reloadable
 

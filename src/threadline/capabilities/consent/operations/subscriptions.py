@@ -20,7 +20,7 @@ from threadline.capabilities.events.forms import PersonRef
 from threadline.capabilities.events.requests import RequestKey, place_and_key, wish
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Receipt
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import (
     Person,
     WithCatalogue,
@@ -47,10 +47,6 @@ class Needs(WithReader, WithRecorder, WithStore, WithCatalogue, WithLog, Protoco
     """What is needed here of the engine."""
 
 
-class TopicsParams(msgspec.Struct, forbid_unknown_fields=True):
-    """Asks for all topics."""
-
-
 class TopicView(msgspec.Struct, kw_only=True):
     """A topic as it is declared."""
 
@@ -67,7 +63,7 @@ class TopicList(msgspec.Struct):
     topics: list[TopicView]
 
 
-def _topics(consent: Consent, context: Context[object], params: TopicsParams) -> TopicList:
+def _topics(consent: Consent, context: Context[object], params: NoParams) -> TopicList:
     return TopicList(
         [
             TopicView(
@@ -221,7 +217,7 @@ def operations(consent: Consent) -> list[Operation]:
             name="consent_topics",
             group=CONSENT_GROUP,
             summary="List the topics that people may subscribe to.",
-            params=TopicsParams,
+            params=NoParams,
             result=TopicList,
             run=partial(_topics, consent),
             method="GET",

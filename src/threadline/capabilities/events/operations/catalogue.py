@@ -8,12 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.events import CATALOGUE
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithCatalogue
-
-
-class CatalogueParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
 
 
 class ProjectionView(msgspec.Struct, kw_only=True):
@@ -73,7 +69,7 @@ class CatalogueView(msgspec.Struct, kw_only=True):
     ]
 
 
-def _catalogue(context: Context[WithCatalogue], params: CatalogueParams) -> CatalogueView:
+def _catalogue(context: Context[WithCatalogue], params: NoParams) -> CatalogueView:
     catalogue = context.engine.catalogue
     return CatalogueView(
         projections=[
@@ -106,10 +102,9 @@ def _catalogue(context: Context[WithCatalogue], params: CatalogueParams) -> Cata
 CATALOGUE_OPERATION = Operation(
     name="catalogue",
     summary="List the projections, policies, operations and kinds of identifiers in force.",
-    params=CatalogueParams,
+    params=NoParams,
     result=CatalogueView,
     run=_catalogue,
     method="GET",
     path="/v1/catalogue",
-    example=CatalogueParams(),
 )

@@ -10,11 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.leaderboards.definition import Boards
 from threadline.capabilities.leaderboards.operations import LEADERBOARDS_GROUP
 from threadline.capabilities.leaderboards.refresh import refresh
-from threadline.kernel.operation import Operation
-
-
-class RefreshParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
+from threadline.kernel.operation import NoParams, Operation
 
 
 class RefreshResult(msgspec.Struct, kw_only=True):
@@ -30,12 +26,11 @@ def operations(boards: Boards) -> list[Operation]:
             name="leaderboards_refresh",
             group=LEADERBOARDS_GROUP,
             summary="Put everybody on the leaderboards again after these were declared or changed; reads every person.",
-            params=RefreshParams,
+            params=NoParams,
             result=RefreshResult,
             run=lambda context, params: RefreshResult(people=refresh(context.engine, boards)),
             method="POST",
             path="/v1/leaderboards/refresh",
             scope="admin",
-            example=RefreshParams(),
         ),
     ]

@@ -9,12 +9,8 @@ from msgspec import Meta
 
 from threadline.capabilities.memory.definition import DerivationSet
 from threadline.capabilities.memory.operations import MEMORY_GROUP
-from threadline.kernel.operation import Operation
+from threadline.kernel.operation import NoParams, Operation
 from threadline.kernel.time import format_duration
-
-
-class DerivationsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
 
 
 class DerivationView(msgspec.Struct, kw_only=True):
@@ -55,12 +51,11 @@ def derivations_operation(derivations: DerivationSet) -> Operation:
         name="memory_definitions",
         group=MEMORY_GROUP,
         summary="List the derivations in force and which facts each makes.",
-        params=DerivationsParams,
+        params=NoParams,
         result=DerivationsResult,
         run=lambda context, params: result,
         method="GET",
         path="/v1/memory",
-        example=DerivationsParams(),
     )
 
 

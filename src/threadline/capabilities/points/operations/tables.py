@@ -12,7 +12,7 @@ from threadline.capabilities.points.calendar import Calendar, day_text
 from threadline.capabilities.points.definition import Points, Rule, Table
 from threadline.capabilities.points.operations import POINTS_GROUP
 from threadline.capabilities.points.operations.balance import PointsDay, Reads, points_view
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.time import EARLIEST, format_duration
 
 
@@ -57,10 +57,6 @@ def history_operation(points: Points) -> Operation:
         path="/v1/people/{id}/points/history",
         example=HistoryParams(id="user_id:42", days=30),
     )
-
-
-class TablesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
 
 
 class RuleView(msgspec.Struct, kw_only=True):
@@ -110,12 +106,11 @@ def tables_operation(points: Points) -> Operation:
         name="points_tables",
         group=POINTS_GROUP,
         summary="List what earns points, by version of the table, and the limits.",
-        params=TablesParams,
+        params=NoParams,
         result=TablesResult,
         run=lambda context, params: result,
         method="GET",
         path="/v1/points/tables",
-        example=TablesParams(),
     )
 
 

@@ -13,7 +13,7 @@ from threadline.capabilities.events.parameters import TimeRange
 from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.acting import ERROR
 from threadline.capabilities.rules.operations import RULES_GROUP
-from threadline.capabilities.rules.operations.decision_rows import decision_rows
+from threadline.capabilities.rules.operations.decisions import decision_rows
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.versions import Note
 from threadline.capabilities.rules.shadowing import TABLE
