@@ -21,6 +21,7 @@ from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.operation import Context
 from threadline.kernel.policy import Policy
 from threadline.kernel.ports import (
+    Catalogue,
     WithJobs,
     WithReader,
     WithSimulations,
@@ -81,13 +82,13 @@ def replayed(
     return frozenset(found)
 
 
-def _is_noticed(catalogue: Any, policy: Policy, reads: Iterable[tuple[str, Any]], heeded: set[str]) -> bool:
+def _is_noticed(catalogue: Catalogue, policy: Policy, reads: Iterable[tuple[str, Any]], heeded: set[str]) -> bool:
     if policy.emits is None or policy.emits & heeded:
         return True
     return any(catalogue.touches(type, name, path) for type in policy.emits for name, path in reads)
 
 
-def _differs(catalogue: Any, policy: Policy, changed: set[str], types: frozenset[str]) -> bool:
+def _differs(catalogue: Catalogue, policy: Policy, changed: set[str], types: frozenset[str]) -> bool:
     reads = {(read.projection, read.path) for read in policy.reads}
     if policy.name in changed or any(name in changed for name, _ in reads) or (changed and not reads):
         return True
