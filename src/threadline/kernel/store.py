@@ -308,7 +308,9 @@ def by_thread(entries: Iterable[LogEntry]) -> dict[str, list[LogEntry]]:
 def only(histories: dict[str, list[LogEntry]], wanted: Callable[[str], bool] | None) -> dict[str, list[LogEntry]]:
     """Of `Store.histories` what is wanted, for a store that has read everything."""
     if wanted is not None:
-        histories = {thread: [each for each in entries if wanted(each.type)] for thread, entries in histories.items()}
+        histories = {
+            thread: [entry for entry in entries if wanted(entry.type)] for thread, entries in histories.items()
+        }
     return {thread: entries for thread, entries in histories.items() if entries}
 
 

@@ -145,12 +145,12 @@ def asked_always(values: Iterable[object], is_due: Callable[[Recorded], bool]) -
     """
     watch = _Watch(is_due)
     return [
-        watch.projection(each)
-        if isinstance(each, Projection)
-        else watch.policy(each)
-        if isinstance(each, Policy)
-        else each
-        for each in values
+        watch.projection(value)
+        if isinstance(value, Projection)
+        else watch.policy(value)
+        if isinstance(value, Policy)
+        else value
+        for value in values
     ]
 
 

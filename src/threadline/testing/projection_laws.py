@@ -227,7 +227,7 @@ def _edges(projection: Projection, state: State, events: Sequence[Recorded], now
     if projection.depends.edges is None:
         return []
     edges = projection.depends.edges(state, now)
-    inside = [each for each in events if any(edge.holds(each) for edge in edges)]
+    inside = [event for event in events if any(edge.holds(event) for edge in edges)]
     return sorted(inside, key=lambda recorded: (recorded.event.occurred_at, recorded.id))
 
 

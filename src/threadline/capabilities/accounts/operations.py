@@ -80,7 +80,7 @@ def _entry(account: Any) -> AccountEntry:
 
 
 def _list(context: Context[WithAccounts], params: NoParams) -> AccountList:
-    return AccountList(accounts=[_entry(each) for each in context.engine.accounts.entries(context.workspace)])
+    return AccountList(accounts=[_entry(entry) for entry in context.engine.accounts.entries(context.workspace)])
 
 
 def _create(context: Context[WithAccounts], params: AccountCreateParams) -> AccountEntry:

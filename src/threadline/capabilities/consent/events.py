@@ -66,7 +66,11 @@ def statement_of(event: Event) -> Statement | None:
         topic = ""
     elif not isinstance(topic, str) or not NAME.fullmatch(topic):
         return None
-    own = [address for each in event.identifiers if each.kind == "email" and (address := normal_address(each.value))]
+    own = [
+        address
+        for identifier in event.identifiers
+        if identifier.kind == "email" and (address := normal_address(identifier.value))
+    ]
     address = normal_address(event.properties.get("address"))
     if is_trusted(event):
         address = address or (own[0] if len(own) == 1 else "")

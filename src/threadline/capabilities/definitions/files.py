@@ -134,7 +134,7 @@ class Definitions:
 
     def column(self, problem: str) -> int:
         """The column at which a problem begins, from 1; 0 where only its line is known."""
-        return next((each.columns[problem] for each in self._documents if problem in each.columns), 0)
+        return next((document.columns[problem] for document in self._documents if problem in document.columns), 0)
 
     @property
     def named_types(self) -> list[NamedType]:

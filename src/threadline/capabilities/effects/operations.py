@@ -329,7 +329,7 @@ def _queue(context: Context[object], each: QueueState) -> QueueLine:
 
 
 def _queues(context: Context[WithDelivery], params: NoParams) -> QueueList:
-    return QueueList(queues=[_queue(context, each) for each in context.engine.delivery.queues()])
+    return QueueList(queues=[_queue(context, queue) for queue in context.engine.delivery.queues()])
 
 
 QUEUES = Operation(

@@ -48,8 +48,8 @@ class _Moment:
     gathered: dict[tuple[str, int], Gathered] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for each in self.events:
-            self.by_type.setdefault(each.event.type, []).append(each)
+        for event in self.events:
+            self.by_type.setdefault(event.event.type, []).append(event)
 
     def window(self, slot: Slot, slot_state: list[Any], size: int) -> Gathered:
         """What the window of a slot holds."""
@@ -68,7 +68,7 @@ class _Moment:
             for type in slot.types or self.by_type:
                 if (feed := slot.feed(type)) is not None:
                     events = (each for each in self.by_type.get(type, ()) if start <= each.event.occurred_at < stop)
-                    found += [slot.entry_through(feed, each) for each in events]
+                    found += [slot.entry_through(feed, event) for event in events]
             return [entry for entry in found if entry is not None]
 
         return between

@@ -152,7 +152,10 @@ def _show(context: Context[InboxNeeds], params: InboxShowParams) -> InboxShowRes
         html=parts.html,
         text=parts.text,
         links=parts.links,
-        attachments=[InboxAttachment(name=each.name, type=each.type, size=each.size) for each in parts.attachments],
+        attachments=[
+            InboxAttachment(name=attachment.name, type=attachment.type, size=attachment.size)
+            for attachment in parts.attachments
+        ],
         raw=body.value.decode("utf-8", "replace"),
     )
 

@@ -64,7 +64,7 @@ def _lines(steps: tuple[Step, ...], prefix: str, counts: Counts) -> _Lines:
         text = f"{id}  {step_text(step)}" + (f"  ({people})" if people else "")
         conditions = [condition_text(branch.conditions) for branch in step.choice]
         yes, no = ("came", "did not come") if step.wait is not None else ("then", "else")
-        labels = [*(f"if {each}" for each in conditions), "", yes, no]
+        labels = [*(f"if {condition}" for condition in conditions), "", yes, no]
         below: list[tuple[str, _Lines]] = []
         for label, (begins, sequence) in zip(labels, inner, strict=True):
             if sequence:

@@ -16,7 +16,9 @@ from threadline.capabilities.leaderboards.refresh import boards_refresh
 def declare(declared: Definitions) -> list[Any]:
     """The operations, and where there are boards the projection and the policy of them; none costs nothing."""
     boards = read_boards(declared)
-    made: list[Any] = [each for noun in (top, standing, definitions, refresh) for each in noun.operations(boards)]
+    made: list[Any] = [
+        operation for noun in (top, standing, definitions, refresh) for operation in noun.operations(boards)
+    ]
     made.append(leaderboards_file(boards))
     if boards.boards:
         policy = boards_policy(boards)

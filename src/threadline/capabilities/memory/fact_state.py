@@ -91,9 +91,9 @@ Retractions = list[list[Any]]
 
 def add_retraction(retractions: Retractions, at: int, id: str, bit: int, most: int) -> None:
     """Note a retraction, or its undoing; only the newest stay, in whatever order they arrive."""
-    for each in retractions:
-        if each[0] == at and each[1] == id:
-            each[2] |= bit
+    for retraction in retractions:
+        if retraction[0] == at and retraction[1] == id:
+            retraction[2] |= bit
             return
     retractions.append([at, id, bit])
     retractions.sort(reverse=True)
@@ -102,7 +102,7 @@ def add_retraction(retractions: Retractions, at: int, id: str, bit: int, most: i
 
 def standing(retractions: Retractions) -> list[Any] | None:
     """The newest retraction that is not undone."""
-    return next((each for each in retractions if each[2] == RETRACTED), None)
+    return next((retraction for retraction in retractions if retraction[2] == RETRACTED), None)
 
 
 State = dict[str, Any]

@@ -133,7 +133,7 @@ def _adder_of_newest(maker: FactDerivation) -> Add:
                 opened = [open_cell(aggregate, at, id, found) for aggregate, found in cells]
                 _keep(maker, pieces, part, [1, at, [at, id], statements, *opened])
         elif again:
-            _add_to_cells(piece, at, id, [each if each[0] == "sum" else (each[0], None) for each in cells])
+            _add_to_cells(piece, at, id, [cell if cell[0] == "sum" else (cell[0], None) for cell in cells])
         else:
             if note_event(piece, at, id, length):
                 piece[STATEMENTS] = statements

@@ -83,8 +83,8 @@ def _fold_of(listed: list[FactDerivation]) -> Fold:
 
     def fold(state: State, recorded: Recorded) -> State | None:
         touched = None
-        for each in folds:
-            if each(state, recorded) is not None:
+        for fold in folds:
+            if fold(state, recorded) is not None:
                 touched = state
         return touched
 

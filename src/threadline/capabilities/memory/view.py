@@ -174,7 +174,7 @@ def _fact(fact: FactId, claims: list[Claim], pieces: list[tuple[FactDerivation, 
     fact_view["events"] = events
     fact_view["source_event_ids"] = ids
     fact_view["created_at"] = instant(first)
-    fact_view["conflicts"] = [_add_claims({}, each) for each in others]
+    fact_view["conflicts"] = [_add_claims({}, other) for other in others]
     return fact_view
 
 

@@ -203,10 +203,10 @@ def make_active_rules(declared: ActiveRules, items: Mapping[str, bytes], before:
     shadows = [each for sort, each in found if sort.startswith(SHADOWED) and isinstance(each, Rule)]
     rules = [each for sort, each in found if sort.startswith(RULE) and isinstance(each, Rule)]
     sets = [each for _, each in found if isinstance(each, RuleSet) and each.name not in declared.sets]
-    rules = [each for each in rules if each.id not in declared.rules]
+    rules = [rule for rule in rules if rule.id not in declared.rules]
     active = ActiveRules([*declared.rules.values(), *rules], [*declared.sets.values(), *sets])
     if shadows:
-        active.shadows = {each.id: each for each in shadows}
+        active.shadows = {shadow.id: shadow for shadow in shadows}
         active.shadow = ActiveRules(*_shadow_parts(active.rules.values(), active.sets.values(), shadows))
     active.declared, active.declared_sets = declared.rules, declared.sets
     active.problems, active.sources = problems, sources

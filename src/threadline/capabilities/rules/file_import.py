@@ -58,7 +58,7 @@ class Imported(NamedTuple):
 def rules_of_files(files: Iterable[tuple[str, bytes]], *, inactive: bool = False) -> Imported:
     """The newest active version of each rule; with ``inactive`` the newest. Raises `InvalidDefinition`."""
     versions: dict[str, dict[int, Document]] = {}
-    for found in (each for name, text in files for each in _documents(name, text)):
+    for found in (document for name, text in files for document in _documents(name, text)):
         rule = found.rule
         if versions.setdefault(rule.id, {}).setdefault(rule.version, found) is not found:
             raise InvalidDefinition(f"there are two rules {rule.id!r} of version {rule.version}; rename one")

@@ -18,5 +18,5 @@ def declare(declared: Definitions) -> list[Any]:
     """
     segments = read_segments(declared)
     nouns = (person, members, definitions, refresh, sizes)
-    made: list[Any] = [each for noun in nouns for each in noun.operations(segments or ())]
+    made: list[Any] = [operation for noun in nouns for operation in noun.operations(segments or ())]
     return made if segments is None else [*made, segments_policy(segments), segments_refresh(segments)]

@@ -122,9 +122,9 @@ class _Reaction:
         for _ in range(STEPS_MAX):
             # Of whatever an event has turned since, later than this instant, the last word is the event's.
             segments = [
-                each
-                for each in self._segments
-                if memberships.at == known.at or changes.last(each.name) < memberships.at
+                segment
+                for segment in self._segments
+                if memberships.at == known.at or changes.last(segment.name) < memberships.at
             ]
             self._take(segments, memberships, min(memberships.at, known.at - 1), changes)
             if changes.more or memberships.at == known.at:

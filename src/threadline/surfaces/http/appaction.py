@@ -152,8 +152,8 @@ class AppActions:
         if first is None:
             return event
         user, *others = event.identifiers
-        emails = [each for each in first.event.identifiers if each.kind == EMAIL]
-        identifiers = (user, *emails, *(each for each in others if each.kind != EMAIL))
+        emails = [identifier for identifier in first.event.identifiers if identifier.kind == EMAIL]
+        identifiers = (user, *emails, *(other for other in others if other.kind != EMAIL))
         return msgspec.structs.replace(event, identifiers=identifiers)
 
     async def of_visitor(self, request: Request, names: Mapping[str, str]) -> Response:

@@ -177,7 +177,9 @@ class Ingest:
         secrets: Sequence[str],
     ) -> list[RejectedEntry]:
         now = self.engine.clock()
-        entries = [self._entry(each, credential, form, now, secrets) for each in rejections[:REJECTED_STORED_MAX]]
+        entries = [
+            self._entry(rejection, credential, form, now, secrets) for rejection in rejections[:REJECTED_STORED_MAX]
+        ]
         if len(rejections) > REJECTED_STORED_MAX:
             message = f"{len(rejections) - REJECTED_STORED_MAX} more messages of the same request were rejected"
             last = msgspec.structs.replace(rejections[REJECTED_STORED_MAX], message=message)

@@ -122,7 +122,9 @@ _OTHER_TAGS = {
 
 
 def _tags(operations: Iterable[Operation], paths: dict[str, dict[str, Any]]) -> list[dict[str, str]]:
-    summaries = _OTHER_TAGS | {each.group.name: each.group.summary for each in operations if each.group is not None}
+    summaries = _OTHER_TAGS | {
+        operation.group.name: operation.group.summary for operation in operations if operation.group is not None
+    }
     used = sorted({body["tags"][0] for methods in paths.values() for body in methods.values()})
     return [{"name": tag, "description": summaries[tag]} if tag in summaries else {"name": tag} for tag in used]
 

@@ -51,7 +51,7 @@ class Client(Operations, Recording):
 
         A mapping has the fields of docs/events.md. An event without a ``key`` gets one, under which it is sent again.
         """
-        return [each for batch in exchange.batches(events) for each in self.call(exchange.RECORD, batch).receipts]
+        return [receipt for batch in exchange.batches(events) for receipt in self.call(exchange.RECORD, batch).receipts]
 
     def close(self) -> None:
         """Close the connections."""
@@ -112,7 +112,7 @@ class AsyncClient(AsyncOperations, AsyncRecording):
     async def record(self, events: Iterable[Mapping[str, Any]]) -> list[Receipt]:
         """Record events; see `Client.record`."""
         answers = [await self.call(exchange.RECORD, batch) for batch in exchange.batches(events)]
-        return [each for answer in answers for each in answer.receipts]
+        return [receipt for answer in answers for receipt in answer.receipts]
 
     async def close(self) -> None:
         """Close the connections."""

@@ -95,7 +95,7 @@ def _catalogue(context: Context[WithCatalogue], params: NoParams) -> CatalogueVi
             for k in sorted(catalogue.rules.kinds.values(), key=lambda k: (k.priority, k.name))
         ],
         event_types=sorted(CATALOGUE),
-        event_schemas={each.name: dict(each.schema) for each in catalogue.requirements.values()},
+        event_schemas={requirement.name: dict(requirement.schema) for requirement in catalogue.requirements.values()},
     )  # fmt: skip
 
 

@@ -54,10 +54,10 @@ def _listed(journeys: Journeys, context: Context[WithShared], params: NoParams) 
     paused = book_of(context).paused if journeys else {}
     shown = [
         JourneySummary(
-            name=each.name, version=each.version, entered_by=entered_by(each), description=each.description,
-            paused_since=_paused(paused.get(each.name)),
+            name=journey.name, version=journey.version, entered_by=entered_by(journey), description=journey.description,
+            paused_since=_paused(paused.get(journey.name)),
         )
-        for each in journeys
+        for journey in journeys
     ]  # fmt: skip
     return JourneysListResult(journeys=shown)
 

@@ -94,8 +94,8 @@ def tables_operation(points: Points) -> Operation:
     result = TablesResult(
         tables=[_table(table) for table in points.tables],
         multipliers=[
-            {"by": ".".join(each.path), "from": str(each.least), "times": str(each.times)}
-            for each in points.multipliers
+            {"by": ".".join(multiplier.path), "from": str(multiplier.least), "times": str(multiplier.times)}
+            for multiplier in points.multipliers
         ],
         events_per_hour=points.events_per_hour,
         back=format_duration(points.back),

@@ -117,7 +117,7 @@ def _report(context: Context[Needs], params: ReportParams) -> Report:
     return Report(
         id=params.id, version=version, decisions=changed + sum(cell.same for cell in cells), changed=changed,
         errors=sum(cell.same + cell.changed for cell in cells if cell.shadow == ERROR), matrix=cells,
-        samples=[recorded_view(each, context.engine.reader.person_of(each).id) for each in events],
+        samples=[recorded_view(event, context.engine.reader.person_of(event).id) for event in events],
         whole=next(of_version, None) is None,
     )  # fmt: skip
 
