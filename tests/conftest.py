@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import re
@@ -87,6 +88,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("drawn")
     if PROFILE == "few" and os.environ.get("THREADLINE_TEST_CONFORMANCE") != "all":
         try_few(item)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of the garbage collector's work: it lasts until the end of the run."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
