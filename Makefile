@@ -51,7 +51,7 @@ demo: $(VENV)/.run ## Start a server on an empty file and send it a shop's real 
 	@$(BIN)/threadline demo
 
 test: setup ## Run every test
-	@$(COMPILED) THREADLINE_TEST_PROFILE=$${THREADLINE_TEST_PROFILE:-ci} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	@$(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-fast: $(VENV)/.test ## Run what takes under a minute: the pure rooms and the engine, a few examples of each law
 	@$(COMPILED) THREADLINE_TEST_PROFILE=few $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow' $(FAST)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
@@ -22,8 +21,6 @@ from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import SECOND
 from threadline.settings import Settings
 from threadline.surfaces.http.application import Application
-
-EXAMPLES = 12 if os.environ.get("THREADLINE_TEST_PROFILE") == "ci" else 8
 
 _engine = open_engine("memory:", Settings(public_url="http://testserver"), Clock())
 _, _token = _engine.credentials.create("default", "token", "fuzz", ["admin"])
@@ -109,7 +106,7 @@ schema = schemathesis.openapi.from_asgi("/openapi.json", _for_ever, config=Schem
 
 @pytest.mark.slow
 @schema.parametrize()
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_no_answer_breaks_the_document(case: schemathesis.Case) -> None:
     # A case that leaves the credential out on purpose must stay without one.
     bearer = _user_token if case.path.startswith("/ux/user/") else _token
