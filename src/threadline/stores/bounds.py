@@ -36,9 +36,14 @@ def check_batches(batches: Sequence[Batch]) -> None:
         count = 2 * len(events) + len(writes)
         if count > BATCH_WRITES_MAX:
             raise LimitExceeded(f"a batch has {count} writes (an event counts as two); at most {BATCH_WRITES_MAX} fit")
-        items = sum([_item_bytes(each.key, each.value if each.__class__ is Put else b"") for each in writes])
-        if not all(1 <= each.begins <= ITEM_BEGINS_MAX for each in writes if isinstance(each, Put)):
-            raise InvalidValue(f"an item's version must begin between 1 and {ITEM_BEGINS_MAX:,}")
+        items = 0
+        for each in writes:
+            if isinstance(each, Put):
+                items += _item_bytes(each.key, each.value)
+                if not 1 <= each.begins <= ITEM_BEGINS_MAX:
+                    raise InvalidValue(f"an item's version must begin between 1 and {ITEM_BEGINS_MAX:,}")
+            else:
+                items += _item_bytes(each.key, b"")
         if len(writes) > 1 and len({write.key for write in writes}) != len(writes):
             # Which of two writes of one item a condition would see differs between stores, so none may try.
             raise InvalidValue("a batch names the same item twice; fold its writes into one")

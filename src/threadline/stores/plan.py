@@ -30,34 +30,35 @@ def decide(batches: Sequence[Batch], versions: Mapping[Key, int], taken: Abstrac
     plan = Plan([], [], {})
     now = dict(versions)
     ids = set(taken)
+    outcomes, entries, items = plan
     for batch in batches:
-        refusal = _refusal(batch, now, ids, lost=any(plan.outcomes[number] for number in batch.builds_on))
-        plan.outcomes.append(refusal)
+        refusal = _refusal(batch, now, ids, lost=any([outcomes[number] for number in batch.builds_on]))
+        outcomes.append(refusal)
         if refusal is not None:
             continue
-        plan.entries.extend(batch.events)
-        ids.update(entry.id for entry in batch.events)
+        entries += batch.events
+        ids.update([entry.id for entry in batch.events])
         for write in batch.writes:
             if isinstance(write, Put):
-                version = now.get(write.key, 0)
-                now[write.key] = version = version + 1 if version else write.begins
-                plan.items[write.key] = (version, write.value)
+                key, value, _, begins = write
+                version = now.get(key, 0)
+                now[key] = version = version + 1 if version else begins
+                items[key] = (version, value)
             elif isinstance(write, Delete):
                 now.pop(write.key, None)
-                plan.items[write.key] = None
+                items[write.key] = None
     return plan
 
 
 def _refusal(batch: Batch, versions: Mapping[Key, int], taken: AbstractSet[str], *, lost: bool) -> Refusal | None:
-    ids: set[str] = set()
-    for entry in batch.events:
-        if entry.id in taken or entry.id in ids:
-            return Refusal("event_exists", entry.id)
-        ids.add(entry.id)
+    ids = [entry.id for entry in batch.events]
+    if not taken.isdisjoint(ids) or len(set(ids)) < len(ids):
+        return Refusal("event_exists", next(id for place, id in enumerate(ids) if id in taken or id in ids[:place]))
     if lost:
         return BUILT_ON_REFUSED
     for write in batch.writes:
-        if write.expected is not None and write.expected != versions.get(write.key, 0):
-            detail = f"{'/'.join(write.key)}: expected {write.expected}, found {versions.get(write.key, 0)}"
+        expected = write.expected
+        if expected is not None and expected != versions.get(write.key, 0):
+            detail = f"{'/'.join(write.key)}: expected {expected}, found {versions.get(write.key, 0)}"
             return Refusal("version", detail)
     return None
