@@ -32,7 +32,7 @@ def decide(batches: Sequence[Batch], versions: Mapping[Key, int], taken: Abstrac
     ids = set(taken)
     outcomes, entries, items = plan
     for batch in batches:
-        refusal = _refusal(batch, now, ids, lost=any([outcomes[number] for number in batch.builds_on]))
+        refusal = _refusal(batch, now, ids, lost=any(map(outcomes.__getitem__, batch.builds_on)))
         outcomes.append(refusal)
         if refusal is not None:
             continue

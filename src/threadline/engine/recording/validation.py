@@ -134,10 +134,13 @@ class Validator:
             if event.source_type == "direct":
                 # A Python caller may pass any object; what is folded now must equal what a refold reads from the log.
                 read = decode_event(encoded)
-                if encoded.count(b"null") > (event.sent_time is None) and read != event:
-                    # What JSON makes null is not always a null, nor is all that differs one.
-                    if not is_finite((event.properties, event.context, event.wire)):
-                        raise not_finite()
+                # Looked through only if there is a null that may have been a number.
+                if (
+                    encoded.count(b"null") > (event.sent_time is None)
+                    and read != event
+                    and not is_finite((event.properties, event.context, event.wire))
+                ):
+                    raise not_finite()
                 event = read
         except (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
             raise EventRejected("invalid_value", f"the event cannot be written as JSON: {error}") from None
