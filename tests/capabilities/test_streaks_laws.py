@@ -235,9 +235,9 @@ streaks:
 """
 
 
-def told_milestones(history: list[Event], size: int) -> list[tuple[int, str, int]]:
+def told_milestones(history: list[Event], size: int, context: dict[str, str]) -> list[tuple[int, str, int]]:
     """What is told while these events, all of them from one zone, arrive in this order, half an hour apart."""
-    home = [msgspec.structs.replace(each, context={}) for each in history if not each.type.startswith("streak_")]
+    home = [msgspec.structs.replace(each, context=context) for each in history if not each.type.startswith("streak_")]
     streaks = read_streaks(Definitions([("threadline.yaml", MILESTONES)]))
     clock = iter(range(scenarios.NOW - 20 * DAY + 1, scenarios.NOW, 30 * MINUTE))
     on = staging.engine(clock=lambda: next(clock), values=[projection(streaks), policy(streaks)], shipped=False)
@@ -251,12 +251,15 @@ def told_milestones(history: list[Event], size: int) -> list[tuple[int, str, int
     return sorted((at, properties["streak"], properties["length"]) for at, properties in said)
 
 
-@given(history=histories, size=st.sampled_from([1, 7, 60]))
-def test_no_milestone_is_missed_by_the_glance_that_comes_first(history: list[Event], size: int) -> None:
-    told = told_milestones(history, size)
+@given(history=histories, size=st.sampled_from([1, 7, 60]), context=st.sampled_from([{}, {"timezone": "Asia/Tokyo"}]))
+def test_no_milestone_is_missed_by_the_glances_that_come_first(
+    history: list[Event], size: int, context: dict[str, str]
+) -> None:
+    told = told_milestones(history, size, context)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Watched, "is_far", lambda self, state: False)
         patch.setattr(Watched, "may_have_reached", lambda self, life, at: True)
-        assert told_milestones(history, size) == told
+        assert told_milestones(history, size, context) == told
 
 
 numbers = st.lists(st.integers(0, 60), max_size=40).map(lambda found: day_ranges.union((each, each) for each in found))

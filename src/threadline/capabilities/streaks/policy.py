@@ -17,7 +17,7 @@ from threadline.capabilities.streaks.events import (
 from threadline.capabilities.streaks.grants import AMNESTY, HOPS, MILESTONES
 from threadline.capabilities.streaks.plan import Plan
 from threadline.capabilities.streaks.projection import NAME
-from threadline.capabilities.streaks.state import NAMED, State
+from threadline.capabilities.streaks.state import BARE, NAMED, State
 from threadline.capabilities.streaks.view import Life, Reader
 from threadline.capabilities.streaks.whereabouts import changes_near, hops_within_a_day, zone_named
 from threadline.kernel.event import Event, Recorded
@@ -58,7 +58,7 @@ def _react(reader: Reader, watched: Sequence[Watched], recorded: Recorded, known
     state: State = known[NAME]
     wishes: list[Wish] = []
     travels = len(state.get(NAMED, ())) > 1
-    if watched or travels:
+    if travels or not all(each.is_far(state) for each in watched):
         life = reader.life(state)
         if travels and zone_named(event.context.get("timezone")) and event.occurred_at in life.journey.changes[1::2]:
             wishes += _hopping(life, event)
@@ -91,16 +91,22 @@ def _hopping(life: Life, event: Event) -> Iterator[Wish]:
 class Watched:
     """A streak with milestones, and how to see at a glance that none of them can have been reached."""
 
-    __slots__ = ("least", "name", "plain", "streak", "top")
+    __slots__ = ("least", "name", "plain", "sets", "streak", "top")
 
     def __init__(self, streaks: StreakSet, streak: Streak) -> None:
         self.streak = streak
-        self.name = streaks.parts[streak.name][0]
+        self.name, tally = streaks.parts[streak.name]
+        self.sets = tally.sets
         self.least = streak.milestones[0]
         self.top = streak.times - 1 if streak.counting == "events" else 0
         bridged = streak.grace or streak.freezes.max or streaks.calendar.amnesty
         self.plain = streak.cadence == "day" and not bridged
         """Whether a run is simply one range of days."""
+
+    def is_far(self, state: State) -> bool:
+        """Whether a person has been active on too few days for any milestone; False where they are not all counted."""
+        days = sum(map(len, state.get(NAMED, {}).values()))
+        return self.sets * days < self.least and BARE not in state and self.name not in state
 
     def may_have_reached(self, life: Life, at: int) -> bool:
         """Whether the event may have made a run reach a milestone that was not emitted for it."""
