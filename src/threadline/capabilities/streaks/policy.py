@@ -58,11 +58,12 @@ def _react(reader: Reader, watched: Sequence[Watched], recorded: Recorded, known
     state: State = known[NAME]
     wishes: list[Wish] = []
     travels = len(state.get(NAMED, ())) > 1
-    if travels or not all(each.is_far(state) for each in watched):
+    near = [each for each in watched if not each.is_far(state)]
+    if near or travels:
         life = reader.life(state)
         if travels and zone_named(event.context.get("timezone")) and event.occurred_at in life.journey.changes[1::2]:
             wishes += _hopping(life, event)
-        for each in watched:
+        for each in near:
             if each.may_have_reached(life, known.at):
                 wishes += _reached(each.streak, known, event)
     return _within_budget(watched, wishes, known)
