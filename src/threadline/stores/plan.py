@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from threadline.kernel.store import Batch, Delete, Key, LogEntry, Put, Refusal
+from threadline.kernel.store import Batch, Check, Delete, Key, LogEntry, Put, Refusal
 
 BUILT_ON_REFUSED = Refusal("version", "it builds on a batch of this call that was refused")
 
@@ -28,17 +28,24 @@ def decide(batches: Sequence[Batch], versions: Mapping[Key, int], taken: Abstrac
     that the log is known to hold. An item written by several batches is written to the file once.
     """
     plan = Plan([], [], {})
-    now = dict(versions)
-    ids = set(taken)
     outcomes, entries, items = plan
+    now = dict(versions)
+    ids = [entry.id for batch in batches for entry in batch.events]
+    # Nearly always every id is new, and then none has to be looked for batch by batch.
+    known = set(taken) if taken or len(set(ids)) < len(ids) else None
     for batch in batches:
-        refusal = _refusal(batch, now, ids, lost=any(map(outcomes.__getitem__, batch.builds_on)))
+        events, writes, builds_on = batch
+        refusal = None if known is None else _taken(events, known)
+        if refusal is None:
+            lost = builds_on and any(map(outcomes.__getitem__, builds_on))
+            refusal = BUILT_ON_REFUSED if lost else _outdated(writes, now)
         outcomes.append(refusal)
         if refusal is not None:
             continue
-        entries += batch.events
-        ids.update([entry.id for entry in batch.events])
-        for write in batch.writes:
+        entries += events
+        if known is not None:
+            known.update(entry.id for entry in events)
+        for write in writes:
             if isinstance(write, Put):
                 key, value, _, begins = write
                 version = now.get(key, 0)
@@ -50,15 +57,18 @@ def decide(batches: Sequence[Batch], versions: Mapping[Key, int], taken: Abstrac
     return plan
 
 
-def _refusal(batch: Batch, versions: Mapping[Key, int], taken: AbstractSet[str], *, lost: bool) -> Refusal | None:
-    ids = [entry.id for entry in batch.events]
-    if not taken.isdisjoint(ids) or len(set(ids)) < len(ids):
-        return Refusal("event_exists", next(id for place, id in enumerate(ids) if id in taken or id in ids[:place]))
-    if lost:
-        return BUILT_ON_REFUSED
-    for write in batch.writes:
+def _taken(events: Sequence[LogEntry], known: AbstractSet[str]) -> Refusal | None:
+    ids: set[str] = set()
+    for entry in events:
+        if entry.id in known or entry.id in ids:
+            return Refusal("event_exists", entry.id)
+        ids.add(entry.id)
+    return None
+
+
+def _outdated(writes: Sequence[Put | Delete | Check], versions: Mapping[Key, int]) -> Refusal | None:
+    for write in writes:
         expected = write.expected
-        if expected is not None and expected != versions.get(write.key, 0):
-            detail = f"{'/'.join(write.key)}: expected {expected}, found {versions.get(write.key, 0)}"
-            return Refusal("version", detail)
+        if expected is not None and expected != (found := versions.get(write.key, 0)):
+            return Refusal("version", f"{'/'.join(write.key)}: expected {expected}, found {found}")
     return None
