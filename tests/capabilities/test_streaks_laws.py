@@ -22,6 +22,7 @@ from threadline.capabilities.streaks.events import STREAK_MILESTONE_REACHED
 from threadline.capabilities.streaks.plan import Plan
 from threadline.capabilities.streaks.policy import Watched, policy
 from threadline.capabilities.streaks.runs import run_course
+from threadline.capabilities.streaks.view import Reader
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.projection import Projection
 from threadline.kernel.time import DAY, EARLIEST, HOUR, LATEST, MINUTE, parse_time
@@ -260,6 +261,22 @@ def test_no_milestone_is_missed_by_the_glances_that_come_first(history: list[Eve
         patch.setattr(Watched, "is_far", lambda self, state: False)
         patch.setattr(Watched, "may_have_reached", lambda self, life, at: True)
         assert told_milestones(history, size, zone) == told
+
+
+@settings(max_examples=200)
+@given(random=scenarios.randoms, count=st.integers(1, 40), zone=st.sampled_from(["", "Asia/Tokyo", "Pacific/Apia"]))
+def test_who_is_far_from_a_milestone_at_a_glance_has_reached_none(random: Random, count: int, zone: str) -> None:
+    streaks = read('calendar: {day_start: "04:00"}\nstreaks: {daily: {milestones: [2]}}')
+    known, plan = projection(streaks), Plan(streaks)
+    watched, state = Watched(plan, streaks.by_name["daily"]), known.empty()
+    for recorded in lives(random, count):
+        event = recorded.event
+        if zone and not event.type.startswith("streak_"):
+            event = msgspec.structs.replace(event, context={"timezone": zone})
+        state = known.after(state, msgspec.structs.replace(recorded, event=event))
+        if watched.is_far(state):
+            [run] = Reader(plan).life(state).sets[watched.name]
+            assert not run or run[-1] - run[-2] + 1 < 2
 
 
 numbers = st.lists(st.integers(0, 60), max_size=40).map(lambda found: day_ranges.union((each, each) for each in found))
