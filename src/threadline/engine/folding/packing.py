@@ -48,9 +48,9 @@ def log_entry(recorded: Recorded, encoded: bytes, digest: int) -> LogEntry:
     """
     event, thread, sequence, id = recorded.event, recorded.thread, recorded.sequence, recorded.id
     occurred_at, type = event.occurred_at, event.type
-    content = b"[%b,%d,%b" % (encoded, recorded.recorded_at, _json.encode(recorded.cause))
+    content = b"".join((b"[", encoded, b",%d," % recorded.recorded_at, _json.encode(recorded.cause)))
     columns = f"{thread} {sequence} {occurred_at} {id} {digest} {type}".encode()
-    body = b"%b,%d]" % (content, crc32(columns, crc32(content)))
+    body = content + b",%d]" % crc32(columns, crc32(content))
     return LogEntry(thread, sequence, occurred_at, type, id, digest, body)
 
 

@@ -116,8 +116,9 @@ class EventLog:
         """The digests of the entries with these ids."""
         packed, before = _packed(ids), self._tail.view()
         rows, view = self._look(ask, list(fat(_SEEN, packed)), before)
-        found = {row[0].hex(): row[1] for row in rows}
-        newest = [(id, place) for (id,) in packed if id.hex() not in found and (place := view.find(id))]
+        indexed = {row[0]: row[1] for row in rows}
+        found = {id.hex(): digest for id, digest in indexed.items()}
+        newest = [(id, place) for (id,) in packed if id not in indexed and (place := view.find(id))]
         if self._follow:
             # The tail does not hear of it when the process that writes erases an entry.
             found.update((row[4].hex(), row[5]) for row in _read(ask, [position for _, (position, _) in newest]))

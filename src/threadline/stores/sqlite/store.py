@@ -181,7 +181,7 @@ class SqliteStore:
 
     def get(self, keys: Sequence[Key]) -> list[Item | None]:
         """See `Store.get`."""
-        with self._reading() as db:
+        with self._looking_up() as db:
             ask = asking(db)
             names = self._names.numbers(ask, {key.table for key in keys})
             # One snapshot for all, however many statements it takes.
@@ -239,7 +239,7 @@ class SqliteStore:
 
     def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
         """See `Store.seen`."""
-        with self._reading() as db:
+        with self._looking_up() as db:
             return self._log.digests(asking(db), ids)
 
     def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
@@ -292,6 +292,23 @@ class SqliteStore:
                 raise
         self._wal.after_commit()
         return outcomes
+
+    @contextmanager
+    def _looking_up(self) -> Iterator[Connection]:
+        """The writer's connection where it is at rest, else one for reading: with each commit the pages that another
+        connection has cached are void."""
+        if self._writer is None or not self._writing_lock.acquire(blocking=False):
+            with self._reading() as db:
+                yield db
+            return
+        try:
+            if self._closing.is_set() or self._presence is None:
+                raise Unavailable("the store is closed")
+            self._presence.check()
+            with translated(self.path):
+                yield self._writer
+        finally:
+            self._writing_lock.release()
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
@@ -358,14 +375,15 @@ class SqliteStore:
         keys = list({write.key: None for batch in batches for write in batch.writes})
         with transaction(db):
             self._log.catch_up(ask)
-            rows, versions = self._rows.versions(ask, keys, names)
+            places = self._rows.places(ask, keys, names)
+            versions = {key: version for key, (_, version) in places.items()}
             taken = self._log.taken(ask, [entry.id for batch in batches for entry in batch.events])
             plan = decide(batches, versions, taken)
             added = self._log.append(ask, plan.entries, names)
-            written = sqlite_rows.write_items(ask, plan, rows, names)
+            written = sqlite_rows.write_items(ask, plan, places, names)
             buckets = self._log.index(ask, len(added))
         self._log.published(added, buckets)
-        self._rows.written(plan, rows)
+        self._rows.written(plan, places)
         self._mark(written)
         return plan.outcomes
 
