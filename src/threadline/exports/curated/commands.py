@@ -20,7 +20,7 @@ from threadline.kernel.errors import InvalidSetting, InvalidValue
 from threadline.kernel.time import format_time, from_datetime
 
 COMPACTED_FROM = 250_000
-"""Events of one sync from which on files are put together after it: each of its ranges has written one of every type."""
+"""Events of one sync from which on files are put together after it: each of its ranges wrote one for every type."""
 
 
 class LakeCommands:
