@@ -40,6 +40,8 @@ def _measure(path: Path) -> tuple[int, float, float]:
         added = sum(each.added for each in done)
         parts = [read_table(lake, file).select(RAW.names) for file in lake.files("default", EVENTS)]
         whole = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+        types = whole["type"].cast(pa.string())  # Iceberg has no dictionaries
+        whole = whole.set_column(RAW.get_field_index("type"), "type", types)
         catalog = open_catalog("", f"{folder}/alone")
         catalog.create_namespace("alone")
         table = catalog.create_table("alone.events", schema=whole.schema)

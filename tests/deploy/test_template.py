@@ -25,7 +25,8 @@ COSTS_NOTHING_IDLE = {
     "AWS::CloudWatch::Alarm",  # ten metrics of alarms are free
     "AWS::DynamoDB::Table",  # on demand
     "AWS::IAM::ManagedPolicy", "AWS::IAM::Role",
-    "AWS::Lambda::EventInvokeConfig", "AWS::Lambda::EventSourceMapping", "AWS::Lambda::Function", "AWS::Lambda::Permission",
+    "AWS::Lambda::EventInvokeConfig", "AWS::Lambda::EventSourceMapping",
+    "AWS::Lambda::Function", "AWS::Lambda::Permission",
     "AWS::Logs::LogGroup",
     "AWS::S3::Bucket", "AWS::S3::BucketPolicy",
     "AWS::SNS::Subscription", "AWS::SNS::Topic",
