@@ -35,10 +35,11 @@ BATCH_ROWS = 10_000
 QUERIES = {**TABLES, **VIEWS}
 MOVED = (
     "WITH several AS MATERIALIZED (SELECT thread FROM identities GROUP BY thread HAVING count(*) > 1) "
-    "SELECT thread, arg_max(person, position) AS person FROM identities WHERE thread IN (FROM several) GROUP BY thread "
-    "UNION ALL SELECT thread, person FROM identities ANTI JOIN several USING (thread) WHERE person <> thread"
+    "SELECT thread, arg_max(person, position) AS person FROM identities WHERE thread IN (FROM several) GROUP BY thread"
 )
-"""Whose those threads are that were not always their own person's. Most have one row, which needs no aggregate."""
+"""Whose those threads are that have changed hands. The person of all other events is right as it is."""
+ALONE = " UNION ALL SELECT thread, person FROM identities ANTI JOIN several USING (thread) WHERE person <> thread"
+"""In a lake of version 1, a single row may be what a compaction has left."""
 
 
 @contextmanager
@@ -96,8 +97,8 @@ class Reading:
                     if file.table == EVENTS:
                         self._typed.setdefault(file.event, []).append(lake.storage.url(file.name))
         self._view("identities", f"SELECT * FROM {self._files(urls[IDENTITIES], IDENTITY_COLUMNS)}")
-        # A thread that was always its own person's needs no look-up, and there are usually few others.
-        self.connection.execute(f"CREATE TABLE parts.moved AS {MOVED}")
+        alone = ALONE if any(manifest.schema_version < 2 for _, manifest in lakes) else ""
+        self.connection.execute(f"CREATE TABLE parts.moved AS {MOVED}{alone}")
         self._view("events", self._events(self._files(urls[EVENTS], RAW), RAW.names))
 
     def run(self, query: str) -> Any:
