@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -245,7 +246,7 @@ def _unique(values: Iterable[Declared]) -> tuple[Declared, ...]:
     return tuple(by_name[name] for name in sorted(by_name))
 
 
-_DECLARED = Declared.__constraints__
+_DECLARED = frozenset(Declared.__constraints__)
 
 
 def discover(*packages: str, definitions: Declarations | None) -> list[object]:
@@ -266,15 +267,16 @@ def _values(packages: Iterable[str], definitions: Declarations | None) -> list[o
     values: list[object] = []
     for package in packages:
         for module in _modules(package):
-            values += [v for v in vars(module).values() if isinstance(v, _DECLARED)]
+            values += [v for v in vars(module).values() if type(v) in _DECLARED]
             declare = vars(module).get("declare")
             if isinstance(declare, FunctionType) and declare.__module__ == module.__name__:
                 values += list(declare(definitions))
     return list({id(v): v for v in values}.values())
 
 
-def _modules(package: str) -> Iterable[ModuleType]:
+@cache
+def _modules(package: str) -> Sequence[ModuleType]:
+    """Every module of a package. They are looked for once: a module that is loaded stays as it is."""
     root = importlib.import_module(package)
-    yield root
-    for info in pkgutil.walk_packages(getattr(root, "__path__", []), prefix=f"{package}."):
-        yield importlib.import_module(info.name)
+    found = pkgutil.walk_packages(getattr(root, "__path__", []), prefix=f"{package}.")
+    return [root, *(importlib.import_module(info.name) for info in found)]
