@@ -246,7 +246,7 @@ def _unique(values: Iterable[Declared]) -> tuple[Declared, ...]:
     return tuple(by_name[name] for name in sorted(by_name))
 
 
-_DECLARED = Declared.__constraints__
+_DECLARED = frozenset(Declared.__constraints__)
 
 
 def discover(*packages: str, definitions: Declarations | None) -> list[object]:
@@ -285,7 +285,7 @@ def _declaring(root: ModuleType) -> tuple[_Declaring, ...]:
     """The modules of a package that declare something, in order. Modules do not change, so they are looked at once."""
     found = []
     for module in _modules(root):
-        values = tuple(v for v in vars(module).values() if isinstance(v, _DECLARED))
+        values = tuple(v for v in vars(module).values() if type(v) in _DECLARED)
         declare = vars(module).get("declare")
         own = declare if isinstance(declare, FunctionType) and declare.__module__ == module.__name__ else None
         if values or own is not None:

@@ -109,17 +109,14 @@ def render(operation: Operation) -> click.Command:
     hints = get_type_hints(operation.params, include_extras=True)
     names = path_names(operation)
     fields = {field.encode_name: field for field in msgspec.structs.fields(operation.params)}
-    secrets: dict[str, bool] = {}
+    secrets = {name: field.required for name, field in fields.items() if SECRET in metas_of(hints[field.name])}
     parameters: list[click.Parameter] = [click.Argument([name], metavar=name.upper()) for name in names]
     for name, field in fields.items():
-        if name not in names:
-            if SECRET in metas_of(hints[field.name]):
-                secrets[name] = field.required
-                if not field.required:
-                    parameters.append(click.Option([_flag(name), name], is_flag=True, help=f"Ask for a new {name}."))
-                continue
-            events = operation.intake is not None and operation.intake.member == name
-            kind = _Events() if events else None
+        if name in secrets and not field.required:
+            parameters.append(click.Option([_flag(name), name], is_flag=True, help=f"Ask for a new {name}."))
+        elif name not in secrets and name not in names:
+            is_intake = operation.intake is not None and operation.intake.member == name
+            kind = _Events() if is_intake else None
             parameters.append(_option(name, hints[field.name], field.required, _default(field), kind))
     parameters += [*shared_parameters(), *_forms(operation)]
 
