@@ -12,6 +12,9 @@ from threadline.capabilities.alerts.operations import listed as alerts_operation
 from threadline.capabilities.alerts.operations import person as alerts_operations_person
 from threadline.capabilities.alerts.operations import written as alerts_operations_written
 from threadline.capabilities.analytics.operations import attribution as analytics_operations_attribution
+from threadline.capabilities.analytics.operations import cohorts as analytics_operations_cohorts
+from threadline.capabilities.analytics.operations import distribution as analytics_operations_distribution
+from threadline.capabilities.analytics.operations import experiment as analytics_operations_experiment
 from threadline.capabilities.analytics.operations import funnel as analytics_operations_funnel
 from threadline.capabilities.analytics.operations import lifetime as analytics_operations_lifetime
 from threadline.capabilities.analytics.operations import paths as analytics_operations_paths
@@ -229,6 +232,58 @@ ANALYTICS_ATTRIBUTION: Call[analytics_operations_attribution.Attribution] = Call
         "most": 15,
     },
 )
+ANALYTICS_COHORTS: Call[analytics_operations_cohorts.Cohorts] = Call(
+    "analytics_cohorts",
+    "GET",
+    "/v1/analytics/cohorts",
+    analytics_operations_cohorts.Cohorts,
+    {
+        "start": None,
+        "stop": None,
+        "first": "*",
+        "per": "week",
+        "periods": 8,
+        "event": "purchase_completed",
+        "value": "",
+    },
+)
+ANALYTICS_DISTRIBUTION: Call[analytics_operations_distribution.Distribution] = Call(
+    "analytics_distribution",
+    "GET",
+    "/v1/analytics/distribution",
+    analytics_operations_distribution.Distribution,
+    {
+        "start": None,
+        "stop": None,
+        "segment": "",
+        "baseline_start": None,
+        "baseline_stop": None,
+        "baseline_segment": "",
+        "most": 10,
+    },
+)
+ANALYTICS_EXPERIMENT: Call[analytics_operations_experiment.Experiment] = Call(
+    "analytics_experiment",
+    "GET",
+    "/v1/analytics/experiment",
+    analytics_operations_experiment.Experiment,
+    {
+        "start": None,
+        "stop": None,
+        "broadcast": "",
+        "journey": "",
+        "step": "",
+        "assignment": "",
+        "arm": "arm",
+        "metric": "purchase_completed",
+        "value": "",
+        "window": "14d",
+        "control": "",
+        "weights": (),
+        "confidence": 95,
+        "planned": 10000,
+    },
+)
 ANALYTICS_FUNNEL: Call[analytics_operations_funnel.Funnel] = Call(
     "analytics_funnel",
     "GET",
@@ -282,9 +337,9 @@ ANALYTICS_RETENTION: Call[analytics_operations_retention.Retention] = Call(
         "start": None,
         "stop": None,
         "first": "*",
-        "returning": "*",
         "per": "week",
         "periods": 8,
+        "returning": "*",
         "kind": "bounded",
     },
 )
