@@ -64,21 +64,16 @@ def _pictures() -> dict[Any, Callable[[Any], Chart]]:
 
 def _columns(answer: Any, name: str) -> dict[str, str]:
     """Column -> the format that its text has, or nothing."""
-    if isinstance(answer, msgspec.Struct):
-        for field in _fields(type(answer)):
-            rows = field.type
-            if (
-                field.name == name
-                and isinstance(rows, inspect.ListType)
-                and isinstance(rows.item_type, inspect.StructType)
-            ):
-                return {each.encode_name: _format(each.type) for each in rows.item_type.fields}
+    described = inspect.type_info(type(answer)) if isinstance(answer, msgspec.Struct) else None
+    fields = described.fields if isinstance(described, inspect.StructType) else ()
+    for rows in (_plain(field.type) for field in fields if field.name == name):
+        if isinstance(rows, inspect.ListType) and isinstance(rows.item_type, inspect.StructType):
+            return {each.encode_name: _format(each.type) for each in rows.item_type.fields}
     raise InvalidValue(f"{type(answer).__name__} has no rows {name!r}")
 
 
-def _fields(kind: type) -> tuple[Any, ...]:
-    described = inspect.type_info(kind)
-    return described.fields if isinstance(described, inspect.StructType) else ()
+def _plain(kind: Any) -> Any:
+    return kind.type if isinstance(kind, inspect.Metadata) else kind
 
 
 def _format(kind: Any) -> str:
