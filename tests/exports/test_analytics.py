@@ -12,6 +12,7 @@ import pytest
 
 import threadline
 from threadline.exports.analytics import answering
+from threadline.exports.curated import people as curated
 from threadline.kernel.errors import InvalidValue
 from threadline.settings import Settings
 
@@ -164,3 +165,30 @@ def test_a_copy_of_another_log_is_begun_anew(tmp_path: Path) -> None:
         with threadline.open(tmp_path / f"{name}.db", settings=settings) as shop:
             shop.record([{**each, "key": f"{name}{each['key']}"} for each in events(0, count)])
             assert shop.engine.analytics.query("default", "SELECT count(*) FROM events", {}).rows == [(count,)]
+
+
+def test_what_was_folded_for_many_is_folded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "FOLDED_MAX", 4)
+    folded: list[str] = []
+    rows_of = curated.rows_of
+    monkeypatch.setattr(
+        curated, "rows_of", lambda folds, person, own: folded.append(person) or rows_of(folds, person, own)
+    )
+    path = tmp_path / "shop.db"
+    with threadline.open(path) as shop:
+
+        def values() -> tuple[int, int]:
+            """People with a value, and how many were folded for the answer."""
+            folded.clear()
+            answer = shop.analytics.distribution(feature="has_purchased")
+            return sum(row.people for row in answer.rows), len(folded)
+
+        shop.record(events(0, 60))
+        assert [values(), values()] == [(5, 5), (5, 0)]
+        shop.record(events(100, 101))
+        assert [values(), values()] == [(5, 1), (5, 0)]
+        erased = shop.person("user-2").id
+        shop.people.erase("user-2")
+        # Each file might name who was erased: all are gone, and are written again.
+        assert [values(), values()] == [(4, 4), (4, 0)]
+        assert erased not in contents(Path(f"{path}-analytics"))
