@@ -46,7 +46,7 @@ def curate(engine: Engine, lake: Lake, workspace: str) -> list[Curated]:
 
 
 def write(reading: Reading) -> list[Curated]:
-    """Write the curated tables that a reading has which was asked nothing yet. Raises `Conflict` for an erasure since."""
+    """Write the curated tables of a reading that was asked nothing yet. Raises `Conflict` for an erasure since then."""
     reading.add_all()
     done, zone = [], reading.zone
     assert zone is not None
