@@ -466,7 +466,7 @@ class Analytics:
         control: str = "",
         weights: Many[str] = (),
         confidence: int = 95,
-        planned: int = 10000,
+        planned: int = 1000,
     ) -> analytics_operations_experiment.Experiment:
         """Compare the arms of a broadcast, a journey or your own experiment, as often as you look.
 

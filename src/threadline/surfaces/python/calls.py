@@ -281,7 +281,7 @@ ANALYTICS_EXPERIMENT: Call[analytics_operations_experiment.Experiment] = Call(
         "control": "",
         "weights": (),
         "confidence": 95,
-        "planned": 10000,
+        "planned": 1000,
     },
 )
 ANALYTICS_FUNNEL: Call[analytics_operations_funnel.Funnel] = Call(

@@ -105,7 +105,7 @@ class ExperimentParams(Span, kw_only=True, forbid_unknown_fields=True):
     planned: Annotated[
         int,
         Meta(description="People of two arms at whom the interval is tightest; do not change it while it runs.", ge=2),
-    ] = 10_000
+    ] = 1_000
 
 
 class ExperimentRow(msgspec.Struct, kw_only=True):
