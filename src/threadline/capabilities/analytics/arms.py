@@ -70,8 +70,8 @@ def assignment_of(context: Context[Needs], asked: Asked) -> Assignment:
         sql = f"type IN ('{JOURNEY_ENTERED}', '{JOURNEY_MOVED}') AND {own} AND len({mail}) > 0"
         arm, weights = f"coalesce({mail}[1]->>'arm', {mail}[1]->>'template')", _of_step(journey, asked.step)
     in_holdout = "json_extract_string(properties, '/holdout') = 'true'"
-    held_out = {HOLDOUT: journey.holdout} if journey.holdout else {}
-    return Assignment(sql, f"CASE WHEN {in_holdout} THEN '{HOLDOUT}' ELSE {arm} END", weights | held_out)
+    holdout = {HOLDOUT: journey.holdout} if journey.holdout else {}
+    return Assignment(sql, f"CASE WHEN {in_holdout} THEN '{HOLDOUT}' ELSE {arm} END", weights | holdout)
 
 
 def _of_broadcast(broadcast: Broadcast) -> dict[str, float]:
