@@ -14,14 +14,15 @@ from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.policy import Effect
 from threadline.kernel.sender import Outcome
-from threadline.kernel.time import format_time, parse_time
+from threadline.kernel.time import SECOND, format_time, parse_time
 from threadline.stores.memory import MemoryStore
 from threadline.surfaces.operation_calls import call
 
 NOW = parse_time("2026-03-02T08:00:00Z")
-READS = frozenset({"get", "query", "scan", "find", "seen", "spans", "histories", "feed"})
+READS = frozenset({"get", "query", "ranges", "scan", "find", "seen", "spans", "histories", "feed"})
 DEFINITIONS = Definitions([("threadline.yaml", """
 mail:
+  provider: {url: 'inbox:', at_once: 16}
   senders: {shop: {from: shop@shop.example}}
   templates: {hello: {subject: Hello, text: Hello}, sale: {subject: Sale, text: Sale}}
 journeys:
@@ -68,11 +69,33 @@ class Counting:
 class Post:
     """Takes every mail."""
 
-    kind = "mail"
+    kind, taken = "mail", 0
 
     def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
         """Take it."""
+        self.taken += 1
         return Outcome(type="mail_sent", properties=effect.data["record"])
+
+
+def test_mails_that_are_sent_together_read_the_store_as_often_as_one_alone() -> None:
+    def reads(people: int) -> Counter[str]:
+        store = MemoryStore()
+        engine = Engine(store, CATALOGUE, lambda: NOW)
+        for n in range(people):
+            who = (Identifier("user_id", f"p{n}"),)
+            for type, properties in ("identify", {"email": f"p{n}@example.com"}), ("signed_up", {}):
+                events = [Event(type=type, identifiers=who, occurred_at=NOW, key=f"{type}-{n}", properties=properties)]
+                assert [each.status for each in engine.recorder.record(events)] == ["accepted"]
+        counting, post = Counting(store), Post()
+        engine = Engine(counting, CATALOGUE, lambda: NOW + SECOND)
+        engine.public_address.use_local("http://shop.example")
+        dispatcher = Dispatcher(engine, {"mail": post}, "test")
+        while dispatcher.run_once():
+            pass
+        assert post.taken == people
+        return counting.reads
+
+    assert reads(1) == reads(16)
 
 
 def store_of(people: int) -> Any:

@@ -16,6 +16,7 @@ from threadline.kernel.store import (
     Item,
     Key,
     LogEntry,
+    Range,
     Refusal,
     Span,
     event_pages,
@@ -123,6 +124,10 @@ class DynamoStore:
         # One more, for DynamoDB's ranges include their end.
         answers = reading.query_pages(self.client, pk, start, stop, reverse=reverse, limit=limit + 1)
         return self._page(answers, limit, stop)
+
+    def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
+        """See `Store.ranges`."""
+        return list(self._pool.map(lambda each: self.query(*each), wanted))
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000

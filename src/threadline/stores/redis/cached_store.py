@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from threadline.kernel.errors import ThreadlineError
-from threadline.kernel.store import Batch, Check, FeedEntry, Item, Key, LogEntry, Put, Refusal, Span, Store
+from threadline.kernel.store import Batch, Check, FeedEntry, Item, Key, LogEntry, Put, Range, Refusal, Span, Store
 from threadline.stores.bounds import check_batches, text_bytes
 from threadline.stores.redis.client import RedisLost, RedisServer, RedisUnreachable
 from threadline.stores.redis.epochs import Epoch, Epochs
@@ -221,6 +221,12 @@ class CachedStore:
             writing, values = self._mark(places), {}
 
     # --- passed through -----------------------------------------------------------------------
+
+    def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
+        """See `Store.ranges`."""
+        if any(each.table in self._lifetimes_ms for each in wanted):
+            return [self.query(*each) for each in wanted]
+        return self._store.ranges(wanted)
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000
