@@ -373,6 +373,14 @@ def query_pages(
         after = page[-1].key.sort
 
 
+def following_items(store: Store, wanted: Range, page: Sequence[Item]) -> Iterator[Item]:
+    """All items of a range of which the first page was read, in pages of its limit."""
+    yield from page
+    while len(page) == wanted.limit:
+        page = store.query(*wanted._replace(start=beyond(page[-1].key.sort)))
+        yield from page
+
+
 def feed_pages(store: Store, cursor: str = "") -> Iterator[FeedEntry]:
     """All of the feed from a cursor to its present end, page by page."""
     while page := store.feed(cursor):

@@ -157,11 +157,11 @@ class PostgresStore:
             check_page(each.limit)
         numbers = self._tables.numbers(self._ask, {each.table for each in wanted})
         rows = [
-            (number, numbers[table], utf8(partition), utf8(start), None if stop is None else utf8(stop), limit)
+            (number, numbers.get(table), utf8(partition), utf8(start), None if stop is None else utf8(stop), limit)
             for number, (table, partition, start, stop, limit) in enumerate(wanted)
-            if table in numbers
         ]
         found: list[list[Item]] = [[] for _ in wanted]
+        rows = [row for row in rows if row[1] is not None]
         for number, partition, sort, version, value in self._ask(_RANGES, columns(rows, 6)) if rows else ():
             key = Key(wanted[number].table, partition.decode(), sort.decode())
             found[number].append(Item(key, version, value))
