@@ -35,8 +35,8 @@ def refusals(ports: WithStore, mailings: Sequence[Mailing]) -> list[str]:
         found[place] = "" if newest is None or newest.lifted else f"suppressed:{newest.reason}"
     asked = [place for place in valid if not found[place] and not mailings[place].transactional]
     topics = [(known[place], (mailings[place].topic,)) for place in asked]
-    for place, said in zip(asked, statements_of_each(ports.store, topics) if topics else (), strict=True):
-        found[place] = _unwanted(mailings[place], known[place].address, said[mailings[place].topic])
+    for place, statements in zip(asked, statements_of_each(ports.store, topics) if topics else (), strict=True):
+        found[place] = _unwanted(mailings[place], known[place].address, statements[mailings[place].topic])
     return found
 
 

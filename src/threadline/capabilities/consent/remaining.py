@@ -37,13 +37,13 @@ def remaining_about(store: Store, addresses: Sequence[KnownAddress]) -> list[dic
     for key in pseudonym_keys(store):
         names = [(workspace, pseudonym(key, workspace, address)) for workspace, address in addresses]
         wanted = [Range(REMAINING_TABLE, f"{workspace}/{name[0]}", f"{name} ", f"{name}!") for workspace, name in names]
-        for kept, items in zip(found, store.ranges(wanted), strict=True):
+        for stored, items in zip(found, store.ranges(wanted), strict=True):
             for item in items:
                 about = item.key.sort.partition(" ")[2]
                 remaining = _remaining.decode(item.value)
-                if about not in kept or kept[about].at < remaining.at:
-                    kept[about] = remaining
-    return [{about: remaining for about, remaining in kept.items() if not remaining.over} for kept in found]
+                if about not in stored or stored[about].at < remaining.at:
+                    stored[about] = remaining
+    return [{about: remaining for about, remaining in stored.items() if not remaining.over} for stored in found]
 
 
 def unsubscribed_since(remaining: Mapping[str, Remaining], topic: str) -> int | None:

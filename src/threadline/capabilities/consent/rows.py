@@ -84,9 +84,11 @@ def newest_suppressions(store: Store, addresses: Sequence[KnownAddress]) -> list
     found = store.ranges([_about(SUPPRESSION_TABLE, each, 1) for each in addresses])
     newest = [_suppression.decode(items[0].value) if items else None for items in found]
     for place, remaining in enumerate(remaining_about(store, addresses)):
-        said, kept = newest[place], remaining.get(SUPPRESSED)
-        if kept is not None and (said is None or said.at < _shown(kept.at)):
-            newest[place] = Suppression(address=addresses[place].address, reason=kept.reason, at=_shown(kept.at))
+        stored, suppressed = newest[place], remaining.get(SUPPRESSED)
+        if suppressed is not None and (stored is None or stored.at < _shown(suppressed.at)):
+            newest[place] = Suppression(
+                address=addresses[place].address, reason=suppressed.reason, at=_shown(suppressed.at)
+            )
     return newest
 
 
@@ -153,15 +155,15 @@ def statements_of_each(
 ) -> list[dict[str, Statements]]:
     """What was said of each address about its topics: one reading for all, unless somebody said very much."""
     wanted = [_about(WORD_TABLE, known, _WORDS_READ) for known, _ in asked]
-    remaining = remaining_about(store, [known for known, _ in asked])
+    all_remaining = remaining_about(store, [known for known, _ in asked])
     answers = []
-    for (_, topics), of_all, items, kept in zip(asked, wanted, store.ranges(wanted), remaining, strict=True):
+    for (_, topics), of_all, items, remaining in zip(asked, wanted, store.ranges(wanted), all_remaining, strict=True):
         newest: dict[tuple[str, str], str] = {}
         for item in items if len(items) < _WORDS_READ else _newest_words(store, of_all, topics):
             _, topic, kind, _ = item.key.sort.split(" ")
             newest.setdefault((topic, kind), _shown(int(item.value)))
         every = newest.get((_ALL, "u"), "")
-        answers.append({topic: _statements(newest, topic, max(every, _since(kept, topic))) for topic in topics})
+        answers.append({topic: _statements(newest, topic, max(every, _since(remaining, topic))) for topic in topics})
     return answers
 
 

@@ -67,11 +67,11 @@ def _allow(engine: Ports, due: Sequence[DueEffect]) -> list[str | Postponed]:
     }
     later = Postponed(until=engine.recorder.now() + _LOOK_AGAIN)
 
-    def is_held_up(view: PersonView, one: PendingEffect) -> bool:
+    def is_paused(view: PersonView, one: PendingEffect) -> bool:
         journey = one.effect.data["journey"]
         return journey in books[one.workspace].paused or bool({journey, ""} & {*view.view(JOURNEYS)["paused"]})
 
-    return [later if is_held_up(*each) else "" for each in due]
+    return [later if is_paused(*each) else "" for each in due]
 
 
 GUARD = Guard(JOURNEYS, _allow)

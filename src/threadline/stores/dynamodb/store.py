@@ -67,6 +67,8 @@ class DynamoStore:
         self._closed = False
         check_table(self.client)
         self._journal = Journal(self.client, clock, expiry_seconds=expiry_seconds)
+        self.leave_journal = self._journal.leave
+        """Lets readers of the feed not wait for this process until its next commit: it is about to be frozen."""
         tail = StreamTail(self.client, clock) if self.address.streams else None
         self._frames = Frames(self.client)
         self._feed = Feed(self.client, self._journal, tail)
@@ -372,10 +374,6 @@ class DynamoStore:
         """See `Store.integrity`; that its copies are whole is the service's own affair."""
         self._check_open()
         return []
-
-    def leave_journal(self) -> None:
-        """Let readers of the feed not wait for this process until its next commit: it is about to be frozen."""
-        self._journal.leave()
 
     def close(self) -> None:
         """See `Store.close`."""

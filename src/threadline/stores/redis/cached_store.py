@@ -57,6 +57,8 @@ class CachedStore:
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
+        self.leave_journal: Callable[[], None] = getattr(store, "leave_journal", lambda: None)
+        """See `DynamoStore.leave_journal`; the other stores have nothing to leave."""
         self._connect = connect
         """(nonce, run id or "") -> what Redis keeps under this nonce, on this server."""
         self._lifetimes_ms = {table: round(lifetime * 1_000) for table, lifetime in lifetimes.items()}
@@ -292,12 +294,6 @@ class CachedStore:
     def integrity(self) -> list[str]:
         """See `Store.integrity`, of the store behind the cache."""
         return self._store.integrity()
-
-    def leave_journal(self) -> None:
-        """See `DynamoStore.leave_journal`; the other stores have nothing to leave."""
-        leave = getattr(self._store, "leave_journal", None)
-        if leave is not None:
-            leave()
 
     def close(self) -> None:
         """See `Store.close`."""
