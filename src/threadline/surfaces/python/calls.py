@@ -56,7 +56,6 @@ from threadline.capabilities.journeys.operations import what_if as journeys_oper
 from threadline.capabilities.keys import operations as keys_operations
 from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
-from threadline.capabilities.leaderboards.operations import refresh as leaderboards_operations_refresh
 from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
 from threadline.capabilities.mail.operations import history as mail_operations_history
 from threadline.capabilities.mail.operations import preview as mail_operations_preview
@@ -91,7 +90,6 @@ from threadline.capabilities.search.operations import timeline as search_operati
 from threadline.capabilities.segments.operations import definitions as segments_operations_definitions
 from threadline.capabilities.segments.operations import members as segments_operations_members
 from threadline.capabilities.segments.operations import person as segments_operations_person
-from threadline.capabilities.segments.operations import refresh as segments_operations_refresh
 from threadline.capabilities.segments.operations import sizes as segments_operations_sizes
 from threadline.capabilities.streaks import operations as streaks_operations
 from threadline.capabilities.webhooks.operations import destinations as webhooks_operations_destinations
@@ -987,13 +985,8 @@ KEYS_REVOKE: Call[keys_operations.KeyEntry] = Call(
 LEADERBOARDS_LIST: Call[leaderboards_operations_definitions.BoardsResult] = Call(
     "leaderboards_list", "GET", "/v1/leaderboards", leaderboards_operations_definitions.BoardsResult, {}
 )
-LEADERBOARDS_REFRESH: Call[leaderboards_operations_refresh.RefreshResult] = Call(
-    "leaderboards_refresh",
-    "POST",
-    "/v1/leaderboards/refresh",
-    leaderboards_operations_refresh.RefreshResult,
-    {},
-    repeatable=False,
+LEADERBOARDS_REFRESH: Call[jobs_operations.JobView] = Call(
+    "leaderboards_refresh", "POST", "/v1/leaderboards/refresh", jobs_operations.JobView, {}, repeatable=False
 )
 LEADERBOARDS_STANDING: Call[leaderboards_operations_standing.Standing] = Call(
     "leaderboards_standing",
@@ -1575,16 +1568,8 @@ SEGMENTS_PREVIEW: Call[drafts_operations_segments.SegmentPreview] = Call(
     },
     repeatable=False,
 )
-SEGMENTS_REFRESH: Call[segments_operations_refresh.RefreshResult] = Call(
-    "segments_refresh",
-    "POST",
-    "/v1/segments/refresh",
-    segments_operations_refresh.RefreshResult,
-    {
-        "cursor": "",
-        "limit": 1000,
-    },
-    repeatable=False,
+SEGMENTS_REFRESH: Call[jobs_operations.JobView] = Call(
+    "segments_refresh", "POST", "/v1/segments/refresh", jobs_operations.JobView, {}, repeatable=False
 )
 SEGMENTS_SIZES: Call[segments_operations_sizes.SizesResult] = Call(
     "segments_sizes",

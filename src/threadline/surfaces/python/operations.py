@@ -58,7 +58,6 @@ from threadline.capabilities.journeys.operations import what_if as journeys_oper
 from threadline.capabilities.keys import operations as keys_operations
 from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
-from threadline.capabilities.leaderboards.operations import refresh as leaderboards_operations_refresh
 from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
 from threadline.capabilities.mail.operations import history as mail_operations_history
 from threadline.capabilities.mail.operations import preview as mail_operations_preview
@@ -93,7 +92,6 @@ from threadline.capabilities.search.operations import timeline as search_operati
 from threadline.capabilities.segments.operations import definitions as segments_operations_definitions
 from threadline.capabilities.segments.operations import members as segments_operations_members
 from threadline.capabilities.segments.operations import person as segments_operations_person
-from threadline.capabilities.segments.operations import refresh as segments_operations_refresh
 from threadline.capabilities.segments.operations import sizes as segments_operations_sizes
 from threadline.capabilities.streaks import operations as streaks_operations
 from threadline.capabilities.webhooks.operations import destinations as webhooks_operations_destinations
@@ -2063,8 +2061,8 @@ class Leaderboards:
 
     def refresh(
         self,
-    ) -> leaderboards_operations_refresh.RefreshResult:
-        """Put everybody on the leaderboards again after these were declared or changed; reads every person."""
+    ) -> jobs_operations.JobView:
+        """Put everybody on the leaderboards again, in a job."""
         return self._call(calls.LEADERBOARDS_REFRESH, {})
 
     def standing(
@@ -3321,18 +3319,9 @@ class Segments:
 
     def refresh(
         self,
-        *,
-        cursor: str = "",
-        limit: int = 1000,
-    ) -> segments_operations_refresh.RefreshResult:
-        """Check everybody's segments again, after definitions have changed.
-
-        From where to go on.
-
-        cursor: The `next` of the previous page. Opaque.
-        limit: People to look at in this call.
-        """
-        return self._call(calls.SEGMENTS_REFRESH, {"cursor": cursor, "limit": limit})
+    ) -> jobs_operations.JobView:
+        """Check everybody's segments again, in a job."""
+        return self._call(calls.SEGMENTS_REFRESH, {})
 
     def sizes(
         self,
