@@ -74,6 +74,9 @@ def steps() -> Iterator[Step]:
     if published := os.environ.get("THREADLINE_TEST_HILLSTROM"):
         name = "tests/capabilities/test_broadcasts_hillstrom.py"
         yield Step("64,000 published people", (name,), {"THREADLINE_TEST_HILLSTROM": published})
+    if visits := os.environ.get("THREADLINE_TEST_WEBLOGS"):
+        name = "tests/capabilities/test_analytics_independent.py"
+        yield Step("analyses of an access log", (name,), {"THREADLINE_TEST_WEBLOGS": visits})
     left_out = tuple(f"--deselect={path}" for path in ELSEWHERE_NOT)
     for backend in BACKENDS:
         if backend.name != MODEL:

@@ -15,7 +15,7 @@ from threadline.engine.delivery.access import EngineAccess
 from threadline.engine.delivery.claims import Wanted, claim, wanted
 from threadline.engine.delivery.dead_letters import dead_letter_puts
 from threadline.engine.delivery.outcomes import settle
-from threadline.engine.delivery.retry_schedule import RETRY_SECONDS_FIRST
+from threadline.engine.delivery.preparing import failed, prepare
 from threadline.engine.delivery.settling import fitting, request_of, resolve
 from threadline.engine.delivery.unknown import unknown_effect
 from threadline.engine.folding.person import Person
@@ -27,9 +27,7 @@ from threadline.kernel.outbox import Claim, PendingEffect
 from threadline.kernel.preparation import Postponed, Prepared
 from threadline.kernel.sender import (
     EFFECT_PARKED,
-    EFFECT_RETRIED,
     EFFECT_UNKNOWN,
-    EFFECT_WITHDRAWN,
     POSTPONED_SECONDS_MAX,
     Outcome,
     Queue,
@@ -37,36 +35,6 @@ from threadline.kernel.sender import (
 )
 from threadline.kernel.store import Batch, Check, Delete, Item, Put
 from threadline.kernel.time import SECOND, time_key
-
-
-def prepare(engine: EngineAccess, one: PendingEffect, person: Person, now: int) -> Prepared | Postponed | Outcome:
-    """What becomes of an effect right before it is sent, with its person as of now."""
-    policy = engine.catalogue.policy(one.policy)
-    withdrawn = None if policy is None else policy.withdrawn
-    preparation = engine.catalogue.preparations.get(one.effect.kind)
-    guard = engine.catalogue.guards.get(one.policy)
-    if withdrawn is None and preparation is None and guard is None:
-        return Prepared(data=one.effect.data)
-    try:
-        why = guard.allow(engine, one) if guard is not None else ""
-        if isinstance(why, Postponed):
-            return why
-        view = engine.reader.as_of(person, now)
-        why = why or (withdrawn(one, view) if withdrawn is not None else "")
-        if why:
-            return Outcome(type=EFFECT_WITHDRAWN, properties={"why": why, "data": one.effect.data})
-        return Prepared(data=one.effect.data) if preparation is None else preparation.prepare(engine, view, one)
-    except Unavailable:
-        raise  # the store is away: that is no attempt
-    except Exception as error:  # noqa: BLE001 — an effect that cannot be prepared must not stop the others, nor be lost
-        return failed(error)
-
-
-def failed(error: Exception) -> Outcome:
-    """Nothing was sent because of an error, and it is tried again."""
-    failure = {"error": f"{type(error).__name__}: {error}"[:500]}
-    return Outcome(type=EFFECT_RETRIED, properties=failure, retry_after_seconds=RETRY_SECONDS_FIRST)
-
 
 CLAIMER_GONE = "its claim has no outcome: the process that claimed it was stopped before or after sending it"
 POSTPONED_SECONDS_MIN = 1
@@ -181,22 +149,38 @@ class Outbox:
 
     def _prepared(self, able: Sequence[Able], check: Check) -> tuple[list[Ready], list[Done], int]:
         """What is to be sent, what has an outcome without that, and how many were postponed."""
-        ready, done, later = [], [], []
-        now = self._engine.recorder.now()
-        people: set[tuple[str, str]] = set()
+        ready: list[Ready] = []
+        done, later, waiting = [], [], []
         for each in able:
-            if (each.person.id, each.one.effect.kind) in people:
-                continue  # it stays due: what it is prepared with must hold what comes of the other one
-            made = self._left(each.one) or prepare(self._engine, each.one, each.person, now)
-            if isinstance(made, Prepared):
-                ready.append(Ready(each, made))
-                if each.one.effect.kind in self._engine.catalogue.preparations:
-                    people.add((each.person.id, each.one.effect.kind))
-            elif isinstance(made, Outcome):
-                done.append(Done(each, fitting(made), check))
+            left = self._left(each.one)
+            if left is None:
+                waiting.append(each)
             else:
-                later.append(self._postponed(each.one, made, check))
+                done.append(Done(each, left, check))
+        now = self._engine.recorder.now()
+        while waiting:
+            wave: dict[tuple[str, str], Able] = {}
+            for each in waiting:
+                wave.setdefault(self._place(each), each)
+            answers = prepare(self._engine, [(each.one, each.person) for each in wave.values()], now)
+            sent = set()
+            for place, each in wave.items():
+                made = answers[each.one.id]
+                if isinstance(made, Prepared):
+                    ready.append(Ready(each, made))
+                    sent.add(place)
+                elif isinstance(made, Outcome):
+                    done.append(Done(each, fitting(made), check))
+                else:
+                    later.append(self._postponed(each.one, made, check))
+            # Others of the same people stay due: what they are prepared with must hold what comes of these.
+            waiting = [each for each in waiting if each.one.id not in answers and self._place(each) not in sent]
         return ready, done, self._engine.store.commit(later).count(None) if later else 0
+
+    def _place(self, each: Able) -> tuple[str, str]:
+        """The same for effects of which only one can be prepared at a time."""
+        kind = each.one.effect.kind
+        return (each.person.id if kind in self._engine.catalogue.preparations else each.one.id), kind
 
     def _postponed(self, one: PendingEffect, made: Postponed, check: Check) -> Batch:
         now = self._engine.clock()

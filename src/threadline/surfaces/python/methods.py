@@ -112,6 +112,11 @@ def method_of(operation: Operation, carry: Carry) -> Callable[..., Any]:
     return method
 
 
+@cache
+def _hints(params: type) -> dict[str, Any]:
+    return get_type_hints(params, include_extras=True)
+
+
 def _signature(operation: Operation) -> Signature:
     path = path_names(operation)
     parameters = {name: (hint, default) for name, hint, default in parameters_of(operation, Types())}
@@ -130,7 +135,7 @@ def _signature(operation: Operation) -> Signature:
 
 
 def _documentation(operation: Operation) -> str:
-    hints = get_type_hints(operation.params, include_extras=True)
+    hints = _hints(operation.params)
     fields = msgspec.structs.fields(operation.params)
     about = textwrap.fill(" ".join((operation.params.__doc__ or "").split()), _COLUMNS) if fields else ""
     meanings = [
@@ -154,7 +159,7 @@ def _meaning(hint: Any) -> str:
 
 def parameters_of(operation: Operation, types: Types) -> list[tuple[str, str, Any]]:
     """Name, type as it is written, and default of each parameter; `Parameter.empty` where there is none."""
-    hints = get_type_hints(operation.params, include_extras=True)
+    hints = _hints(operation.params)
     return [
         (field.encode_name, types.parameter(hints[field.name]), _default(field))
         for field in msgspec.structs.fields(operation.params)

@@ -11,6 +11,9 @@ from threadline.capabilities.alerts.operations import listed as alerts_operation
 from threadline.capabilities.alerts.operations import person as alerts_operations_person
 from threadline.capabilities.alerts.operations import written as alerts_operations_written
 from threadline.capabilities.analytics.operations import attribution as analytics_operations_attribution
+from threadline.capabilities.analytics.operations import cohorts as analytics_operations_cohorts
+from threadline.capabilities.analytics.operations import distribution as analytics_operations_distribution
+from threadline.capabilities.analytics.operations import experiment as analytics_operations_experiment
 from threadline.capabilities.analytics.operations import funnel as analytics_operations_funnel
 from threadline.capabilities.analytics.operations import lifetime as analytics_operations_lifetime
 from threadline.capabilities.analytics.operations import paths as analytics_operations_paths
@@ -53,7 +56,6 @@ from threadline.capabilities.journeys.operations import what_if as journeys_oper
 from threadline.capabilities.keys import operations as keys_operations
 from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
-from threadline.capabilities.leaderboards.operations import refresh as leaderboards_operations_refresh
 from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
 from threadline.capabilities.mail.operations import history as mail_operations_history
 from threadline.capabilities.mail.operations import preview as mail_operations_preview
@@ -88,7 +90,6 @@ from threadline.capabilities.search.operations import timeline as search_operati
 from threadline.capabilities.segments.operations import definitions as segments_operations_definitions
 from threadline.capabilities.segments.operations import members as segments_operations_members
 from threadline.capabilities.segments.operations import person as segments_operations_person
-from threadline.capabilities.segments.operations import refresh as segments_operations_refresh
 from threadline.capabilities.segments.operations import sizes as segments_operations_sizes
 from threadline.capabilities.streaks import operations as streaks_operations
 from threadline.capabilities.webhooks.operations import destinations as webhooks_operations_destinations
@@ -163,6 +164,19 @@ class _Analytics:
         channel: str = 'context.campaign.source', touches: str = '*', window: str = '30d', half_life: str = '7d',
         value: str = '', most: int = 15) -> analytics_operations_attribution.Attribution:
         """Credit conversions to the channels before them, by six models."""
+    def cohorts(self, *, start: Moment | None = None, stop: Moment | None = None, first: str = '*',
+        per: Literal['day', 'week', 'month'] = 'week', periods: int = 8, event: str = 'purchase_completed',
+        value: str = '') -> analytics_operations_cohorts.Cohorts:
+        """Add up what people do or spend as they age, by the period in which they began."""
+    def distribution(self, *, start: Moment | None = None, stop: Moment | None = None, feature: str, segment: str = '',
+        baseline_start: Moment | None = None, baseline_stop: Moment | None = None, baseline_segment: str = '',
+        most: int = 10) -> analytics_operations_distribution.Distribution:
+        """Show how a feature is spread over people, and how far it has drifted."""
+    def experiment(self, *, start: Moment | None = None, stop: Moment | None = None, broadcast: str = '',
+        journey: str = '', step: str = '', assignment: str = '', arm: str = 'arm', metric: str = 'purchase_completed',
+        value: str = '', window: str = '14d', control: str = '', weights: Many[str] = (), confidence: int = 95,
+        planned: int = 1000) -> analytics_operations_experiment.Experiment:
+        """Compare the arms of a broadcast, a journey or your own experiment, as often as you look."""
     def funnel(self, *, start: Moment | None = None, stop: Moment | None = None, steps: Many[str], window: str = '7d',
         by: str = '', most: int = 7) -> analytics_operations_funnel.Funnel:
         """Count who gets from step to step within a time, and how long it takes."""
@@ -175,7 +189,7 @@ class _Analytics:
         most: int = 7) -> analytics_operations_paths.Paths:
         """Follow what people do after an event, or did before it, step by step."""
     def retention(self, *, start: Moment | None = None, stop: Moment | None = None, first: str = '*',
-        returning: str = '*', per: Literal['day', 'week', 'month'] = 'week', periods: int = 8,
+        per: Literal['day', 'week', 'month'] = 'week', periods: int = 8, returning: str = '*',
         kind: Literal['bounded', 'rolling'] = 'bounded') -> analytics_operations_retention.Retention:
         """Count who comes back, by the period in which they began."""
     def rfm(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = 'purchase_completed',
@@ -194,6 +208,9 @@ class _Analytics:
 
 class _AsyncAnalytics:
     attribution = _Awaited(_Analytics.attribution)
+    cohorts = _Awaited(_Analytics.cohorts)
+    distribution = _Awaited(_Analytics.distribution)
+    experiment = _Awaited(_Analytics.experiment)
     funnel = _Awaited(_Analytics.funnel)
     lifetime = _Awaited(_Analytics.lifetime)
     paths = _Awaited(_Analytics.paths)
@@ -528,8 +545,8 @@ class _Leaderboards:
     """Who is ahead, now or in any past period."""
     def list(self) -> leaderboards_operations_definitions.BoardsResult:
         """List the leaderboards that are declared."""
-    def refresh(self) -> leaderboards_operations_refresh.RefreshResult:
-        """Put everybody on the leaderboards again after these were declared or changed; reads every person."""
+    def refresh(self) -> jobs_operations.JobView:
+        """Put everybody on the leaderboards again, in a job."""
     def standing(self, id: str, name: str, *, period: Literal['day', 'week', 'month', 'all'] = 'all',
         at: Moment | None = None, scope: str = '', around: int = 0) -> leaderboards_operations_standing.Standing:
         """Show a person's rank on a leaderboard, and the people around them."""
@@ -814,8 +831,8 @@ class _Segments:
         """Show which segments a person belongs to, now or at an instant."""
     def preview(self, *, text: str, name: str = '', seconds: float = 2) -> drafts_operations_segments.SegmentPreview:
         """Count the people whom a segment that is being written would have now, and show ten of them."""
-    def refresh(self, *, cursor: str = '', limit: int = 1000) -> segments_operations_refresh.RefreshResult:
-        """Check everybody's segments again, after definitions have changed."""
+    def refresh(self) -> jobs_operations.JobView:
+        """Check everybody's segments again, in a job."""
     def sizes(self, *, name: str = '', seconds: float = 2) -> segments_operations_sizes.SizesResult:
         """Count the members of each segment, by their index."""
     def why(self, id: str, segment: str, *, as_of: Moment | None = None) -> segments_operations_person.SegmentResult:
