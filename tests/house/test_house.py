@@ -39,6 +39,8 @@ LONG_FUNCTIONS: dict[str, str] = {
     "src/threadline/surfaces/python/async_operations.py:run": "generated, most of it is documentation",
     "src/threadline/surfaces/python/operations.py:write": "generated, most of it is documentation",
     "src/threadline/surfaces/python/async_operations.py:write": "generated, most of it is documentation",
+    "src/threadline/surfaces/python/operations.py:experiment": "generated, most of it is documentation",
+    "src/threadline/surfaces/python/async_operations.py:experiment": "generated, most of it is documentation",
 }
 """``path:name`` -> why this function reads better in one piece."""
 

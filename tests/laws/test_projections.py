@@ -95,17 +95,9 @@ def met_by(projection: Projection, events: list[Event], random: Random) -> None:
 
 
 @every_projection
-@settings(max_examples=20)
-@given(data=st.data(), random=scenarios.randoms)
-def test_hostile_events(projection: Projection, data: st.DataObject, random: Random) -> None:
-    met_by(projection, data.draw(hostile_events(projection.name)), random)
-
-
-@pytest.mark.slow
-@every_projection
 @settings(max_examples=150)
 @given(data=st.data(), random=scenarios.randoms)
-def test_many_hostile_events(projection: Projection, data: st.DataObject, random: Random) -> None:
+def test_hostile_events(projection: Projection, data: st.DataObject, random: Random) -> None:
     met_by(projection, data.draw(hostile_events(projection.name)), random)
 
 

@@ -33,6 +33,7 @@ from threadline.kernel.store import (
     Item,
     Key,
     Put,
+    Range,
     Span,
     Store,
     feed_pages,
@@ -102,6 +103,7 @@ class BoundLaws(StoreOpening):
         for limit in (0, -1, PAGE_ITEMS_MAX + 1):
             for ask in (
                 lambda limit=limit: store.query("t", "p", limit=limit),
+                lambda limit=limit: store.ranges([Range("t", "p", limit=limit)]),
                 lambda limit=limit: store.scan("t", limit=limit),
                 lambda limit=limit: thread_page(store, THREAD, Span(limit=limit)),
                 lambda limit=limit: store.feed(limit=limit),
@@ -115,6 +117,7 @@ class BoundLaws(StoreOpening):
             lambda: store.scan("t", 2, 2),
             lambda: store.get([Key("t", "\ud800")]),
             lambda: store.query("t", "p", "\ud800"),
+            lambda: store.ranges([Range("t", "p", "\ud800")]),
         ):
             with pytest.raises(InvalidValue):
                 wrong()

@@ -37,6 +37,9 @@ def analytics(shop: Threadline | Client) -> None:
     shop.analytics.retention(first="joined", returning="bought", per="month", kind="rolling")
     shop.analytics.attribution(channel="context.campaign.source", window="14d", value="total")
     shop.analytics.lifetime(value="total", weeks=26)
+    shop.analytics.cohorts(first="joined", event="bought", value="total", per="month")
+    shop.analytics.distribution(feature="monetary_total", baseline_stop="2026-01-01T00:00:00Z")
+    shop.analytics.experiment(assignment="experiment_viewed", arm="variation_name", weights=["a=1", "b=1"])
     shop.analytics.trend(event="purchase_completed", where={"total": {"gt": 50}}, per="week", by="plan")
 
 

@@ -34,6 +34,9 @@ async def analytics(shop: AsyncClient) -> None:
     await shop.analytics.retention(first="joined", returning="bought", per="month", kind="rolling")
     await shop.analytics.attribution(channel="context.campaign.source", window="14d", value="total")
     await shop.analytics.lifetime(value="total", weeks=26)
+    await shop.analytics.cohorts(first="joined", event="bought", value="total", per="month")
+    await shop.analytics.distribution(feature="monetary_total", baseline_stop="2026-01-01T00:00:00Z")
+    await shop.analytics.experiment(assignment="experiment_viewed", arm="variation_name", weights=["a=1", "b=1"])
     await shop.analytics.trend(event="purchase_completed", where={"total": {"gt": 50}}, per="week", by="plan")
 
 

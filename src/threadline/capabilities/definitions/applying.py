@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Annotated, Protocol
 
 import msgspec
@@ -10,17 +9,14 @@ from msgspec import Meta
 
 from threadline.capabilities.definitions.schema import DEFINITIONS_GROUP
 from threadline.capabilities.events.parameters import Next, Page
-from threadline.capabilities.jobs.operations import JobView, job_view
-from threadline.kernel.errors import Conflict
+from threadline.capabilities.jobs.operations import JobView
+from threadline.capabilities.jobs.refreshing import begun, elsewhere
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import Maintenance, Ports, WithJobs, WithMaintenance
-from threadline.kernel.time import HOUR, SECOND
 
 JOB_KIND = "definitions_apply"
-ELSEWHERE_SECONDS = 10
-"""How long a page waits where it came to a process that goes by other definitions than those to be applied."""
 
 Stale = Annotated[
     list[str],
@@ -95,23 +91,14 @@ def _apply(context: Context[WithMaintenance], params: ApplyParams) -> ApplyResul
 
 
 def _apply_in_background(context: Context[JobNeeds], params: ApplyJobParams) -> JobView:
-    jobs, fingerprint = context.engine.jobs, context.engine.maintenance.fingerprint
-    for number in count(1):
-        id = f"{JOB_KIND}.{fingerprint}.{number}"
-        job = jobs.find(context.workspace, id)
-        if job is None or not job.has_ended:
-            break
-    about = {"definitions": fingerprint}
-    return job_view(job or jobs.create(context.workspace, JOB_KIND, id, about, by=context.source))
+    fingerprint = context.engine.maintenance.fingerprint
+    return begun(context, JOB_KIND, f"{JOB_KIND}.{fingerprint}", {"definitions": fingerprint})
 
 
 def _step(engine: Ports, job: Job, limit: int) -> Step:
-    maintenance, now = engine.maintenance, engine.recorder.clock()
-    if maintenance.fingerprint != job.params["definitions"]:
-        # While servers are replaced one by one, those with the definitions of before would bring everybody back.
-        if now - job.created_at > HOUR:
-            raise Conflict("the definitions that were to be applied are in force no more")
-        return Step(job.cursor, due_at=now + ELSEWHERE_SECONDS * SECOND)
+    maintenance = engine.maintenance
+    if (later := elsewhere(engine, job, maintenance.fingerprint)) is not None:
+        return later
     done = maintenance.advance(job.cursor, limit)
     return Step(done.next, {done.step: done.people} if done.step else {}, finished=not done.next)
 

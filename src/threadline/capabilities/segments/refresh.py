@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
@@ -27,16 +27,10 @@ def segments_refresh(segments: Sequence[Segment]) -> Refresh:
 
 def _page(segments: Sequence[Segment], engine: Needs, after: str, limit: int) -> tuple[int, str]:
     page, following = engine.reader.people(None, after, limit)
-    refresh(segments, engine, page)
-    return len(page), following
-
-
-def refresh(segments: Sequence[Segment], engine: Needs, people: Iterable[Person]) -> int:
-    """Ask for another look at the segments of these people; answers for how many of them one was needed."""
     now = engine.recorder.now()
-    events = [_request(engine, person) for person in people if _outdated(segments, engine, now, person)]
+    events = [_request(engine, person) for person in page if _outdated(segments, engine, now, person)]
     engine.recorder.record(events, known=True)
-    return len(events)
+    return len(page), following
 
 
 def _outdated(segments: Sequence[Segment], engine: WithReader, now: int, person: Person) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
@@ -29,11 +30,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` has it ignored
             signal.signal(number, _end)
     try:
+        # What is imported stays: looking through it for garbage, again and again, was an eighth of the start.
+        gc.disable()
         # Nothing else is imported before it is needed: `threadline --help` must answer at once. The composition root is
         # above every surface; a program has to begin somewhere, and this is the one place that reaches up.
         from threadline.app import composition
         from threadline.surfaces.cli.program import run
 
+        gc.freeze()
+        gc.enable()
         code = run(composition(), sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:  # before anything was begun; later the program itself sees to it
         code = 130

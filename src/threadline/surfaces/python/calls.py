@@ -12,6 +12,9 @@ from threadline.capabilities.alerts.operations import listed as alerts_operation
 from threadline.capabilities.alerts.operations import person as alerts_operations_person
 from threadline.capabilities.alerts.operations import written as alerts_operations_written
 from threadline.capabilities.analytics.operations import attribution as analytics_operations_attribution
+from threadline.capabilities.analytics.operations import cohorts as analytics_operations_cohorts
+from threadline.capabilities.analytics.operations import distribution as analytics_operations_distribution
+from threadline.capabilities.analytics.operations import experiment as analytics_operations_experiment
 from threadline.capabilities.analytics.operations import funnel as analytics_operations_funnel
 from threadline.capabilities.analytics.operations import lifetime as analytics_operations_lifetime
 from threadline.capabilities.analytics.operations import paths as analytics_operations_paths
@@ -53,7 +56,6 @@ from threadline.capabilities.journeys.operations import what_if as journeys_oper
 from threadline.capabilities.keys import operations as keys_operations
 from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
-from threadline.capabilities.leaderboards.operations import refresh as leaderboards_operations_refresh
 from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
 from threadline.capabilities.mail.operations import history as mail_operations_history
 from threadline.capabilities.mail.operations import preview as mail_operations_preview
@@ -88,7 +90,6 @@ from threadline.capabilities.search.operations import timeline as search_operati
 from threadline.capabilities.segments.operations import definitions as segments_operations_definitions
 from threadline.capabilities.segments.operations import members as segments_operations_members
 from threadline.capabilities.segments.operations import person as segments_operations_person
-from threadline.capabilities.segments.operations import refresh as segments_operations_refresh
 from threadline.capabilities.segments.operations import sizes as segments_operations_sizes
 from threadline.capabilities.streaks import operations as streaks_operations
 from threadline.capabilities.webhooks.operations import destinations as webhooks_operations_destinations
@@ -229,6 +230,58 @@ ANALYTICS_ATTRIBUTION: Call[analytics_operations_attribution.Attribution] = Call
         "most": 15,
     },
 )
+ANALYTICS_COHORTS: Call[analytics_operations_cohorts.Cohorts] = Call(
+    "analytics_cohorts",
+    "GET",
+    "/v1/analytics/cohorts",
+    analytics_operations_cohorts.Cohorts,
+    {
+        "start": None,
+        "stop": None,
+        "first": "*",
+        "per": "week",
+        "periods": 8,
+        "event": "purchase_completed",
+        "value": "",
+    },
+)
+ANALYTICS_DISTRIBUTION: Call[analytics_operations_distribution.Distribution] = Call(
+    "analytics_distribution",
+    "GET",
+    "/v1/analytics/distribution",
+    analytics_operations_distribution.Distribution,
+    {
+        "start": None,
+        "stop": None,
+        "segment": "",
+        "baseline_start": None,
+        "baseline_stop": None,
+        "baseline_segment": "",
+        "most": 10,
+    },
+)
+ANALYTICS_EXPERIMENT: Call[analytics_operations_experiment.Experiment] = Call(
+    "analytics_experiment",
+    "GET",
+    "/v1/analytics/experiment",
+    analytics_operations_experiment.Experiment,
+    {
+        "start": None,
+        "stop": None,
+        "broadcast": "",
+        "journey": "",
+        "step": "",
+        "assignment": "",
+        "arm": "arm",
+        "metric": "purchase_completed",
+        "value": "",
+        "window": "14d",
+        "control": "",
+        "weights": (),
+        "confidence": 95,
+        "planned": 1000,
+    },
+)
 ANALYTICS_FUNNEL: Call[analytics_operations_funnel.Funnel] = Call(
     "analytics_funnel",
     "GET",
@@ -282,9 +335,9 @@ ANALYTICS_RETENTION: Call[analytics_operations_retention.Retention] = Call(
         "start": None,
         "stop": None,
         "first": "*",
-        "returning": "*",
         "per": "week",
         "periods": 8,
+        "returning": "*",
         "kind": "bounded",
     },
 )
@@ -932,13 +985,8 @@ KEYS_REVOKE: Call[keys_operations.KeyEntry] = Call(
 LEADERBOARDS_LIST: Call[leaderboards_operations_definitions.BoardsResult] = Call(
     "leaderboards_list", "GET", "/v1/leaderboards", leaderboards_operations_definitions.BoardsResult, {}
 )
-LEADERBOARDS_REFRESH: Call[leaderboards_operations_refresh.RefreshResult] = Call(
-    "leaderboards_refresh",
-    "POST",
-    "/v1/leaderboards/refresh",
-    leaderboards_operations_refresh.RefreshResult,
-    {},
-    repeatable=False,
+LEADERBOARDS_REFRESH: Call[jobs_operations.JobView] = Call(
+    "leaderboards_refresh", "POST", "/v1/leaderboards/refresh", jobs_operations.JobView, {}, repeatable=False
 )
 LEADERBOARDS_STANDING: Call[leaderboards_operations_standing.Standing] = Call(
     "leaderboards_standing",
@@ -1520,16 +1568,8 @@ SEGMENTS_PREVIEW: Call[drafts_operations_segments.SegmentPreview] = Call(
     },
     repeatable=False,
 )
-SEGMENTS_REFRESH: Call[segments_operations_refresh.RefreshResult] = Call(
-    "segments_refresh",
-    "POST",
-    "/v1/segments/refresh",
-    segments_operations_refresh.RefreshResult,
-    {
-        "cursor": "",
-        "limit": 1000,
-    },
-    repeatable=False,
+SEGMENTS_REFRESH: Call[jobs_operations.JobView] = Call(
+    "segments_refresh", "POST", "/v1/segments/refresh", jobs_operations.JobView, {}, repeatable=False
 )
 SEGMENTS_SIZES: Call[segments_operations_sizes.SizesResult] = Call(
     "segments_sizes",

@@ -13,6 +13,9 @@ from threadline.capabilities.alerts.operations import listed as alerts_operation
 from threadline.capabilities.alerts.operations import person as alerts_operations_person
 from threadline.capabilities.alerts.operations import written as alerts_operations_written
 from threadline.capabilities.analytics.operations import attribution as analytics_operations_attribution
+from threadline.capabilities.analytics.operations import cohorts as analytics_operations_cohorts
+from threadline.capabilities.analytics.operations import distribution as analytics_operations_distribution
+from threadline.capabilities.analytics.operations import experiment as analytics_operations_experiment
 from threadline.capabilities.analytics.operations import funnel as analytics_operations_funnel
 from threadline.capabilities.analytics.operations import lifetime as analytics_operations_lifetime
 from threadline.capabilities.analytics.operations import paths as analytics_operations_paths
@@ -55,7 +58,6 @@ from threadline.capabilities.journeys.operations import what_if as journeys_oper
 from threadline.capabilities.keys import operations as keys_operations
 from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
-from threadline.capabilities.leaderboards.operations import refresh as leaderboards_operations_refresh
 from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
 from threadline.capabilities.mail.operations import history as mail_operations_history
 from threadline.capabilities.mail.operations import preview as mail_operations_preview
@@ -90,7 +92,6 @@ from threadline.capabilities.search.operations import timeline as search_operati
 from threadline.capabilities.segments.operations import definitions as segments_operations_definitions
 from threadline.capabilities.segments.operations import members as segments_operations_members
 from threadline.capabilities.segments.operations import person as segments_operations_person
-from threadline.capabilities.segments.operations import refresh as segments_operations_refresh
 from threadline.capabilities.segments.operations import sizes as segments_operations_sizes
 from threadline.capabilities.streaks import operations as streaks_operations
 from threadline.capabilities.webhooks.operations import destinations as webhooks_operations_destinations
@@ -372,6 +373,138 @@ class Analytics:
             },
         )
 
+    def cohorts(
+        self,
+        *,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        first: str = "*",
+        per: Literal["day", "week", "month"] = "week",
+        periods: int = 8,
+        event: str = "purchase_completed",
+        value: str = "",
+    ) -> analytics_operations_cohorts.Cohorts:
+        """Add up what people do or spend as they age, by the period in which they began.
+
+        Who is looked at, and what of theirs is added up.
+
+        start: Only from this instant on.
+        stop: Only before this instant.
+        first: A person's first event of this kind is where they begin.
+        per: The length of a period. UTC; weeks begin on Monday.
+        periods: How many periods after the first.
+        event: What is counted.
+        value: Add up this property, such as `total`; empty: count the events.
+        """
+        return self._call(
+            calls.ANALYTICS_COHORTS,
+            {
+                "start": start,
+                "stop": stop,
+                "first": first,
+                "per": per,
+                "periods": periods,
+                "event": event,
+                "value": value,
+            },
+        )
+
+    def distribution(
+        self,
+        *,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        feature: str,
+        segment: str = "",
+        baseline_start: Moment | None = None,
+        baseline_stop: Moment | None = None,
+        baseline_segment: str = "",
+        most: int = 10,
+    ) -> analytics_operations_distribution.Distribution:
+        """Show how a feature is spread over people, and how far it has drifted.
+
+        Which feature, of whom and when, and what to compare with. Whole days, UTC, lie within a range of time or not.
+
+        start: Only from this instant on.
+        stop: Only before this instant.
+        feature: Its name.
+        segment: Only members of this segment.
+        baseline_start: Only from this instant on.
+        baseline_stop: Compare with how it was before this instant.
+        baseline_segment: Compare with the members of this segment.
+        most: Values of the break-down; all others are one row `(other)`.
+        """
+        return self._call(
+            calls.ANALYTICS_DISTRIBUTION,
+            {
+                "start": start,
+                "stop": stop,
+                "feature": feature,
+                "segment": segment,
+                "baseline_start": baseline_start,
+                "baseline_stop": baseline_stop,
+                "baseline_segment": baseline_segment,
+                "most": most,
+            },
+        )
+
+    def experiment(
+        self,
+        *,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+        broadcast: str = "",
+        journey: str = "",
+        step: str = "",
+        assignment: str = "",
+        arm: str = "arm",
+        metric: str = "purchase_completed",
+        value: str = "",
+        window: str = "14d",
+        control: str = "",
+        weights: Many[str] = (),
+        confidence: int = 95,
+        planned: int = 1000,
+    ) -> analytics_operations_experiment.Experiment:
+        """Compare the arms of a broadcast, a journey or your own experiment, as often as you look.
+
+        Who was assigned to what, and what counts. The range of time is that of the assignment.
+
+        start: Only from this instant on.
+        stop: Only before this instant.
+        broadcast: The arms of this broadcast, its holdout among them.
+        journey: This journey against its holdout.
+        step: The variants that this step of the journey sends.
+        assignment: The event that assigns somebody: a type, or JSON with conditions.
+        arm: The property of that event with the name of the arm.
+        metric: The event that counts, after the assignment.
+        value: Compare the sum of this property by person; empty: who had the event.
+        window: How long after the assignment it counts.
+        control: The arm to compare with; without it `holdout`, or the first by name.
+        weights: The shares meant, such as `a=1`; without them as declared, or equal.
+        confidence: Of the intervals, in per cent.
+        planned: People of two arms at whom the interval is tightest; do not change it while it runs.
+        """
+        return self._call(
+            calls.ANALYTICS_EXPERIMENT,
+            {
+                "start": start,
+                "stop": stop,
+                "broadcast": broadcast,
+                "journey": journey,
+                "step": step,
+                "assignment": assignment,
+                "arm": arm,
+                "metric": metric,
+                "value": value,
+                "window": window,
+                "control": control,
+                "weights": weights,
+                "confidence": confidence,
+                "planned": planned,
+            },
+        )
+
     def funnel(
         self,
         *,
@@ -390,8 +523,8 @@ class Analytics:
         stop: Only before this instant.
         steps: Events in their order; others may lie between.
         window: From the first step to the last at most.
-        by: Break down by a property of the event, such as `plan` or `context.page.path`, by `event.source`, or by
-            what a feature is now: `features.monetary_total`.
+        by: Break down by a property of the event, such as `plan` or `context.page.path`, by `event.source`, or by a
+            feature at the end of the person's last day with an event: `features.monetary_total`.
         most: Values of the break-down; all others are one row `(other)`.
         """
         return self._call(
@@ -458,8 +591,8 @@ class Analytics:
         direction: after: what follows its first occurrence in a session; before: what led to its last.
         depth: Steps from there.
         gap: A pause of this or longer ends a session, and the way.
-        by: Break down by a property of the event, such as `plan` or `context.page.path`, by `event.source`, or by
-            what a feature is now: `features.monetary_total`.
+        by: Break down by a property of the event, such as `plan` or `context.page.path`, by `event.source`, or by a
+            feature at the end of the person's last day with an event: `features.monetary_total`.
         most: Values of the break-down; all others are one row `(other)`.
         """
         return self._call(
@@ -482,21 +615,21 @@ class Analytics:
         start: Moment | None = None,
         stop: Moment | None = None,
         first: str = "*",
-        returning: str = "*",
         per: Literal["day", "week", "month"] = "week",
         periods: int = 8,
+        returning: str = "*",
         kind: Literal["bounded", "rolling"] = "bounded",
     ) -> analytics_operations_retention.Retention:
         """Count who comes back, by the period in which they began.
 
-        Who is looked at, those who began in the range of time, and what counts as coming back.
+        Who is looked at, and what counts as coming back.
 
         start: Only from this instant on.
         stop: Only before this instant.
         first: A person's first event of this kind is where they begin.
-        returning: What counts as being there.
         per: The length of a period. UTC; weeks begin on Monday.
         periods: How many periods after the first.
+        returning: What counts as being there.
         kind: bounded: there in that very period; rolling: in that period or any later one.
         """
         return self._call(
@@ -505,9 +638,9 @@ class Analytics:
                 "start": start,
                 "stop": stop,
                 "first": first,
-                "returning": returning,
                 "per": per,
                 "periods": periods,
+                "returning": returning,
                 "kind": kind,
             },
         )
@@ -569,8 +702,8 @@ class Analytics:
         events: Which events make up sessions.
         gap: A pause of this or longer ends a session.
         per: The length of a period. UTC; weeks begin on Monday.
-        by: Break down by a property of the event, such as `plan` or `context.page.path`, by `event.source`, or by
-            what a feature is now: `features.monetary_total`.
+        by: Break down by a property of the event, such as `plan` or `context.page.path`, by `event.source`, or by a
+            feature at the end of the person's last day with an event: `features.monetary_total`.
         most: Values of the break-down; all others are one row `(other)`.
         """
         return self._call(
@@ -599,8 +732,8 @@ class Analytics:
         where: Only events that pass these conditions, as JSON: `{"total": {"gt": 50}, "plan": ["pro"]}`, or a tree
             such as `{"any": [{"field": "event.properties.total", "gt": 50}, …]}`.
         per: The length of a period. UTC; weeks begin on Monday.
-        by: Break down by a property of the event, such as `plan` or `context.page.path`, by `event.source`, or by
-            what a feature is now: `features.monetary_total`.
+        by: Break down by a property of the event, such as `plan` or `context.page.path`, by `event.source`, or by a
+            feature at the end of the person's last day with an event: `features.monetary_total`.
         most: Values of the break-down; all others are one row `(other)`.
         """
         return self._call(
@@ -1928,8 +2061,8 @@ class Leaderboards:
 
     def refresh(
         self,
-    ) -> leaderboards_operations_refresh.RefreshResult:
-        """Put everybody on the leaderboards again after these were declared or changed; reads every person."""
+    ) -> jobs_operations.JobView:
+        """Put everybody on the leaderboards again, in a job."""
         return self._call(calls.LEADERBOARDS_REFRESH, {})
 
     def standing(
@@ -3186,18 +3319,9 @@ class Segments:
 
     def refresh(
         self,
-        *,
-        cursor: str = "",
-        limit: int = 1000,
-    ) -> segments_operations_refresh.RefreshResult:
-        """Check everybody's segments again, after definitions have changed.
-
-        From where to go on.
-
-        cursor: The `next` of the previous page. Opaque.
-        limit: People to look at in this call.
-        """
-        return self._call(calls.SEGMENTS_REFRESH, {"cursor": cursor, "limit": limit})
+    ) -> jobs_operations.JobView:
+        """Check everybody's segments again, in a job."""
+        return self._call(calls.SEGMENTS_REFRESH, {})
 
     def sizes(
         self,

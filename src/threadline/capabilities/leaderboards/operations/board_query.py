@@ -90,7 +90,7 @@ class BoardQuery:
         if self.from_rows and not context.engine.maintenance.has_all_rows(NAME):
             raise Conflict(
                 "leaderboards were declared or changed after people were recorded, and not everybody is on them yet",
-                hint="run `threadline apply`, or call `leaderboards_refresh` once",
+                hint="run `threadline apply`, or call `leaderboards_refresh` and let a worker do its job",
             )
 
     def past(self, *wanted: Nearest) -> RecomputedBoard:

@@ -17,6 +17,7 @@ ROWS_MAX = 500
 BEGIN = {
     "funnel": "Of those who began, how many came to the end, and how long it took them.",
     "retention": "Of those who came for the first time in a week, how many come back in the weeks after.",
+    "cohorts": "What people have bought by now, by when they first came.",
     "trend": "How often something happens, day by day.",
     "sessions": "How long people stay, and how much they do in one visit.",
     "paths": "What people do next.",
