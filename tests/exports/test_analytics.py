@@ -8,11 +8,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import threadline
 from threadline.exports.analytics import answering
+from threadline.exports.analytics.first_use import DuckAnalytics
 from threadline.exports.curated import people as curated
+from threadline.exports.curated.reading import opened
+from threadline.exports.lake.lake import Lake
+from threadline.exports.lake.storage import open_storage
+from threadline.exports.lake.sync import sync
 from threadline.kernel.errors import InvalidValue
 from threadline.settings import Settings
 
@@ -165,6 +171,33 @@ def test_a_copy_of_another_log_is_begun_anew(tmp_path: Path) -> None:
         with threadline.open(tmp_path / f"{name}.db", settings=settings) as shop:
             shop.record([{**each, "key": f"{name}{each['key']}"} for each in events(0, count)])
             assert shop.engine.analytics.query("default", "SELECT count(*) FROM events", {}).rows == [(count,)]
+
+
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "attribution": {"event": "wrote", "channel": "text"}, "cohorts": {"event": "wrote"},
+    "distribution": {"feature": "has_purchased", "baseline_stop": "2026-02-01"},
+    "experiment": {"assignment": "wrote", "arm": "text", "metric": "*"}, "funnel": {"steps": ["wrote", "*"]},
+    "paths": {"by": "text"}, "retention": {}, "rfm": {"event": "wrote"}, "sessions": {"by": "text"},
+    "trend": {"by": "text"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_lake_answers_as_the_store_does_and_the_query_shown_gives_its_rows(tmp_path: Path, name: str) -> None:
+    settings = Settings(lake=str(tmp_path / "lake"))
+    with threadline.open("memory:", settings=settings) as shop:
+        shop.record(events(0, 30))
+        sync(shop.engine, Lake(open_storage(settings.lake)))
+        shop.record(events(100, 105))
+        over_lake = getattr(shop.analytics, name)(**QUESTIONS[name])
+        shop.engine.analytics = DuckAnalytics(shop.engine)
+        over_store = getattr(shop.analytics, name)(**QUESTIONS[name])
+        assert msgspec.structs.replace(over_lake, sql="") == msgspec.structs.replace(over_store, sql="")
+        with opened(shop.engine, None, "default") as reading:
+            shown = reading.run(over_lake.sql).read_all()
+        found = shop.engine.analytics.query("default", over_lake.sql, {})
+        assert shown.num_rows == len(found.rows) > 0
+        assert over_lake.position == found.position == 35
 
 
 def test_what_was_folded_for_many_is_folded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
