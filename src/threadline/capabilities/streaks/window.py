@@ -65,9 +65,9 @@ def add(plan: Plan, columns: Columns, state: State, name: Any, at: int) -> bool:
     for place in columns.places:
         shows = shows or not group[place]
         group[place] += 1
-    for each in plan.others:
-        if each.early >= 0 and each.column in columns.numbers and plan.is_early(each.tally, day, into):
-            group[COUNTS + each.early] += 1
+    for other in plan.others:
+        if other.early >= 0 and other.column in columns.numbers and plan.is_early(other.tally, day, into):
+            group[COUNTS + other.early] += 1
     return shows
 
 

@@ -22,6 +22,18 @@ from threadline.kernel.errors import EventDamaged, StoreDamaged
 from threadline.kernel.event import Identifier, Recorded
 from threadline.kernel.store import Delete, Item, Key, Put, Store
 
+
+def index_rows(person: Person, catalogue: Catalogue, only: Iterable[int] | None = None) -> dict[Key, bytes]:
+    """The index rows of all projections, or of ``only`` some, by key."""
+    found: dict[Key, bytes] = {}
+    for index in catalogue.with_rows if only is None else only:
+        rows = catalogue.projections[index].index.rows
+        assert rows is not None
+        for row in rows(person.states[index], person.workspace, person.id):
+            found[Key(row.table, row.partition, row.sort)] = row.value or b"\x00"
+    return found
+
+
 _ALIAS, _WHOLE, _HEAD, _ERASING = 0, 1, 2, 3
 """The first element of a person's item: an alias leads to the survivor of a merge."""
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import ge, itemgetter
 
 from threadline.kernel.errors import StoreDamaged
+from threadline.kernel.ids import packed_ids
 from threadline.kernel.store import FeedEntry, LogEntry, Span, by_thread
-from threadline.stores.ids import packed_ids
 from threadline.stores.sqlite.names import Names
 from threadline.stores.sqlite.rows import Ask, Row, fat, write
 from threadline.stores.sqlite.tail import AFTER_ALL, BEFORE_ALL, BUCKETS, ERASED, IndexRow, Tail, View
@@ -59,6 +59,8 @@ _COUNTS = """SELECT (SELECT position FROM indexed), (SELECT count(*) FROM log), 
     (SELECT count(*) FROM place), (SELECT count(*) FROM log WHERE type = 0),
     (SELECT count(*) FROM log CROSS JOIN indexed WHERE log.type = 0 AND log.position <= indexed.position)"""
 
+_entry = tuple.__new__
+"""As `LogEntry` does it, without a call of its constructor, which is in Python."""
 _THREAD_AT_SEQUENCE = itemgetter(0, 2, 1)
 
 ABSENT_MAX = 10_000
@@ -224,7 +226,7 @@ class EventLog:
         types = self._names.texts(ask, {row[3] for row in rows} - {0})
         try:
             return [
-                LogEntry(thread.hex(), sequence, at, types[type] if type else "", id.hex(), digest, body)
+                _entry(LogEntry, (thread.hex(), sequence, at, types[type] if type else "", id.hex(), digest, body))
                 for thread, sequence, at, type, id, digest, body, _ in rows
             ]
         except (AttributeError, KeyError):

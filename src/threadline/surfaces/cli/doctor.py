@@ -61,8 +61,8 @@ def doctor(session: Session) -> None:
         findings += _store(session, settings)
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for finding in findings:
-        told = visible_lines if finding.what == DEFINITIONS else visible
-        table.add_row(_SIGNS[finding.sign], finding.what, Text(told(finding.seen)))
+        shown = visible_lines if finding.what == DEFINITIONS else visible
+        table.add_row(_SIGNS[finding.sign], finding.what, Text(shown(finding.seen)))
     session.console.print(table)
     if any(finding.sign == "fault" for finding in findings):
         raise click.exceptions.Exit(1)
@@ -156,16 +156,16 @@ def _delivery(engine: Engine) -> Iterator[Finding]:
     now, backlog = system_clock(), engine.delivery.backlog()
     yield from _waiting(backlog, now)
     for name, until in engine.delivery.unbelieved_leases(now).items():
-        told = f"{name} is leased until {format_time(until)}, by a clock that was ahead; nobody waits for it that long"
-        yield Finding("lease", "note", told)
+        shown = f"{name} is leased until {format_time(until)}, by a clock that was ahead; nobody waits for it that long"
+        yield Finding("lease", "note", shown)
     for each in consumers(engine.store):
         if each.behind_since and (each.state.failures or now - each.behind_since > WAITING_MAX):
-            told = f"{each.name} is at position {each.state.position:,}, behind since {format_time(each.behind_since)}"
-            yield Finding("feed", "note", "; ".join(filter(None, [told, each.state.problem])))
+            shown = f"{each.name} is at position {each.state.position:,}, behind since {format_time(each.behind_since)}"
+            yield Finding("feed", "note", "; ".join(filter(None, [shown, each.state.problem])))
     unknown = {each.queue.name: each.unknown for each in backlog.queues if each.unknown}
     if unknown:
-        told = ", ".join(f"{counted(number, 'effect')} of {name}" for name, number in unknown.items())
-        yield Finding("effects", "note", f"{told} may have happened; `threadline effects unknown` lists them")
+        shown = ", ".join(f"{counted(number, 'effect')} of {name}" for name, number in unknown.items())
+        yield Finding("effects", "note", f"{shown} may have happened; `threadline effects unknown` lists them")
 
 
 def _clock(engine: Engine, stats: Mapping[str, int]) -> Iterator[Finding]:
@@ -173,14 +173,14 @@ def _clock(engine: Engine, stats: Mapping[str, int]) -> Iterator[Finding]:
     recorded = _recorded_lately(engine, stats)
     for before, after in pairwise(recorded):
         if before - after > CLOCK_SKEW_MAX:
-            told = f"set back from {format_time(before)} to {format_time(after)}; docs/time.md says what follows"
-            yield Finding("clock", "note", told)
+            shown = f"set back from {format_time(before)} to {format_time(after)}; docs/time.md says what follows"
+            yield Finding("clock", "note", shown)
     if recorded:
         ahead = recorded[-1] > system_clock() + MINUTE
-        told = f"recorded at {format_time(recorded[-1])}"
+        shown = f"recorded at {format_time(recorded[-1])}"
         if ahead:
-            told += ", which is still to come by this clock; one of the two clocks is wrong"
-        yield Finding("last event", "fault" if ahead else "ok", told)
+            shown += ", which is still to come by this clock; one of the two clocks is wrong"
+        yield Finding("last event", "fault" if ahead else "ok", shown)
 
 
 def _size(engine: Engine, shown: str, stats: Mapping[str, int]) -> Iterator[Finding]:
@@ -217,12 +217,12 @@ def _damage(engine: Engine) -> Iterator[Finding]:
     done = scrubbed(engine.store)
     last, problems = done.last, [each for each in (done.now.problem, done.last.problem) if each]
     if not last.done_at:
-        told = f"not complete yet; {counted(done.now.entries, 'event')} read" if done.now.began_at else "none yet"
+        shown = f"not complete yet; {counted(done.now.entries, 'event')} read" if done.now.began_at else "none yet"
     else:
-        told = f"complete at {format_time(last.done_at)}: {counted(last.entries, 'event')}, {last.damaged:,} damaged"
+        shown = f"complete at {format_time(last.done_at)}: {counted(last.entries, 'event')}, {last.damaged:,} damaged"
     if differing := done.now.differing or last.differing:
         problems.append(f"{counted(differing, 'person differs', 'people differ')} from a fold of the log")
-    yield Finding("scrub", "fault" if problems else "ok", "; ".join([told, *problems]))
+    yield Finding("scrub", "fault" if problems else "ok", "; ".join([shown, *problems]))
 
 
 def _waiting(backlog: Backlog, now: int) -> Iterator[Finding]:
@@ -230,8 +230,8 @@ def _waiting(backlog: Backlog, now: int) -> Iterator[Finding]:
     for each in backlog.queues:
         if each.waits_since(now) > WAITING_MAX:
             state = "it is stopped" if each.circuit.stopped_at else f"{each.retried} of them were tried"
-            told = f"{counted(each.waiting, 'effect')} of {each.queue.name or 'no queue'}, the first since"
-            yield Finding("waiting", "note", f"{told} {format_time(now - each.waits_since(now))}; {state}")
+            shown = f"{counted(each.waiting, 'effect')} of {each.queue.name or 'no queue'}, the first since"
+            yield Finding("waiting", "note", f"{shown} {format_time(now - each.waits_since(now))}; {state}")
     for what, due in (("timer", backlog.oldest_timer), ("job", backlog.oldest_job)):
         if due is not None and now - due > WAITING_MAX:
             yield Finding(

@@ -17,7 +17,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event
 from threadline.kernel.time import format_time, system_clock
-from threadline.surfaces.cli.importing import Plan, Summary, check_file, import_file, preview
+from threadline.surfaces.cli.import_rows import Plan, is_worth_a_process, preview
+from threadline.surfaces.cli.importing import Summary, check_file, import_file
 from threadline.surfaces.cli.printing import counted, json_of, terminal, visible
 from threadline.surfaces.cli.session import Session, own_store_option, workspace_option
 from threadline.wire.table import parse_mapping
@@ -94,7 +95,7 @@ def command(
     began = time.monotonic()
     try:
         with session.engine() as engine, _bar(path) as advance:
-            summary = import_file(engine, plan, again=again, advance=advance)
+            summary = import_file(engine, plan, again=again, beside=is_worth_a_process(path), advance=advance)
     except KeyboardInterrupt:
         terminal(stderr=True).print("Interrupted. The same command continues from there.")
         raise
@@ -204,8 +205,8 @@ def _show_check(console: Console, summary: Summary) -> None:
 
 def _show_problems(console: Console, summary: Summary, where: str) -> None:
     for problem in summary.problems:
-        said = visible(f"  row {problem.row}: {problem.code}: {problem.message}")
-        console.print(said, highlight=False, markup=False)
+        line = visible(f"  row {problem.row}: {problem.code}: {problem.message}")
+        console.print(line, highlight=False, markup=False)
     more = summary.rejected + summary.conflicts - len(summary.problems)
     if more > 0:
         console.print(f"  … and {more:,} more{where}.", highlight=False)
