@@ -18,6 +18,7 @@ from threadline.capabilities.analytics.operations import paths as analytics_oper
 from threadline.capabilities.analytics.operations import retention as analytics_operations_retention
 from threadline.capabilities.analytics.operations import rfm as analytics_operations_rfm
 from threadline.capabilities.analytics.operations import sessions as analytics_operations_sessions
+from threadline.capabilities.analytics.operations import today as analytics_operations_today
 from threadline.capabilities.analytics.operations import trend as analytics_operations_trend
 from threadline.capabilities.audit_log import operations as audit_log_operations
 from threadline.capabilities.broadcasts.operations import creating as broadcasts_operations_creating
@@ -25,6 +26,7 @@ from threadline.capabilities.broadcasts.operations import reading as broadcasts_
 from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
 from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
+from threadline.capabilities.doctor import operations as doctor_operations
 from threadline.capabilities.drafts.operations import checking as drafts_operations_checking
 from threadline.capabilities.drafts.operations import features as drafts_operations_features
 from threadline.capabilities.drafts.operations import segments as drafts_operations_segments
@@ -48,6 +50,7 @@ from threadline.capabilities.interests import operations as interests_operations
 from threadline.capabilities.jobs import operations as jobs_operations
 from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
 from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
+from threadline.capabilities.journeys.operations import flow as journeys_operations_flow
 from threadline.capabilities.journeys.operations import people as journeys_operations_people
 from threadline.capabilities.journeys.operations import what_if as journeys_operations_what_if
 from threadline.capabilities.keys import operations as keys_operations
@@ -55,6 +58,7 @@ from threadline.capabilities.leaderboards.operations import board_query as leade
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
 from threadline.capabilities.leaderboards.operations import refresh as leaderboards_operations_refresh
 from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
+from threadline.capabilities.mail.operations import as_sent as mail_operations_as_sent
 from threadline.capabilities.mail.operations import history as mail_operations_history
 from threadline.capabilities.mail.operations import preview as mail_operations_preview
 from threadline.capabilities.mail.operations import send as mail_operations_send
@@ -99,6 +103,7 @@ from threadline.surfaces.python.call import Call
 CATALOGUE: Call[events_operations_catalogue.CatalogueView] = Call(
     "catalogue", "GET", "/v1/catalogue", events_operations_catalogue.CatalogueView, {}
 )
+DOCTOR: Call[doctor_operations.DoctorResult] = Call("doctor", "GET", "/v1/doctor", doctor_operations.DoctorResult, {})
 PERSON: Call[people_operations_person.PersonView] = Call(
     "person",
     "GET",
@@ -317,6 +322,9 @@ ANALYTICS_SESSIONS: Call[analytics_operations_sessions.Sessions] = Call(
         "by": "",
         "most": 7,
     },
+)
+ANALYTICS_TODAY: Call[analytics_operations_today.Today] = Call(
+    "analytics_today", "GET", "/v1/analytics/today", analytics_operations_today.Today, {}
 )
 ANALYTICS_TREND: Call[analytics_operations_trend.Trend] = Call(
     "analytics_trend",
@@ -846,6 +854,16 @@ JOURNEYS_EXIT: Call[journeys_operations_acting.RequestResult] = Call(
         "request": "",
     },
 )
+JOURNEYS_FLOW: Call[journeys_operations_flow.JourneyFlow] = Call(
+    "journeys_flow",
+    "GET",
+    "/v1/journeys/{name}/flow",
+    journeys_operations_flow.JourneyFlow,
+    {
+        "start": None,
+        "stop": None,
+    },
+)
 JOURNEYS_HISTORY: Call[journeys_operations_people.JourneyHistoryResult] = Call(
     "journeys_history",
     "GET",
@@ -963,6 +981,9 @@ LEADERBOARDS_TOP: Call[leaderboards_operations_board_query.Leaderboard] = Call(
         "scope": "",
         "limit": 10,
     },
+)
+MAIL_AS_SENT: Call[mail_operations_as_sent.MailAsSent] = Call(
+    "mail_as_sent", "GET", "/v1/people/{id}/mail/messages/{message}", mail_operations_as_sent.MailAsSent, {}
 )
 MAIL_HISTORY: Call[mail_operations_history.MailHistoryResult] = Call(
     "mail_history",

@@ -19,6 +19,7 @@ from threadline.capabilities.analytics.operations import paths as analytics_oper
 from threadline.capabilities.analytics.operations import retention as analytics_operations_retention
 from threadline.capabilities.analytics.operations import rfm as analytics_operations_rfm
 from threadline.capabilities.analytics.operations import sessions as analytics_operations_sessions
+from threadline.capabilities.analytics.operations import today as analytics_operations_today
 from threadline.capabilities.analytics.operations import trend as analytics_operations_trend
 from threadline.capabilities.audit_log import operations as audit_log_operations
 from threadline.capabilities.broadcasts import definition as broadcasts_definition
@@ -27,6 +28,7 @@ from threadline.capabilities.broadcasts.operations import reading as broadcasts_
 from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
 from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
+from threadline.capabilities.doctor import operations as doctor_operations
 from threadline.capabilities.drafts.operations import checking as drafts_operations_checking
 from threadline.capabilities.drafts.operations import features as drafts_operations_features
 from threadline.capabilities.drafts.operations import segments as drafts_operations_segments
@@ -50,6 +52,7 @@ from threadline.capabilities.interests import operations as interests_operations
 from threadline.capabilities.jobs import operations as jobs_operations
 from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
 from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
+from threadline.capabilities.journeys.operations import flow as journeys_operations_flow
 from threadline.capabilities.journeys.operations import people as journeys_operations_people
 from threadline.capabilities.journeys.operations import what_if as journeys_operations_what_if
 from threadline.capabilities.keys import operations as keys_operations
@@ -57,6 +60,7 @@ from threadline.capabilities.leaderboards.operations import board_query as leade
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
 from threadline.capabilities.leaderboards.operations import refresh as leaderboards_operations_refresh
 from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
+from threadline.capabilities.mail.operations import as_sent as mail_operations_as_sent
 from threadline.capabilities.mail.operations import history as mail_operations_history
 from threadline.capabilities.mail.operations import preview as mail_operations_preview
 from threadline.capabilities.mail.operations import send as mail_operations_send
@@ -577,6 +581,12 @@ class Analytics:
             calls.ANALYTICS_SESSIONS,
             {"start": start, "stop": stop, "events": events, "gap": gap, "per": per, "by": by, "most": most},
         )
+
+    def today(
+        self,
+    ) -> analytics_operations_today.Today:
+        """Compare today with the same hours of the day before: people, new people, events by type."""
+        return self._call(calls.ANALYTICS_TODAY, {})
 
     def trend(
         self,
@@ -1747,6 +1757,23 @@ class Journeys:
         """
         return self._call(calls.JOURNEYS_EXIT, {"id": id, "name": name, "reason": reason, "request": request})
 
+    def flow(
+        self,
+        name: str,
+        *,
+        start: Moment | None = None,
+        stop: Moment | None = None,
+    ) -> journeys_operations_flow.JourneyFlow:
+        """Count who came to each step of a journey, along which arrow, and where people left it.
+
+        Which journey. The range of time is that in which people entered it.
+
+        start: Only from this instant on.
+        stop: Only before this instant.
+        name: A journey's name.
+        """
+        return self._call(calls.JOURNEYS_FLOW, {"start": start, "stop": stop, "name": name})
+
     def history(
         self,
         id: str,
@@ -1987,6 +2014,20 @@ class Mail:
 
     def __init__(self, call: Caller) -> None:
         self._call = call
+
+    def as_sent(
+        self,
+        id: str,
+        message: str,
+    ) -> mail_operations_as_sent.MailAsSent:
+        """Show a mail as it was sent to a person: by the template of then, with what was known then.
+
+        To whom, and which mail.
+
+        id: A user id, any other identifier as kind:value (email:ada@example.com), or a person's id.
+        message: Its id, as `mail_history` lists it.
+        """
+        return self._call(calls.MAIL_AS_SENT, {"id": id, "message": message})
 
     def history(
         self,
@@ -3585,6 +3626,12 @@ class Operations:
     ) -> events_operations_catalogue.CatalogueView:
         """List the projections, policies, operations and kinds of identifiers in force."""
         return self.call(calls.CATALOGUE, {})
+
+    def doctor(
+        self,
+    ) -> doctor_operations.DoctorResult:
+        """Look whether all is well: what waits, the clock, damage, checksums, definitions that are not applied."""
+        return self.call(calls.DOCTOR, {})
 
     def person(
         self,
