@@ -14,6 +14,7 @@ from threadline.app import open_engine
 from threadline.engine.maintenance.dump import dump
 from threadline.engine.maintenance.rebuild import Parts, refold_everybody
 from threadline.kernel.event import Event
+from threadline.kernel.time import Clock, system_clock
 
 WORKSPACE = "default"
 
@@ -21,8 +22,8 @@ WORKSPACE = "default"
 class Threadline:
     """The engine with everything that ships switched on."""
 
-    def __init__(self, path: Path | str) -> None:
-        self.engine = open_engine(path)
+    def __init__(self, path: Path | str, clock: Clock = system_clock) -> None:
+        self.engine = open_engine(path, clock=clock)
         self._accepted = 0
 
     def fill(self, batches: Iterable[list[Event]]) -> None:

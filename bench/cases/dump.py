@@ -68,7 +68,7 @@ def _in_memory(world: World, url: str, seed: str) -> Dumped:
 
 
 def _recorded_and_dumped(world: World, url: str, seed: str) -> Dumped:
-    side, started_at = Threadline(url), time.perf_counter()
+    side, started_at = _opened(world, url), time.perf_counter()
     for _ in _calls(side, world, seed, 0):
         pass
     return _dumped(side, time.perf_counter() - started_at, 0)
@@ -89,11 +89,11 @@ def _through_kills(world: World, url: str, seed: str) -> Dumped:
         process.join()
         assert process.exitcode == (-signal.SIGKILL if kill <= KILLS else 0), f"it ended with {process.exitcode}"
     seconds = time.perf_counter() - started_at
-    return in_child(_dump, url, seconds)
+    return in_child(_dump, world, url, seconds)
 
 
 def _record(world: World, url: str, seed: str, done: Any) -> None:
-    side = Threadline(url)
+    side = _opened(world, url)
     for at in _calls(side, world, seed, done.value):
         done.value = at
     side.close()
@@ -111,8 +111,17 @@ def _calls(side: Threadline, world: World, seed: str, start: int) -> Iterator[in
         yield start
 
 
-def _dump(url: str, recorded_seconds: float) -> Dumped:
-    return _dumped(Threadline(url), recorded_seconds, KILLS)
+def _opened(world: World, url: str) -> Threadline:
+    """With a clock that stands still: how late an event becomes known is part of what is known.
+
+    By the machine's clock the stores, which come one after the other, would disagree on the events of 32 days ago.
+    """
+    instant = world.ends_at(world.history)
+    return Threadline(url, lambda: instant)
+
+
+def _dump(world: World, url: str, recorded_seconds: float) -> Dumped:
+    return _dumped(_opened(world, url), recorded_seconds, KILLS)
 
 
 def _dumped(side: Threadline, recorded_seconds: float, kills: int) -> Dumped:

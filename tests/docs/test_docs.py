@@ -54,6 +54,15 @@ def test_paths_named_in_prose_exist(page: Path) -> None:
     assert [path for path in named_paths(page.read_text()) if not (ROOT / path).exists()] == []
 
 
+def test_no_table_stands_in_the_docs_twice() -> None:
+    # A merge once left the table of errors on the page of HTTP three times.
+    seen: dict[str, str] = {}
+    for page in pages():
+        for table in re.findall(r"(?:^\|.*\n){4,}", page.read_text(), re.MULTILINE):
+            assert table not in seen, f"{page.name}: a table that is in {seen[table]} as well"
+            seen[table] = page.name
+
+
 def test_the_map_names_what_is_there() -> None:
     page = (ROOT / "docs" / "where.md").read_text()
     section = page.partition("## The map")[2].partition("## ")[0]

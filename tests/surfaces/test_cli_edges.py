@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.surfaces.cli_stage import call, composed, store
-from threadline.engine.maintenance.rebuild import _without_interrupts
+from threadline.engine.child_process import _without_interrupts
 from threadline.surfaces.http.health import package_version
 
 __all__ = ["call", "composed", "store"]

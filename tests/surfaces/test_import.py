@@ -26,9 +26,10 @@ from tests.surfaces.import_stage import (
     write_tsv,
 )
 from threadline.kernel.time import parse_time
-from threadline.surfaces.cli import importing
+from threadline.surfaces.cli import import_rows, importing
 from threadline.surfaces.cli.import_files import BadRow, open_rows
-from threadline.surfaces.cli.importing import BATCH_ROWS, import_file
+from threadline.surfaces.cli.import_rows import BATCH_ROWS
+from threadline.surfaces.cli.importing import import_file
 
 
 @pytest.mark.parametrize(
@@ -135,7 +136,7 @@ def test_batches_within_a_second_share_the_checkpoint_at_the_end(
         keep(*arguments, done=done)
 
     monkeypatch.setattr(importing, "_write", noting)
-    monkeypatch.setattr(importing, "BATCH_ROWS", 5)
+    monkeypatch.setattr(import_rows, "BATCH_ROWS", 5)
     monkeypatch.setattr(importing, "CHECKPOINT_SECONDS", 3_600.0)
     path = write_csv(tmp_path / "rows.csv", 23)
     assert counts(import_file(made, plan(path))) == (0, 23, 0, 0, 0)

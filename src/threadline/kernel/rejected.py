@@ -18,6 +18,9 @@ KEY_LENGTH_MAX = 2_000
 TEXT_LENGTH_MAX = 32_768
 """Characters of a payload that is kept as text because JSON has no form for it."""
 
+ROW_FORM = "row"
+"""The form of entries that came of rows of an import, which are history: so are their corrections, made as events."""
+
 Status = Literal["open", "resubmitted", "dismissed"]
 
 

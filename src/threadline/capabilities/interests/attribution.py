@@ -40,7 +40,8 @@ def campaign_of(properties: dict[str, Any], context: dict[str, Any]) -> dict[str
 
 
 def _of_page(page: dict[str, Any]) -> dict[str, str] | None:
-    for address in (page.get("search"), page.get("url")):
+    for name in ("search", "url"):
+        address = page.get(name)
         if type(address) is str and "utm_" in address and (found := _from_query(address)):
             return found
     return None

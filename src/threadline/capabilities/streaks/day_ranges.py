@@ -21,6 +21,8 @@ def add(ranges: Ranges, number: int) -> bool:
         if number - ranges[0] >= SPAN_MAX:
             forget(ranges, number - SPAN_MAX)
         return True
+    if number == ranges[-1]:
+        return False
     place = bisect_right(ranges, number)
     if place & 1 or (place and ranges[place - 1] == number) or ranges[-1] - number >= SPAN_MAX:
         return False

@@ -6,13 +6,14 @@ import heapq
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import Protocol
 
 from threadline.engine.folding.packing import unpack_event
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.projection import Edge
-from threadline.kernel.store import LogEntry, Span, Store, event_pages, following_pages
+from threadline.kernel.store import LogEntry, Span, Store, event_pages, following_pages, thread_page
 
 NEXT_PAGE = 8
 """Entries read at a time where only the first is wanted."""
@@ -121,6 +122,11 @@ def occurred_order(recorded: Recorded) -> tuple[int, str]:
     return (recorded.event.occurred_at, recorded.id)
 
 
+entry_order = attrgetter("occurred_at", "id")
+"""`occurred_order` of log entries."""
+_occurred_at = attrgetter("occurred_at")
+
+
 def thread_entries(store: Store, heads: Mapping[str, int], ahead: Ahead | None = None) -> Iterator[LogEntry]:
     """Entries of several threads up to these heads, thread after thread."""
     for thread, head in heads.items():
@@ -154,8 +160,33 @@ def in_occurred_order(
     store: Store, heads: Mapping[str, int], start: int | None = None, stop: int | None = None
 ) -> Iterator[Recorded]:
     """The same events as `thread_events`, all threads together, in occurred order, page by page."""
-    streams = [ties_sorted(thread_events(store, {thread: head}, start, stop)) for thread, head in heads.items()]
-    return heapq.merge(*streams, key=occurred_order)
+    span = Span(start, stop)
+    pages: Mapping[str, Sequence[LogEntry]] = store.spans([thread for thread, head in heads.items() if head], span)
+    read: list[LogEntry] = []
+    goes_on: dict[str, LogEntry] = {}
+    """The last entry read of each thread that may have more."""
+    while True:
+        for thread, page in pages.items():
+            head = heads[thread]
+            read += [entry for entry in page if entry.sequence <= head]
+            if len(page) == span.limit:
+                goes_on[thread] = page[-1]
+            else:
+                goes_on.pop(thread, None)
+        read.sort(key=entry_order)
+        if not goes_on:
+            break
+        # Events of this instant may still follow, and have smaller ids.
+        settled_until = min(last.occurred_at for last in goes_on.values())
+        settled = bisect_left(read, settled_until, key=_occurred_at)
+        yield from map(unpack_event, read[:settled])
+        del read[:settled]
+        pages = {
+            thread: thread_page(store, thread, span._replace(after=(last.occurred_at, last.sequence)))
+            for thread, last in goes_on.items()
+            if last.occurred_at == settled_until
+        }
+    yield from map(unpack_event, read)
 
 
 def next_occurred(store: Store, heads: Mapping[str, int], start: int) -> int | None:

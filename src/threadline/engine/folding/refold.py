@@ -5,10 +5,17 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from operator import attrgetter
+from typing import Protocol
 
 from threadline.engine.folding.catalogue import Catalogue, Folding
-from threadline.engine.folding.history import Ahead, History, in_occurred_order, occurred_order, thread_entries
+from threadline.engine.folding.history import (
+    Ahead,
+    History,
+    entry_order,
+    in_occurred_order,
+    occurred_order,
+    thread_entries,
+)
 from threadline.engine.folding.packing import unpack_event
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.states import States
@@ -18,10 +25,21 @@ from threadline.kernel.store import LogEntry, Store
 
 NOTHING = (-(1 << 63), "")
 """The `latest` of a person of whom nothing is folded."""
-_OCCURRED_ORDER = attrgetter("occurred_at", "id")
-"""`occurred_order` of log entries."""
 AHEAD_EVENTS_MAX = 4_000
 """Events of people whose threads are read at once; a person with more is read page by page."""
+
+
+class EventOnlooker(Protocol):
+    """Who sees events while they are folded, so that they need not be read a second time."""
+
+    @property
+    def types(self) -> frozenset[str]:
+        """The types of events that it is shown."""
+        ...
+
+    def note(self, recorded: Recorded) -> None:
+        """An event of one of these types, before it is folded."""
+        ...
 
 
 def read_ahead(
@@ -59,19 +77,28 @@ def _ahead(
 
 
 def fold_events(
-    folding: Folding, events: Iterable[Recorded], states: list[State], only: Sequence[int] | None = None
+    folding: Folding,
+    events: Iterable[Recorded],
+    states: list[State],
+    only: Sequence[int] | None = None,
+    onlooker: EventOnlooker | None = None,
 ) -> tuple[int, str]:
     """Fold events into states, in place, and answer (occurred_at, id) of the newest. ``only``: these projections."""
     at, id = NOTHING
-    known: dict[str, tuple[tuple[int, Fold], ...]] = {}
+    known: dict[str, tuple[tuple[tuple[int, Fold], ...], bool]] = {}
     for recorded in events:
         event = recorded.event
-        steps = known.get(event.type)
-        if steps is None:
-            steps = folding.plan(event.type).steps
+        type = event.type
+        found = known.get(type)
+        if found is None:
+            steps = folding.plan(type).steps
             if only is not None:
                 steps = tuple(step for step in steps if step[0] in only)
-            known[event.type] = steps
+            found = known[type] = steps, onlooker is not None and type in onlooker.types
+        steps, is_noted = found
+        if is_noted:
+            assert onlooker is not None
+            onlooker.note(recorded)
         for index, fold in steps:
             state = fold(states[index], recorded)
             if state is not None:
@@ -86,7 +113,7 @@ def person_entries(store: Store, person: Person, ahead: Ahead | None = None) -> 
     person's threads, if these have been read."""
     if ahead is None:
         ahead = _ahead(store, (person,), person.position)
-    return None if ahead is None else sorted(thread_entries(store, person.heads, ahead), key=_OCCURRED_ORDER)
+    return None if ahead is None else sorted(thread_entries(store, person.heads, ahead), key=entry_order)
 
 
 def person_events(store: Store, person: Person, entries: Sequence[LogEntry] | None) -> Iterator[Recorded]:

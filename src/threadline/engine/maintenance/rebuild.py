@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from multiprocessing.connection import Connection, wait
@@ -14,11 +11,12 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from threadline.engine.child_process import start
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import pack, unpack
 from threadline.engine.folding.person import PERSON, Person
 from threadline.engine.folding.person_packing import PAGE_PEOPLE, pack_person, people_of
-from threadline.engine.folding.refold import fold_events, person_entries, person_events, read_ahead
+from threadline.engine.folding.refold import EventOnlooker, fold_events, person_entries, person_events, read_ahead
 from threadline.engine.folding.states import States
 from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.maintenance.index_integrity import RowCheck, RowFault, mend
@@ -65,15 +63,8 @@ class Compared(NamedTuple):
         return self.fresh is not None
 
 
-class Onlooker(Protocol):
+class Onlooker(EventOnlooker, Protocol):
     """Who looks on while people are folded anew, so that nothing has to be read a second time."""
-
-    types: frozenset[str]
-    """The types of events that it is shown."""
-
-    def note(self, recorded: Recorded) -> None:
-        """An event of one of these types that is being folded."""
-        ...
 
     def look(self, people: Sequence[tuple[Item, Person]]) -> None:
         """The people of a page, folded anew, with the items of which they were; all their events were shown."""
@@ -183,11 +174,10 @@ def compared(
     for person, ahead in read_ahead(store, everybody):
         entries = person_entries(store, person, ahead)
         events = person_events(store, person, entries)
-        if onlooker is not None:
-            events = _shown(events, onlooker)
         item, is_stale = held[person.id], bool(person.stale)
         try:
-            fresh = pack_person(person, catalogue) if _fold_anew(catalogue, person, entries, events) else None
+            differs = _fold_anew(catalogue, person, entries, events, onlooker)
+            fresh = pack_person(person, catalogue) if differs else None
         except (StoreDamaged, msgspec.MsgspecError, UnicodeDecodeError) as error:
             done.append(Compared(item, None, person.position, is_stale, str(error)))
             continue
@@ -209,26 +199,24 @@ def _readable(store: Store, catalogue: Catalogue, items: Sequence[Item]) -> tupl
     return [each for people, _ in parts for each in people], [each for _, unread in parts for each in unread]
 
 
-def _shown(events: Iterator[Recorded], onlooker: Onlooker) -> Iterator[Recorded]:
-    for recorded in events:
-        if recorded.event.type in onlooker.types:
-            onlooker.note(recorded)
-        yield recorded
-
-
 def _fold_anew(
-    catalogue: Catalogue, person: Person, entries: Sequence[LogEntry] | None, events: Iterator[Recorded]
+    catalogue: Catalogue,
+    person: Person,
+    entries: Sequence[LogEntry] | None,
+    events: Iterator[Recorded],
+    onlooker: EventOnlooker | None,
 ) -> bool:
     """Replace a person's states by the fold of all their events; answers whether that changes anything."""
     stored, states, differs = person.states, catalogue.empty(), bool(person.stale)
     if entries is not None and _ends_with_tail(entries, person):
         # What is stored is the snapshot with the tail folded in: if the snapshot is right, so is what follows.
-        latest = fold_events(catalogue, islice(events, len(entries) - len(person.tail or ())), states)
+        settled = islice(events, len(entries) - len(person.tail or ()))
+        latest = fold_events(catalogue, settled, states, onlooker=onlooker)
         differs = differs or _differ(states, stored.values)
         if person.tail:
-            latest = max(latest, fold_events(catalogue, events, states))
+            latest = max(latest, fold_events(catalogue, events, states, onlooker=onlooker))
     else:
-        latest = fold_events(catalogue, events, states)
+        latest = fold_events(catalogue, events, states, onlooker=onlooker)
         differs = differs or _differ(states, stored.to_pack())
     differs = differs or latest != person.latest
     person.states, person.latest, person.provisional, person.tail = States(catalogue, states), latest, None, None
@@ -260,17 +248,11 @@ def write_refolded(store: Store, changed: Sequence[tuple[Item, bytes]]) -> list[
 
 
 def _from_processes(opener: Callable[[], Parts], jobs: int) -> Iterator[Chunk]:
-    # Spawned, not forked: this process has threads and an open store, and a copy of neither would work.
-    context = multiprocessing.get_context("spawn")
     ends: list[Connection] = []
     workers = []
     for shard in range(jobs):
-        ours, theirs = context.Pipe(duplex=False)
-        worker = context.Process(target=partial(_work, opener, shard, jobs, theirs), daemon=True)
-        with _without_interrupts():
-            worker.start()
-        theirs.close()
-        ends.append(ours)
+        worker, end = start(partial(_work, opener, shard, jobs))
+        ends.append(end)
         workers.append(worker)
     try:
         while ends:
@@ -290,19 +272,6 @@ def _from_processes(opener: Callable[[], Parts], jobs: int) -> Iterator[Chunk]:
         for worker in workers:
             worker.terminate()
             worker.join()
-
-
-@contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """What is started here is deaf to Ctrl-C, which reaches every process of a terminal: we end it, and say so once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _work(opener: Callable[[], Parts], shard: int, shards: int, results: Connection) -> None:

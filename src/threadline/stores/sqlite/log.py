@@ -59,6 +59,8 @@ _COUNTS = """SELECT (SELECT position FROM indexed), (SELECT count(*) FROM log), 
     (SELECT count(*) FROM place), (SELECT count(*) FROM log WHERE type = 0),
     (SELECT count(*) FROM log CROSS JOIN indexed WHERE log.type = 0 AND log.position <= indexed.position)"""
 
+_entry = tuple.__new__
+"""As `LogEntry` does it, without a call of its constructor, which is in Python."""
 _THREAD_AT_SEQUENCE = itemgetter(0, 2, 1)
 
 ABSENT_MAX = 10_000
@@ -223,7 +225,7 @@ class EventLog:
         types = self._names.texts(ask, {row[3] for row in rows} - {0})
         try:
             return [
-                LogEntry(thread.hex(), sequence, at, types[type] if type else "", id.hex(), digest, body)
+                _entry(LogEntry, (thread.hex(), sequence, at, types[type] if type else "", id.hex(), digest, body))
                 for thread, sequence, at, type, id, digest, body, _ in rows
             ]
         except (AttributeError, KeyError):

@@ -18,7 +18,8 @@ from threadline.kernel.counted import counted
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event
 from threadline.kernel.time import format_time, system_clock
-from threadline.surfaces.cli.importing import Plan, Summary, check_file, import_file, preview
+from threadline.surfaces.cli.import_rows import Plan, is_worth_a_process, preview
+from threadline.surfaces.cli.importing import Summary, check_file, import_file
 from threadline.surfaces.cli.printing import json_of, terminal, visible
 from threadline.surfaces.cli.session import Session, own_store_option, workspace_option
 from threadline.wire.table import parse_mapping
@@ -95,7 +96,7 @@ def command(
     began = time.monotonic()
     try:
         with session.engine() as engine, _bar(path) as advance:
-            summary = import_file(engine, plan, again=again, advance=advance)
+            summary = import_file(engine, plan, again=again, beside=is_worth_a_process(path), advance=advance)
     except KeyboardInterrupt:
         terminal(stderr=True).print("Interrupted. The same command continues from there.")
         raise

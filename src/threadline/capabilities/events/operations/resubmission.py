@@ -17,11 +17,8 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Identifier, Receipt, source_type_of
 from threadline.kernel.operation import Choice, Context, Intake, Operation
 from threadline.kernel.ports import WithRejected
-from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
+from threadline.kernel.rejected import ROW_FORM, Reader, RejectedEntry, StoredEntry
 from threadline.kernel.typed import prepared
-
-ROW_FORM = "row"
-"""The form of entries that came of rows of an import, which are history: so are their corrections, made as events."""
 
 
 class ResubmitParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -1,0 +1,37 @@
+"""A process that works for this one and sends what it has done."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+
+
+def start(work: Callable[[Connection], None]) -> tuple[BaseProcess, Connection]:
+    """Start ``work``, which must be picklable, in a process that ends with this one; what it sends can be received."""
+    # Spawned, not forked: this process has threads and an open store, and a copy of neither would work.
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=work, args=(theirs,), daemon=True)
+    with _without_interrupts():
+        process.start()
+    # Our copy of its end must be closed, or its death would leave us waiting for ever.
+    theirs.close()
+    return process, ours
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """What is started here is deaf to Ctrl-C, which reaches every process of a terminal: we end it, and say so once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
