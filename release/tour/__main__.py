@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import tempfile
 from pathlib import Path
@@ -47,12 +48,17 @@ PICTURES = (
 
 def main() -> None:
     """Write all of them anew."""
+    parser = argparse.ArgumentParser(prog="python -m release.tour", description=__doc__)
+    parser.add_argument("--store", type=Path, help="a shop that was filled before; it is filled if it is not there")
+    given = parser.parse_args()
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        shutil.copy(DEFINITIONS, folder)
-        fill(folder / "shop.db", system_clock())
-        with Server(folder / "shop.db", folder / "server.log", 0) as server, sync_playwright() as playwright:
+        store = given.store or folder / "shop.db"
+        shutil.copy(DEFINITIONS, store.with_name(DEFINITIONS.name))
+        if not store.exists():
+            fill(store, system_clock())
+        with Server(store, folder / "server.log", 0) as server, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
             for dark in (False, True):
                 scheme: Any = "dark" if dark else "light"
