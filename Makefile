@@ -8,10 +8,11 @@ PYTHON := $(BENCH_PYTHON)
 VENV := .venv$(subst /,-,$(abspath $(BENCH_PYTHON)))
 endif
 BIN := $(VENV)/bin
-WORKERS ?= 2
+# One more than the cores of CI: tests often wait for a server or for a process that they started.
+WORKERS ?= 3
 # Tests start several hundred processes of Python. Each would compile everything for itself where the environment forbids
-# the files that keep what is compiled, as container images like to do.
-COMPILED := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/compiled
+# the files that keep what is compiled, as container images like to do. Those of $(VENV) are there since it was made.
+COMPILED := env -u PYTHONDONTWRITEBYTECODE -u PYTHONPYCACHEPREFIX
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The lock holds every part with its hash; the package itself comes last, from this folder.
 # dkimpy is published as source alone; it is built by the locked setuptools.
@@ -33,7 +34,7 @@ FAST := $(addprefix tests/,capabilities engine kernel laws testing wire)
 NPM_CI = npm --prefix $(1) ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo test test-fast torture lint format bench docs api lock release clean
+.PHONY: help setup tools demo test test-fast torture lint format bench docs lock release clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -51,10 +52,10 @@ demo: $(VENV)/.run ## Start a server on an empty file and send it a shop's real 
 	@$(BIN)/threadline demo
 
 test: setup ## Run every test
-	@$(COMPILED) THREADLINE_TEST_PROFILE=$${THREADLINE_TEST_PROFILE:-ci} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	@$(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-fast: $(VENV)/.test ## Run what takes under a minute: the pure rooms and the engine, a few examples of each law
-	@$(COMPILED) THREADLINE_TEST_PROFILE=few $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow' $(FAST)
+	@$(COMPILED) THREADLINE_TEST_PROFILE=few $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow' $(FAST)
 
 torture: setup ## Run everything that draws with fresh seeds on all stores (SECONDS=7200 SEED=1)
 	@$(COMPILED) $(BIN)/python -m tests.torture --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
@@ -65,7 +66,8 @@ lint: $(VENV)/.test ## Check style, types and the direction of imports
 	@$(BIN)/mypy --strict src
 	@$(BIN)/lint-imports
 
-format: $(VENV)/.test ## Let ruff put the code in form
+format: $(VENV)/.test ## Let ruff put the code in form, and write the types of the Python API
+	@$(BIN)/python -m threadline.surfaces.python.stub
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
@@ -76,11 +78,6 @@ docs: $(VENV)/.docs $(VENV)/.test ## Run the snippets of the docs, check their l
 	@$(BIN)/python -m pytest -q tests/docs
 	@$(BIN)/zensical build --strict
 	@echo 'The pages are in site/index.html. To search them: $(BIN)/python -m http.server --bind 127.0.0.1 --directory site'
-
-api: $(VENV)/.test ## Write the Python API's modules of the operations again, after one was changed
-	@$(BIN)/python -m threadline.surfaces.python.generate
-	@$(BIN)/ruff check --quiet --select I --fix src/threadline/surfaces/python
-	@$(BIN)/ruff format --quiet src/threadline/surfaces/python
 
 lock: $(VENV)/.test ## Resolve the requirements again, keeping what still fits (UPGRADE=1: take the newest)
 	@$(LOCK) --output-file requirements/build.txt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import re
@@ -20,18 +21,21 @@ SKIPS_ALLOWED: dict[str, str] = {
 }
 """Pattern of a skip's reason -> why even CI may skip it. Empty is the best state of this list."""
 
-# A deadline per example would fail on a busy machine and prove nothing; whole files are slow, not single examples.
-settings.register_profile(
-    "fast", max_examples=40, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile(
-    "ci", max_examples=60, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
-)
-# For suites that are run once more on every store, where it is the store that is tried, and for a quick look.
-settings.register_profile(
-    "few", max_examples=2, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
-)
-PROFILE = os.environ.get("THREADLINE_TEST_PROFILE", "fast")
+EXAMPLES = {
+    "ci": 40,
+    # For suites that are run once more on every store, where it is the store that is tried, and for a quick look.
+    "few": 2,
+    # Here alone a test that has its own number of examples tries more than the profile says.
+    "torture": 40,
+}
+"""Profile -> how many examples Hypothesis tries of each test that draws."""
+
+for _name, _examples in EXAMPLES.items():
+    # A deadline per example would fail on a busy machine and prove nothing; whole files are slow, not single examples.
+    settings.register_profile(
+        _name, max_examples=_examples, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    )
+PROFILE = os.environ.get("THREADLINE_TEST_PROFILE", "ci")
 settings.load_profile(PROFILE)
 
 
@@ -82,11 +86,18 @@ def _no_policy_fails(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests that draw: another seed tries something else in them. In a quick look each draws a few times."""
+    """Mark the tests that draw: another seed tries something else in them. Bound how often each draws."""
     if is_hypothesis_test(getattr(item, "obj", None)) or "seed" in getattr(item, "fixturenames", ()):
         item.add_marker("drawn")
-    if PROFILE == "few" and os.environ.get("THREADLINE_TEST_CONFORMANCE") != "all":
+    if PROFILE != "torture" and os.environ.get("THREADLINE_TEST_CONFORMANCE") != "all":
         try_few(item)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of the garbage collector's work: it lasts until the end of the run."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

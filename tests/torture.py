@@ -46,7 +46,7 @@ def steps() -> Iterator[Step]:
     """What one seed is tried on."""
     simulated = {"THREADLINE_TEST_SIMULATOR_SECONDS": str(SIMULATED_SECONDS)}
     yield Step("simulator", ("tests/simulator",), simulated)
-    yield Step("memory", ("-m", "drawn", "tests/kernel", "tests/wire", *SUITES), {"THREADLINE_TEST_PROFILE": "fast"})
+    yield Step("memory", ("-m", "drawn", "tests/kernel", "tests/wire", *SUITES), {"THREADLINE_TEST_PROFILE": "torture"})
     yield Step(
         "mail while workers are killed", ("tests/senders/test_mail_killed.py",), {"THREADLINE_TEST_MAIL_KILLS": "90"}
     )
@@ -74,6 +74,9 @@ def steps() -> Iterator[Step]:
     if published := os.environ.get("THREADLINE_TEST_HILLSTROM"):
         name = "tests/capabilities/test_broadcasts_hillstrom.py"
         yield Step("64,000 published people", (name,), {"THREADLINE_TEST_HILLSTROM": published})
+    if visits := os.environ.get("THREADLINE_TEST_WEBLOGS"):
+        name = "tests/capabilities/test_analytics_independent.py"
+        yield Step("analyses of an access log", (name,), {"THREADLINE_TEST_WEBLOGS": visits})
     left_out = tuple(f"--deselect={path}" for path in ELSEWHERE_NOT)
     for backend in BACKENDS:
         if backend.name != MODEL:

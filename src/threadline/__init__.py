@@ -42,45 +42,24 @@ if TYPE_CHECKING:
     from threadline.surfaces.python.client import Client as Client
     from threadline.surfaces.python.embedded import Threadline as Threadline
 
-_HOMES = {
-    "AsyncClient": "threadline.surfaces.python.client",
-    "Client": "threadline.surfaces.python.client",
-    "BeingErased": "threadline.kernel.errors",
-    "EventDamaged": "threadline.kernel.errors",
-    "Conflict": "threadline.kernel.errors",
-    "Engine": "threadline.engine.engine",
-    "Event": "threadline.kernel.event",
-    "EventRejected": "threadline.kernel.errors",
-    "Forbidden": "threadline.kernel.errors",
-    "Identifier": "threadline.kernel.event",
-    "InvalidDefinition": "threadline.kernel.errors",
-    "InvalidSetting": "threadline.kernel.errors",
-    "InvalidValue": "threadline.kernel.errors",
-    "LimitExceeded": "threadline.kernel.errors",
-    "MalformedBody": "threadline.kernel.errors",
-    "MergeRefused": "threadline.kernel.errors",
-    "NotFound": "threadline.kernel.errors",
-    "OutcomeUnknown": "threadline.kernel.errors",
-    "Operation": "threadline.kernel.operation",
-    "Policy": "threadline.kernel.policy",
-    "Projection": "threadline.kernel.projection",
-    "Receipt": "threadline.kernel.event",
-    "Recorded": "threadline.kernel.event",
-    "Settings": "threadline.settings",
-    "StaleAnswer": "threadline.surfaces.python.call",
-    "StoreBusy": "threadline.kernel.errors",
-    "StoreDamaged": "threadline.kernel.errors",
-    "StoreFull": "threadline.kernel.errors",
-    "StoreMissing": "threadline.kernel.errors",
-    "Threadline": "threadline.surfaces.python.embedded",
-    "ThreadlineError": "threadline.kernel.errors",
-    "TooManyRequests": "threadline.kernel.errors",
-    "Unauthorized": "threadline.kernel.errors",
-    "Unavailable": "threadline.kernel.errors",
-    "open": "threadline.app",
-    "open_engine": "threadline.app",
+_NAMES = {
+    "threadline.app": "open open_engine",
+    "threadline.engine.engine": "Engine",
+    "threadline.kernel.errors": (
+        "BeingErased Conflict EventDamaged EventRejected Forbidden InvalidDefinition InvalidSetting InvalidValue "
+        "LimitExceeded MalformedBody MergeRefused NotFound OutcomeUnknown StoreBusy StoreDamaged StoreFull "
+        "StoreMissing ThreadlineError TooManyRequests Unauthorized Unavailable"
+    ),
+    "threadline.kernel.event": "Event Identifier Receipt Recorded",
+    "threadline.kernel.operation": "Operation",
+    "threadline.kernel.policy": "Policy",
+    "threadline.kernel.projection": "Projection",
+    "threadline.settings": "Settings",
+    "threadline.surfaces.python.call": "StaleAnswer",
+    "threadline.surfaces.python.client": "AsyncClient Client",
+    "threadline.surfaces.python.embedded": "Threadline",
 }
-"""Where each public name lives. They are imported on first use, so that the kernel can be imported alone."""
+"""The public names by where they live. They are imported on first use, so that the kernel can be imported alone."""
 
 __all__ = [
     "AsyncClient",
@@ -125,9 +104,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name not in _HOMES:
+    home = next((module for module, names in _NAMES.items() if name in names.split()), None)
+    if home is None:
         raise AttributeError(f"module 'threadline' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:

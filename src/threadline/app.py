@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
@@ -48,8 +49,10 @@ from threadline.settings import (
 )
 from threadline.surfaces.composition import Composition, Copied, IcebergDoor, LakeDoor, OnProgress, SharedLimits
 from threadline.surfaces.definition_checks import settings_in_force
-from threadline.surfaces.python.embedded import Threadline
 from threadline.surfaces.rereading import forms, readers
+
+if TYPE_CHECKING:
+    from threadline.surfaces.python.embedded import Threadline
 
 MEMORY = "memory:"
 """Instead of a path: a store that lives as long as its process."""
@@ -86,6 +89,8 @@ def open(
     ``definitions`` is a YAML file or a folder of them, by default `threadline.yaml` beside the store. Raises
     `StoreBusy` if another process writes to it, `InvalidSetting` and `InvalidDefinition` for what cannot be read.
     """
+    from threadline.surfaces.python.embedded import Threadline
+
     chosen = _settings(store, settings, definitions)
     engine = open_engine(None, chosen, clock, readonly=readonly)
     return Threadline(engine, workspace=workspace or chosen.workspace, source=source)

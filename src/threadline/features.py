@@ -53,7 +53,7 @@ def get_historical_features(
     for column in (person, timestamp):
         if column not in entities.column_names:
             raise InvalidValue(f"the entities have no column {column!r}; they have {entities.column_names}")
-    names = training.columns([each.rpartition(":")[2] for each in features])
+    names = training.columns([feature.rpartition(":")[2] for feature in features])
     if taken := {column for each in names for column in (each, status_of(each))} & set(entities.column_names):
         raise InvalidValue(f"the entities have columns of the names of features: {', '.join(sorted(taken))}")
     refs = [str(each) for each in entities[person].to_pylist()]
@@ -78,8 +78,8 @@ class HistoricalFeatures:
         with self._training.vectors(self._asked) as (_, file):
             vectors = pa.parquet.read_table(file).sort_by("place")
         found = self._entities
-        for each in self._columns(statuses):
-            found = found.append_column(each, vectors[each])
+        for column in self._columns(statuses):
+            found = found.append_column(column, vectors[column])
         return found
 
     def to_df(self, *, statuses: bool = False) -> Any:
@@ -90,7 +90,7 @@ class HistoricalFeatures:
         """Into a Parquet file; the vectors need not fit into memory."""
         pa = arrow("writing", "lake")
         places = pa.array(range(self._entities.num_rows), pa.int64())
-        columns = ", ".join(f"vectors.{name(each)}" for each in self._columns(statuses))
+        columns = ", ".join(f"vectors.{name(column)}" for column in self._columns(statuses))
         with self._training.vectors(self._asked) as (connection, file):
             connection.register("entities", self._entities.append_column(_PLACE, places))
             connection.execute(
@@ -107,7 +107,7 @@ def get_online_features(
     store: Threadline, features: Sequence[str], entity_rows: Iterable[Mapping[str, Any]], *, person: str = PERSON
 ) -> dict[str, list[Any]]:
     """The vectors of people as they are now, column by column; null where nobody is known by that name."""
-    names = [each.rpartition(":")[2] for each in features]
+    names = [feature.rpartition(":")[2] for feature in features]
     found: dict[str, list[Any]] = {person: [], **{each: [] for each in names}}
     for row in entity_rows:
         found[person].append(row[person])

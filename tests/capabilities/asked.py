@@ -10,6 +10,7 @@ import yaml
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.context import Context
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.time import SECOND, format_time
@@ -66,3 +67,14 @@ class Asked:
         answer = self.ask("record", workspace=workspace, events=[{**event, "identifiers": fields}])
         receipt: dict[str, Any] = answer["receipts"][0]
         return receipt
+
+
+def job(stage: Any, operation: str, /, **params: Any) -> dict[str, int]:
+    """Begin a job, work on it to its end, and answer its counts."""
+    id = stage.ask(operation, **params)["id"]
+    worker = Dispatcher(stage.engine, {}, "jobs")
+    while worker.run_once():
+        stage.now += 1
+    found = stage.engine.jobs.get("default", id)
+    assert found.state == "done", found
+    return dict(found.counts)

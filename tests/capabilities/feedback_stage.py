@@ -15,7 +15,7 @@ from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.errors import OutcomeUnknown
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.policy import Effect, Policy
-from threadline.kernel.preparation import Preparation, Prepared
+from threadline.kernel.preparation import Preparation, Prepared, singly
 from threadline.kernel.public_route import PublicAnswer, PublicRequest
 from threadline.kernel.sender import Outcome, Queue
 from threadline.kernel.time import SECOND
@@ -42,7 +42,7 @@ def _prepare(ports: Any, view: Any, pending: Any) -> Prepared:
     return Prepared(data=pending.effect.data, done=Outcome(type="mail_sent", properties=about))
 
 
-PREPARED = Preparation("test_mail", _prepare)
+PREPARED = Preparation("test_mail", singly(_prepare))
 
 
 class _Sender:

@@ -18,11 +18,14 @@ from typing import Any, NamedTuple
 import pytest
 
 import threadline
+from threadline.capabilities.analytics.operations.experiment import EXPERIMENT, ExperimentParams
 from threadline.capabilities.broadcasts.definition import Arm, Broadcast
 from threadline.capabilities.broadcasts.events import HOLDOUT
+from threadline.engine.context import Context
 from threadline.engine.delivery.job_worker import JobWorker
 from threadline.engine.delivery.leases import Leases
 from threadline.kernel.event import Identifier, thread_id
+from threadline.kernel.time import DAY
 
 ID = "catalogue"
 ARMS = {"Mens E-Mail": "mens", "Womens E-Mail": "womens", "No E-Mail": HOLDOUT}
@@ -77,6 +80,17 @@ def test_visits_and_purchases_by_arm_come_out_as_published(tmp_path: Path) -> No
             job = shop.broadcasts.measure(ID, event=event, within="14d").id
             _work(worker, lambda job=job: shop.jobs.show(job).state)
             found[event] = shop.jobs.show(job).counts
+        later = Context(shop.engine, "default", shop.engine.now() + 15 * DAY)
+        for event in ("visited", "bought"):
+            answer = EXPERIMENT.run(later, ExperimentParams(broadcast=ID, metric=event))
+            assert (answer.control, answer.ratio.mismatch, answer.crossed) == (HOLDOUT, False, 0)
+            shown = {row.arm: (row.people, row.conversions) for row in answer.rows}
+            assert shown == {
+                arm: (found[event][f"people.{arm}"], found[event][f"gained.{arm}"]) for arm in PUBLISHED
+            }  # fmt: skip
+            if len(people) == 64_000:
+                # Both mails brought more visits than none, and that is certain at any number of looks.
+                assert all(row.low is not None and row.low > 0 for row in answer.rows[1:])
         held_out = {
             each.person for each in shop.broadcasts.recipients(ID, limit=1_000).recipients if each.arm == HOLDOUT
         }

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import STARTS_AT, Asked
-from threadline.capabilities.consent.refusal import refusal
+from threadline.capabilities.consent.refusal import Mailing, refusals
 from threadline.capabilities.events.requests import derived_key
 from threadline.engine.engine import Engine
 from threadline.kernel.event import Event, Identifier
@@ -145,7 +145,7 @@ class World:
     def refusal(self, address: str, topic: str, user: str, transactional: bool = False) -> str:
         person = self.engine.reader.person("default", f"user_id:{user}")
         view = self.engine.reader.as_of(person, self.engine.recorder.now())
-        return refusal(self.engine, "default", address, topic, transactional, view)
+        return refusals(self.engine, [Mailing("default", address, topic, transactional, view)])[0]
 
 
 @given(st.data())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.capabilities.asked import Asked
-from threadline.capabilities.consent.refusal import refusal
+from threadline.capabilities.consent.refusal import Mailing, refusals
 from threadline.engine.maintenance.dump import dump
 from threadline.kernel.errors import NotFound
 from threadline.kernel.store import scan_pages
@@ -18,7 +18,7 @@ def refused(asked: Asked, topic: str = "news", *, transactional: bool = False) -
     asked.now += 1
     person = asked.engine.reader.person("default", f"email:{ADA}")
     view = asked.engine.reader.as_of(person, asked.now)
-    return refusal(asked.engine, "default", ADA, topic, transactional, view)
+    return refusals(asked.engine, [Mailing("default", ADA, topic, transactional, view)])[0]
 
 
 def erased_and_back(asked: Asked) -> None:

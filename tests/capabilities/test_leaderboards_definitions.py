@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.capabilities.asked import job
 from tests.capabilities.leaderboards_stage import BOARDS, STREAKS, board, staged, standing
 from tests.capabilities.points_stage import STARTS_AT, Stage
 from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
@@ -77,13 +78,13 @@ def test_boards_that_are_declared_later_say_so_until_they_are_refreshed() -> Non
     with pytest.raises(Conflict, match="not everybody is on them yet"):
         board(later, "points")
     later.tell("tool_used", "bob", key="in between")  # live traffic goes on and is not counted twice
-    assert later.ask("leaderboards_refresh") == {"people": 2}
+    assert job(later, "leaderboards_refresh") == {"people": 2}
     assert board(later, "points") == [(1, "user_id:ada", 9), (2, "user_id:bob", 6)]
     assert {name for _, name, _ in board(later, "streak")} == {"user_id:ada", "user_id:bob"}
     later.tell("tool_used", "bob", key="after")
     later.tell("tool_used", "bob", key="and again")
     assert board(later, "points") == [(1, "user_id:bob", 12), (2, "user_id:ada", 9)]
-    assert later.ask("leaderboards_refresh") == {"people": 2}
+    assert job(later, "leaderboards_refresh") == {"people": 2}
     assert board(later, "points") == [(1, "user_id:bob", 12), (2, "user_id:ada", 9)]
 
 
@@ -91,7 +92,7 @@ def test_a_board_by_another_number_does_not_meet_the_old_rows() -> None:
     stage = staged(BOARDS)
     stage.tell("tool_used", "ada")
     other = staged(BOARDS.replace("points.balance", "streaks.daily.longest"), store=stage.engine.store)
-    other.ask("leaderboards_refresh")
+    job(other, "leaderboards_refresh")
     assert board(other, "purse") == [(1, "user_id:ada", 1)]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from tests.capabilities.asked import job
 from tests.capabilities.points_stage import Stage, catalogue
 from threadline.capabilities.leaderboards.projection import NAME
 from threadline.engine.maintenance import indexes as indexing
@@ -71,7 +72,7 @@ def test_a_board_refuses_or_is_right(random: Random) -> None:
         if choice < 0.2:
             stage = opened(random.choice(VARIANTS), store, stage.now)
         elif choice < 0.3:
-            stage.ask("leaderboards_refresh")
+            job(stage, "leaderboards_refresh")
             assert all(found(stage, each["name"]) == expected(stage, each["name"]) for each in boards(stage))
         else:
             stage.now += random.choice((0, HOUR, DAY))
@@ -93,7 +94,7 @@ def test_rows_of_a_definition_that_is_gone_are_removed() -> None:
     for who in NAMES:
         stage.tell("tool_used", who)
     other = opened(VARIANTS[4], stage.engine.store, stage.now + HOUR)  # type: ignore[arg-type]
-    assert other.ask("leaderboards_refresh") == {"people": 3}
+    assert job(other, "leaderboards_refresh") == {"people": 3}
     rows = list(scan_pages(other.engine.store, TABLE))
     assert len({board_of(item.key.partition) for item in rows}) == 1
     assert len(rows) == 3
@@ -104,7 +105,7 @@ def test_a_refresh_is_for_everybody_whatever_the_workspace() -> None:
     for number, who in enumerate(NAMES):
         stage.tell("page", who, workspace=f"w{number}")
     other = opened(VARIANTS[4], stage.engine.store, stage.now + HOUR)  # type: ignore[arg-type]
-    assert other.ask("leaderboards_refresh") == {"people": 3}
+    assert job(other, "leaderboards_refresh") == {"people": 3}
     workspaces = {board_of(item.key.partition).workspace for item in scan_pages(other.engine.store, TABLE)}
     assert workspaces == {"w0", "w1", "w2"}
 

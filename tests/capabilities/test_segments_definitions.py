@@ -4,27 +4,35 @@ from __future__ import annotations
 
 import pytest
 
-from tests.capabilities.asked import STARTS_AT, Asked
+from tests.capabilities.asked import STARTS_AT, Asked, job
 from tests.capabilities.segments_stage import SPENDERS, bought, members, redefined, told, work
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
+from threadline.capabilities.segments.events import SEGMENTS_REFRESHED
+from threadline.engine.delivery import job_worker
+from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.job_kind import JOB_FAILURES_MAX
+from threadline.kernel.store import feed_pages
 from threadline.kernel.time import DAY
 
 
-def refreshed(asked: Asked, limit: int = 1_000) -> tuple[int, int]:
-    people = changed = 0
-    after = ""
-    while True:
-        page = asked.ask("segments_refresh", cursor=after, limit=limit)
-        people, changed, after = people + page["people"], changed + page["refreshed"], page["next"]
-        if not after:
-            return people, changed
+def refreshed(asked: Asked) -> tuple[int, int]:
+    """How many people a refresh looked at, and for how many there was something to do."""
+    before = requests(asked)
+    counts = job(asked, "segments_refresh")
+    return counts["people"], requests(asked) - before
+
+
+def requests(asked: Asked) -> int:
+    entries = feed_pages(asked.engine.store)
+    return sum(each.entry.type == SEGMENTS_REFRESHED for each in entries)
 
 
 @pytest.mark.parametrize("limit", [1, 3, 1_000])
-def test_refreshing_tells_what_other_conditions_make_of_everybody(limit: int) -> None:
+def test_refreshing_tells_what_other_conditions_make_of_everybody(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_worker, "JOB_PAGE", limit)
     asked = Asked(definitions=SPENDERS)
     for number in range(10):
         bought(asked, f"u{number}", 70 + 5 * number)  # 70, 75 … 115
@@ -32,13 +40,13 @@ def test_refreshing_tells_what_other_conditions_make_of_everybody(limit: int) ->
     other = redefined(asked, SPENDERS.replace("80", "100"))
     assert len(members(other, "spenders")) == 7
     # Three leave, seven were and stay out or were and stay in; of the latter the new version is told.
-    assert refreshed(other, limit) == (10, 7)
+    assert refreshed(other) == (10, 7)
     assert len(members(other, "spenders")) == 3
     assert told(other, "u9") == [("segment_entered", "spenders"), ("segment_kept", "spenders")]
     assert told(other, "u3") == [("segment_entered", "spenders"), ("segment_left", "spenders")]
-    assert refreshed(other, limit) == (10, 0)
+    assert refreshed(other) == (10, 0)
     wider = redefined(other, SPENDERS.replace("80", "72"))
-    assert refreshed(wider, limit) == (10, 9)
+    assert refreshed(wider) == (10, 9)
     assert len(members(wider, "spenders")) == 9
 
 
@@ -142,3 +150,40 @@ def test_what_yaml_reads_as_it_looks_needs_no_quotes() -> None:
 def test_a_name_that_two_files_declare_is_refused() -> None:
     with pytest.raises(InvalidDefinition, match=r"b.yaml:1: segment 'spenders' is already declared at a.yaml:1"):
         discover(definitions=Definitions([("a.yaml", SPENDERS), ("b.yaml", SPENDERS)]))
+
+
+# --- the job ----------------------------------------------------------------------------------
+
+
+def test_a_refresh_goes_on_where_it_was_killed_and_one_that_runs_is_not_begun_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(job_worker, "JOB_PAGE", 3)
+    asked = Asked(definitions=SPENDERS)
+    for number in range(10):
+        bought(asked, f"u{number}", 70 + 5 * number)
+    other = redefined(asked, SPENDERS.replace("80", "100"))
+    id = other.ask("segments_refresh")["id"]
+    assert other.ask("segments_refresh")["id"] == id
+    Dispatcher(other.engine, {}, "killed").run_once()
+    counts = other.ask("jobs_show", id=id)["counts"]
+    assert counts == {"people": 3}
+    other.now += DAY  # its lease runs out
+    assert job(other, "segments_refresh")["people"] == 10
+    assert requests(other) == 7
+    assert other.ask("segments_refresh")["id"] != id
+
+
+def test_a_refresh_waits_for_a_process_that_has_its_definitions_and_fails_once_nobody_has_them() -> None:
+    asked = Asked(definitions=SPENDERS)
+    bought(asked, "ada", 90)
+    other = redefined(asked, SPENDERS.replace("80", "100"))
+    id = other.ask("segments_refresh")["id"]
+    Dispatcher(asked.engine, {}, "before").run_once()
+    assert asked.ask("jobs_show", id=id)["counts"] == {}
+    assert len(members(asked, "spenders")) == 1
+    for _ in range(JOB_FAILURES_MAX):
+        asked.now += DAY
+        Dispatcher(asked.engine, {}, "before").run_once()
+    job = asked.ask("jobs_show", id=id)
+    assert (job["state"], "in force no more" in job["problem"]) == ("failed", True)

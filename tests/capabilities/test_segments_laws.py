@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import Asked
-from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT
+from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED
 from threadline.capabilities.segments.projection import SEGMENTS
 from threadline.engine.context import Context
 from threadline.engine.delivery.dispatcher import Dispatcher
@@ -222,7 +222,7 @@ def test_whenever_timers_are_seen_to_nothing_is_told_that_was_not_so(life: list[
 def turns(lived: Lived) -> list[tuple[str, str, int]]:
     engine = lived.asked.engine
     person = engine.reader.person("default", "user_id:u")
-    types = frozenset({SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_KEPT})
+    types = frozenset({SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED})
     return sorted(
         (r.event.properties["segment"], r.event.type, r.event.occurred_at)
         for r in engine.reader.events(person, types=types, limit=1_000)
@@ -281,7 +281,7 @@ words = st.builds(
         f"{number:032x}", "t" * 32, number, at,
     ),
     st.integers(1, 10**9),
-    st.sampled_from((SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_KEPT, "page")),
+    st.sampled_from((SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED, "page")),
     st.integers(0, 12) | st.sampled_from((-62_135_596_800_000_000, 253_402_300_799_999_999)),
     st.fixed_dictionaries(
         {"segment": st.sampled_from(("a", "b", "b", "A", "", None, 7, ["a"], "a/b", "x" * 65))},

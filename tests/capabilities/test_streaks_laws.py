@@ -22,6 +22,7 @@ from threadline.capabilities.streaks.events import STREAK_MILESTONE_REACHED
 from threadline.capabilities.streaks.plan import Plan
 from threadline.capabilities.streaks.policy import Watched, policy
 from threadline.capabilities.streaks.runs import run_course
+from threadline.capabilities.streaks.view import Reader
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.projection import Projection
 from threadline.kernel.time import DAY, EARLIEST, HOUR, LATEST, MINUTE, parse_time
@@ -235,13 +236,15 @@ streaks:
 """
 
 
-def told_milestones(history: list[Event], size: int) -> list[tuple[int, str, int]]:
+def told_milestones(history: list[Event], size: int, zone: str) -> list[tuple[int, str, int]]:
     """What is told while these events, all of them from one zone, arrive in this order, half an hour apart."""
-    home = [msgspec.structs.replace(each, context={}) for each in history if not each.type.startswith("streak_")]
+    context = {"timezone": zone} if zone else {}
+    home = [msgspec.structs.replace(each, context=context) for each in history if not each.type.startswith("streak_")]
     streaks = read_streaks(Definitions([("threadline.yaml", MILESTONES)]))
     clock = iter(range(scenarios.NOW - 20 * DAY + 1, scenarios.NOW, 30 * MINUTE))
     on = staging.engine(clock=lambda: next(clock), values=[projection(streaks), policy(streaks)], shipped=False)
-    on.recorder.record([staging.event("page", {"user_id": "u"}, "first", at=0)])
+    if not zone or not home:
+        on.recorder.record([staging.event("page", {"user_id": "u"}, "first", at=0)])
     for start in range(0, len(home), size):
         on.recorder.record(home[start : start + size])
     events = on.reader.events(
@@ -251,12 +254,29 @@ def told_milestones(history: list[Event], size: int) -> list[tuple[int, str, int
     return sorted((at, properties["streak"], properties["length"]) for at, properties in said)
 
 
-@given(history=histories, size=st.sampled_from([1, 7, 60]))
-def test_no_milestone_is_missed_by_the_glance_that_comes_first(history: list[Event], size: int) -> None:
-    told = told_milestones(history, size)
+@given(history=histories, size=st.sampled_from([1, 7, 60]), zone=st.sampled_from(["", "Asia/Tokyo"]))
+def test_no_milestone_is_missed_by_the_glances_that_come_first(history: list[Event], size: int, zone: str) -> None:
+    told = told_milestones(history, size, zone)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Watched, "is_far", lambda self, state: False)
         patch.setattr(Watched, "may_have_reached", lambda self, life, at: True)
-        assert told_milestones(history, size) == told
+        assert told_milestones(history, size, zone) == told
+
+
+@settings(max_examples=200)
+@given(random=scenarios.randoms, count=st.integers(1, 40), zone=st.sampled_from(["", "Asia/Tokyo", "Pacific/Apia"]))
+def test_who_is_far_from_a_milestone_at_a_glance_has_reached_none(random: Random, count: int, zone: str) -> None:
+    streaks = read('calendar: {day_start: "04:00"}\nstreaks: {daily: {milestones: [2]}}')
+    known, plan = projection(streaks), Plan(streaks)
+    watched, state = Watched(plan, streaks.by_name["daily"]), known.empty()
+    for recorded in lives(random, count):
+        event = recorded.event
+        if zone and not event.type.startswith("streak_"):
+            event = msgspec.structs.replace(event, context={"timezone": zone})
+        state = known.after(state, msgspec.structs.replace(recorded, event=event))
+        if watched.is_far(state):
+            [run] = Reader(plan).life(state).sets[watched.name]
+            assert not run or run[-1] - run[-2] + 1 < 2
 
 
 numbers = st.lists(st.integers(0, 60), max_size=40).map(lambda found: day_ranges.union((each, each) for each in found))

@@ -11,7 +11,7 @@ from threadline.capabilities.people.definition import rules
 from threadline.capabilities.rules import ActiveRules
 from threadline.capabilities.rules.actions import KINDS, Cause, read_action
 from threadline.capabilities.whatif.candidate import Candidate
-from threadline.capabilities.whatif.replayed_policies import replayed
+from threadline.capabilities.whatif.simulation import replayed
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.policy import Emit
 

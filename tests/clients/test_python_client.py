@@ -17,11 +17,13 @@ from tests.clients.network import LOSE, PASS, REFUSE, RESET, Network
 from tests.clients.server import Server
 from threadline import AsyncClient, Client
 from threadline.kernel.errors import InvalidSetting, InvalidValue, NotFound, Unauthorized, Unavailable
-from threadline.surfaces.python import calls
+from threadline.surfaces.python.call import call_of
 from threadline.surfaces.python.exchange import PAUSE_SECONDS_MAX, Lost, Response, pause
+from threadline.surfaces.python.methods import built_in
 from threadline.surfaces.python.operations import Operations
 
 ORDER = {"total": 29.33, "currency": "EUR"}
+CALLS = {operation.name: call_of(operation) for operation in built_in()}
 FATES = ([REFUSE], [LOSE], [RESET], [REFUSE, LOSE, RESET])
 
 
@@ -148,10 +150,10 @@ def test_the_asynchronous_client_answers_the_same_at_once(server: Server, networ
 def test_it_waits_at_least_as_long_as_the_server_asks_and_never_for_what_waiting_does_not_help(
     attempt: int, attempts: int, status: int, seconds: int, sent: bool
 ) -> None:
-    waited = pause(calls.PERSON, attempt, attempts, Response(status, {"retry-after": str(seconds)}, b""))
+    waited = pause(CALLS["person"], attempt, attempts, Response(status, {"retry-after": str(seconds)}, b""))
     assert (waited is not None) == (status in (429, 503) and attempt < attempts)
     if waited is not None:
         assert min(seconds, PAUSE_SECONDS_MAX) <= waited <= min(seconds, PAUSE_SECONDS_MAX) + PAUSE_SECONDS_MAX
-    for call in (calls.PERSON, calls.KEYS_CREATE):
+    for call in (CALLS["person"], CALLS["keys_create"]):
         waited = pause(call, attempt, attempts, Lost("reset", sent))
         assert (waited is not None) == (attempt < attempts and (call.repeatable or not sent))

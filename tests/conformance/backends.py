@@ -79,14 +79,14 @@ def servers(folder: Path) -> Iterator[None]:
 
 BACKENDS = [
     Backend(MODEL, "real", lambda folder: MemoryStore()),
-    Backend("sqlite", "real", lambda folder: SqliteStore(folder / "x.db", tail_entries_max=64), 1 / 9),
+    Backend("sqlite", "real", lambda folder: SqliteStore(folder / "x.db", tail_entries_max=64), 1 / 20),
     Backend("sqlite behind Redis", "real", _cached, 1 / 40),
     *(
         Backend(
             f"postgres {version}",
             "real",
             lambda folder, v=version: postgres.store_in(postgres.server(v), folder),
-            1 / 18 if version == postgres.VERSIONS[0] else 1 / 100,
+            1 / 40 if version == postgres.VERSIONS[0] else 1 / 100,
         )
         for version in postgres.VERSIONS
     ),

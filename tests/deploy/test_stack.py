@@ -132,3 +132,17 @@ def test_the_lake_has_every_event_in_files_of_the_bucket(stack: Stack) -> None:
     names = [each["Key"] for each in stack.client("s3").list_objects_v2(Bucket=bucket, Prefix=prefix)["Contents"]]
     assert f"{prefix}/_manifest.json" in names
     assert any(each.endswith(".parquet") for each in names)
+
+
+def test_a_scheduled_call_that_fails_in_its_function_is_among_the_failed_invocations(stack: Stack) -> None:
+    client, name = stack.client("lambda"), f"{NAME}-schedule"
+    handler = client.get_function_configuration(FunctionName=name)["Handler"]
+    client.update_function_configuration(FunctionName=name, Handler="threadline.surfaces.lambda_.nowhere.handler")
+    try:
+        # As Scheduler does: without waiting for the answer.
+        client.invoke(FunctionName=name, InvocationType="Event", Payload=b"{}")
+        failed: list[str] = []
+        until(stack, lambda: bool(failed.extend(stack.messages("FailedInvocations")) or failed))
+    finally:
+        client.update_function_configuration(FunctionName=name, Handler=handler)
+    assert name in json.loads(failed[0])["requestContext"]["functionArn"]

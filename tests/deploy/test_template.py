@@ -25,7 +25,8 @@ COSTS_NOTHING_IDLE = {
     "AWS::CloudWatch::Alarm",  # ten metrics of alarms are free
     "AWS::DynamoDB::Table",  # on demand
     "AWS::IAM::ManagedPolicy", "AWS::IAM::Role",
-    "AWS::Lambda::EventSourceMapping", "AWS::Lambda::Function", "AWS::Lambda::Permission",
+    "AWS::Lambda::EventInvokeConfig", "AWS::Lambda::EventSourceMapping",
+    "AWS::Lambda::Function", "AWS::Lambda::Permission",
     "AWS::Logs::LogGroup",
     "AWS::S3::Bucket", "AWS::S3::BucketPolicy",
     "AWS::SNS::Subscription", "AWS::SNS::Topic",
@@ -99,8 +100,17 @@ def test_everything_that_calls_a_function_by_itself_says_where_failures_go() -> 
         assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"], name
         stream = "DestinationConfig" in mapping
         assert stream or referred(mapping["EventSourceArn"]) == {"IngestionQueue"}, name
+    failures = {
+        next(iter(referred(each["FunctionName"]))): referred(each["DestinationConfig"]["OnFailure"]["Destination"])
+        for each in of_type("AWS::Lambda::EventInvokeConfig").values()
+    }
+    senders = {name for name, each in statements() if each["Action"] == "sqs:SendMessage"}
     for name, schedule in of_type("AWS::Scheduler::Schedule").items():
         assert referred(schedule["Target"]["DeadLetterConfig"]["Arn"]) == {"FailedInvocations"}, name
+        # Scheduler only hands over: what fails in the function is the function's to report.
+        [function] = referred(schedule["Target"]["Arn"])
+        assert failures[function] == {"FailedInvocations"}, function
+        assert referred(of_type("AWS::Lambda::Function")[function]["Role"]) <= senders, function
 
 
 def test_a_message_stays_hidden_for_six_times_as_long_as_its_function_may_run() -> None:

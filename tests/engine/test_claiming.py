@@ -22,7 +22,7 @@ from threadline.kernel.limits import CLAIM_KEYS_MAX
 from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Effect, Policy, Wish
-from threadline.kernel.preparation import Postponed, Preparation, Prepared
+from threadline.kernel.preparation import DueEffect, Postponed, Preparation, Prepared, singly
 from threadline.kernel.sender import (
     EFFECT_PARKED,
     EFFECT_RETRIED,
@@ -47,7 +47,7 @@ def engine_with(
 
     policy = Policy(name="clerk", handles=frozenset({"write"}), react=react, withdrawn=withdrawn)
     values = [*discover("threadline.capabilities.people.projection", definitions=None), policy]
-    values += [each for each in (queue, prepare and Preparation("letter", prepare)) if each is not None]
+    values += [each for each in (queue, prepare and Preparation("letter", singly(prepare))) if each is not None]
     return Engine(store, Catalogue(values, rules()), clock)
 
 
@@ -73,6 +73,37 @@ def rounds(engine: Engine, clock: Clock, sender: Any, count: int = 3) -> Dispatc
             pass
         clock.now += 60 * SECOND
     return dispatcher
+
+
+def test_a_preparation_that_raises_for_one_of_several_effects_keeps_none_of_the_others() -> None:
+    clock, post, asked = Clock(), Post(), []
+
+    def prepare(ports: Any, due: Sequence[DueEffect]) -> list[Prepared]:
+        asked.append([each.pending.effect.data["to"] for each in due])
+        if "bob" in asked[-1]:
+            raise KeyError("no such template")
+        return [Prepared(data=each.pending.effect.data) for each in due]
+
+    policy = Policy(name="clerk", handles=frozenset({"write"}), react=addressed)
+    people = discover("threadline.capabilities.people.projection", definitions=None)
+    values = [*people, policy, Preparation("letter", prepare), Queue("letters", at_once=8)]
+    engine = Engine(MemoryStore(), Catalogue(values, rules()), clock)
+    names = ["ada", "bob", "cyd"]
+    post.answers = {name: [] for name in names}
+    for name in names:
+        who = (Identifier("user_id", name),)
+        engine.recorder.record([Event(type="write", identifiers=who, occurred_at=NOW, key=name)])
+    Dispatcher(engine, {"letter": post}, "one").run_once()
+    assert asked == [names, ["ada"], ["bob"], ["cyd"]]
+    assert sorted(call.key for call in post.calls) == ["ada", "cyd"]
+    bob = engine.reader.person("default", "user_id:bob")
+    [retried] = engine.reader.events(bob, types=frozenset({EFFECT_RETRIED}))
+    assert retried.event.properties["error"] == "KeyError: 'no such template'"
+
+
+def addressed(recorded: Recorded, view: Any) -> Sequence[Wish]:
+    name = recorded.event.identifiers[0].value
+    return [Effect(kind="letter", key="l", queue="letters", data={"to": name, "key": name})]
 
 
 def letter_post(*answers: str) -> Post:

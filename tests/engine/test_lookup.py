@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from random import Random
 from threading import Barrier, Thread
 from typing import Any
@@ -50,7 +51,9 @@ def test_whoever_is_read_at_any_moment_is_who_a_new_reader_finds(random: Random)
 def long_life() -> Engine:
     """Somebody whose states are larger than what is written whole, with a tail."""
     engine = staging.engine()
-    for number in range(60):
+    for number in count():
+        if number >= 60 and engine.reader.person("default", "user_id:ada").tail:
+            break
         properties = {"topic": f"topic {number}", "strength": 0.5}
         at = NOW - HOUR + number
         event = staging.event("interest_detected", {"user_id": "ada"}, f"{number}", at, properties=properties)

@@ -313,6 +313,27 @@ def test_compaction_leaves_one_file_a_place_and_the_same_rows(tmp_path: Path) ->
     assert_is_log(lake, on.store)
 
 
+def test_compaction_leaves_a_thread_that_changed_hands_two_rows_and_any_other_one(tmp_path: Path) -> None:
+    on, lake = staging.engine(MemoryStore()), lake_in(tmp_path)
+    for name in ("ada", "bob", "eve"):
+        on.recorder.record([staging.event("page", {"user_id": name}, f"{name} {n}") for n in range(3)])
+    sync(on, lake, range_events=4)
+    bob = on.reader.person("default", "user_id:bob").id
+    on.identity.merge("default", "user_id:ada", "user_id:bob", reason="test", by="me", request="m", force=True)
+    sync(on, lake)
+    for _ in range(2):
+        compact(on, lake)
+        on.recorder.record([staging.event("page", {"user_id": "bob"}, f"later {_}")])
+        sync(on, lake)
+    people: dict[str, set[str]] = {}
+    for row in rows(lake, IDENTITIES):
+        people.setdefault(row["thread"], set()).add(row["person"])
+    moved = on.reader.person("default", "user_id:bob").id
+    assert sorted(map(len, people.values())) == [1, 1, 2]
+    assert {bob, moved} in people.values()
+    assert_is_log(lake, on.store)
+
+
 def test_compaction_stays_below_its_size(tmp_path: Path) -> None:
     on, lake = recorded(7), lake_in(tmp_path)
     sync(on, lake, range_events=5)

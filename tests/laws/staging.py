@@ -10,7 +10,7 @@ from typing import Any
 from threadline.app import catalogue
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.maintenance.dump import dump, was_told
+from threadline.engine.maintenance.dump import dump, was_known
 from threadline.engine.maintenance.rebuild import refold_shard
 from threadline.kernel.event import Event, Identifier, Receipt
 from threadline.kernel.store import Batch, Item, Key, LogEntry, Refusal, Span, Store
@@ -222,12 +222,12 @@ def _touch(view: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _told(on: Engine, person: Any) -> Iterator[Any]:
-    return (recorded for recorded in _events(on, person) if was_told(recorded))
+    return (recorded for recorded in _events(on, person) if was_known(recorded))
 
 
 def _appended(on: Engine, person: Any) -> Iterator[str]:
     """The types of what policies added: it depends on the order of arrival, and the auditor is not told of it."""
-    return (recorded.event.type for recorded in _events(on, person) if not was_told(recorded))
+    return (recorded.event.type for recorded in _events(on, person) if not was_known(recorded))
 
 
 def _events(on: Engine, person: Any) -> Iterator[Any]:

@@ -132,9 +132,9 @@ def test_rows_that_are_not_asked_for_are_told_and_put_right(random: Random) -> N
 def amiss(on: Engine) -> set[str]:
     """What verification tells of rows."""
     faults = refold_everybody(on.store, on.catalogue, write=False).rows_amiss
-    said = {fault.said for fault in faults}
-    assert len(said) == len(faults)
-    return said
+    problem = {fault.problem for fault in faults}
+    assert len(problem) == len(faults)
+    return problem
 
 
 def test_rows_that_change_while_they_are_looked_at_are_no_faults() -> None:

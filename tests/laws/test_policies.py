@@ -159,16 +159,9 @@ def met(events: list[Event]) -> list[str]:
     return problems
 
 
-@settings(max_examples=60)
-@given(events=hostile_events)
-def test_hostile_events(events: list[Event]) -> None:
-    assert met(events) == []
-
-
-@pytest.mark.slow
 @settings(max_examples=250)
 @given(events=hostile_events)
-def test_many_hostile_events(events: list[Event]) -> None:
+def test_hostile_events(events: list[Event]) -> None:
     assert met(events) == []
 
 

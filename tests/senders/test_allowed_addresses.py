@@ -9,8 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadline.senders.allowed_addresses import Address, Network, Refused, check_address, is_public, read_networks
-from threadline.senders.special_addresses import CLOUDS, NEARBY, REACHABLE, REGISTERED
+from threadline.senders.allowed_addresses import (
+    CLOUDS,
+    NEARBY,
+    REACHABLE,
+    REGISTERED,
+    Address,
+    Network,
+    Refused,
+    check_address,
+    is_public,
+    read_networks,
+)
 
 BLOCKS = [ipaddress.ip_network(block) for block, _, _ in REGISTERED]
 

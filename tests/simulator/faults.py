@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.simulator.schedule import Schedule
 from threadline.kernel.errors import StoreBusy, StoreFull, Unavailable
-from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span, Store
+from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Range, Refusal, Span, Store
 from threadline.stores.dynamodb.commit import chains
 
 KINDS = {
@@ -160,6 +160,11 @@ class Port:
         """See `Store.query`."""
         self._reading("query")
         return self._store.query(table, partition, start, stop, limit, reverse)
+
+    def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
+        """See `Store.ranges`."""
+        self._reading("ranges")
+        return self._store.ranges(wanted)
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000

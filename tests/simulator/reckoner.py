@@ -186,7 +186,7 @@ def _pictures(on: Engine, log: Sequence[Recorded]) -> Faults:
     now = on.now()
     staging.assert_points_are_true(on, now)
     quiet = [each for each in log if each.event.workspace == QUIET]
-    told = [_plain(each) for each in quiet if staging.was_told(each)]
+    told = [_plain(each) for each in quiet if staging.was_known(each)]
     # Only a timer knows that a campaign was ignored; what is told of that is told of events like those that are sent.
     ignored = [_plain(each) for each in quiet if each.event.type == "campaign_ignored"]
     expected = staging.readable(audit(told, now))

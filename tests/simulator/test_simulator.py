@@ -16,11 +16,7 @@ ROOT = Path(__file__).parents[2]
 SEEDS_MAX = 20
 PARTS = 4
 """So that several workers share the time."""
-_OF_PROFILE = {"ci": "60", "few": "4"}
-SECONDS = float(
-    os.environ.get("THREADLINE_TEST_SIMULATOR_SECONDS")
-    or _OF_PROFILE.get(os.environ.get("THREADLINE_TEST_PROFILE", ""), "20")
-)
+SECONDS = float(os.environ.get("THREADLINE_TEST_SIMULATOR_SECONDS", "20"))
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:

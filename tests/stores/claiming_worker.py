@@ -24,7 +24,7 @@ from threadline.engine.scheduled import OUTBOX
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Effect, Policy, Wish
-from threadline.kernel.preparation import Preparation, Prepared
+from threadline.kernel.preparation import Preparation, Prepared, singly
 from threadline.kernel.sender import Outcome, Queue
 from threadline.kernel.store import Batch, Refusal, Store, scan_pages
 from threadline.kernel.time import system_clock
@@ -95,7 +95,9 @@ def engine_on(store: Any) -> Engine:
     people = discover("threadline.capabilities.people.projection", definitions=None)
     policy = Policy(name="clerk", handles=frozenset({"write"}), react=react, emits=frozenset())
     queue = Queue("letters", at_once=3, claims=True)
-    return Engine(store, Catalogue([*people, policy, queue, Preparation("letter", prepare)], rules()), system_clock)
+    return Engine(
+        store, Catalogue([*people, policy, queue, Preparation("letter", singly(prepare))], rules()), system_clock
+    )
 
 
 def work(url: str, sink: Path, name: str, steps: int | None) -> None:

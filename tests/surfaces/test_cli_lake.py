@@ -50,6 +50,18 @@ def test_a_lake_is_synced_compacted_and_verified(store: Path, call, monkeypatch)
     assert "its content is not what the manifest says" in damaged.out
 
 
+def test_a_sync_of_much_puts_its_files_together(store: Path, call, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("THREADLINE_LAKE", str(store.parent / "lake"))
+    monkeypatch.setattr("threadline.exports.curated.commands.COMPACTED_FROM", 3)
+    assert "put together" not in call("lake", "sync").out
+    with threadline.open(store) as tl:
+        tl.record([{"type": "page", "identifiers": {"user_id": "7"}, "key": str(at)} for at in range(3)])
+    done = json.loads(call("lake", "sync", "--json").out)
+    assert (done["events"], done["compacted"]) == (3, 2), "the two files of identities"
+    assert json.loads(call("lake", "status", "--json").out)["files"] == 3
+    assert call("lake", "verify").code == 0
+
+
 def test_without_a_lake_the_setting_is_named(store: Path, call) -> None:  # type: ignore[no-untyped-def]
     answer = call("lake", "sync")
     assert answer.code != 0

@@ -12,7 +12,7 @@ from tests.capabilities.asked import Asked
 from tests.surfaces.conftest import NOW, Clock
 from threadline.capabilities.consent.links import confirm_url, preferences_url, unsubscribe_url
 from threadline.capabilities.consent.privacy import privacy_projection
-from threadline.capabilities.consent.refusal import refusal
+from threadline.capabilities.consent.refusal import Mailing, refusals
 from threadline.engine.engine import Engine
 from threadline.engine.public_address import PublicAddress
 from threadline.kernel.event import GLOBAL_PRIVACY_CONTROL, Event, Identifier, Receipt, Recorded
@@ -57,7 +57,7 @@ def link(engine: Engine, topic: str) -> str:
 
 def refused(engine: Engine, topic: str, address: str = ADDRESS, ref: str = "user_id:ada") -> str:
     view = engine.reader.as_of(engine.reader.person("default", ref), engine.recorder.now())
-    return refusal(engine, "default", address, topic, False, view)
+    return refusals(engine, [Mailing("default", address, topic, False, view)])[0]
 
 
 def events(engine: Engine) -> list[Event]:

@@ -9,8 +9,8 @@ import pytest
 
 from threadline.app import operations
 from threadline.settings import describe
+from threadline.surfaces.cli.inspection import errors_table, operations_table
 from threadline.surfaces.cli.program import COMMANDS
-from threadline.surfaces.cli.tables import errors_table, operations_table
 from threadline.surfaces.http.codes import error_codes
 
 ROOT = Path(__file__).parents[2]

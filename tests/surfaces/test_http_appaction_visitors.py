@@ -13,7 +13,7 @@ from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.time import MINUTE, SECOND
 from threadline.settings import Settings
-from threadline.surfaces.http.appaction_window import NAMES_MAX, Window
+from threadline.surfaces.http.appaction import NAMES_MAX, Window
 from threadline.surfaces.http.application import Application
 from threadline.surfaces.http.client_address import ClientAddress, limited_name
 

@@ -24,6 +24,11 @@ TOKEN = {"Authorization": "Bearer tk-alone"}
 PEOPLE = 700
 ROOT = Path(__file__).parents[2]
 KILLS = int(os.environ.get("THREADLINE_TEST_BROADCAST_KILLS", "4"))
+KILLS_BY_TIME = 4
+PEOPLE_PER_KILL = 20
+BYTES_OF_MAIL = 15
+FIRST_SECONDS_MAX = 15.0
+"""How long a worker may take to send something before it is killed all the same."""
 AT_ONCE = 4
 """Mails that are sent at the same time: a kill leaves no more of them unknown."""
 
@@ -82,7 +87,7 @@ def test_workers_that_are_killed_send_no_mail_twice_and_lose_none(tmp_path: Path
         "mail: {senders: {shop: {from: shop@shop.example}}, templates: {sale: {subject: Sale, text: Hello}}, "
         f"provider: {{url: 'inbox:', at_once: {AT_ONCE}}}}}\n"
     )
-    people = [f"u{n}@example.com" for n in range(PEOPLE)]
+    people = [f"u{n}@example.com" for n in range(max(PEOPLE, KILLS * PEOPLE_PER_KILL))]
     with threadline.open(store) as shop:
         for address in people:
             shop.identify(address, {"email": address})
@@ -90,16 +95,30 @@ def test_workers_that_are_killed_send_no_mail_twice_and_lose_none(tmp_path: Path
         shop.broadcasts.start("sale")
     for number in range(KILLS):
         with _worker(store, mails):
-            time.sleep(random.uniform(0, 0.5 + number / 10))
+            if number < KILLS_BY_TIME:  # most of these while the audience is resolved and addressed
+                time.sleep(random.uniform(0, 0.5 + number / 10))
+            else:
+                _wait_for_more(mails, random.randrange(1, PEOPLE_PER_KILL))
     with _worker(store, mails):
         while not all({"sent", "unknown"} & set(each) for each in _statuses(store)):
             time.sleep(0.5)
     taken, statuses = mails.read_text().split(), _statuses(store)
     assert len(taken) == len(set(taken))
-    assert len(statuses) == PEOPLE
+    assert len(statuses) == len(people)
     unknown = sum("sent" not in each for each in statuses)
-    assert PEOPLE - unknown <= len(taken) <= PEOPLE
+    assert len(people) - unknown <= len(taken) <= len(people)
     assert unknown <= KILLS * AT_ONCE
+
+
+def _wait_for_more(mails: Path, bytes: int) -> None:
+    """Until the worker has sent something, and some more after that."""
+    before, until = _size(mails), time.monotonic() + FIRST_SECONDS_MAX
+    while _size(mails) < before + bytes * BYTES_OF_MAIL and time.monotonic() < until:
+        time.sleep(0.001)
+
+
+def _size(mails: Path) -> int:
+    return mails.stat().st_size if mails.exists() else 0
 
 
 @contextmanager
@@ -119,4 +138,9 @@ def _worker(store: Path, mails: Path) -> Iterator[None]:
 def _statuses(store: Path) -> list[list[str]]:
     """What events say of each recipient, read beside the process that writes."""
     with threadline.open(store, readonly=True) as shop:
-        return [each.statuses for each in shop.broadcasts.recipients("sale", limit=1_000).recipients]
+        found, cursor = [], ""
+        while True:
+            page = shop.broadcasts.recipients("sale", limit=1_000, cursor=cursor)
+            found += [each.statuses for each in page.recipients]
+            if not (cursor := page.next):
+                return found

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
+from schemathesis.checks import load_all_checks
 from schemathesis.config import SchemathesisConfig
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.generation import GenerationMode
+from schemathesis.generation.feedback import FeedbackSources
+from schemathesis.pytest._test_builder import build_operation_test
+from schemathesis.python._constants.orchestrator import make_constants_value_source
+from schemathesis.schemas import APIOperation
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
@@ -22,8 +26,6 @@ from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import SECOND
 from threadline.settings import Settings
 from threadline.surfaces.http.application import Application
-
-EXAMPLES = 12 if os.environ.get("THREADLINE_TEST_PROFILE") == "ci" else 8
 
 _engine = open_engine("memory:", Settings(public_url="http://testserver"), Clock())
 _, _token = _engine.credentials.create("default", "token", "fuzz", ["admin"])
@@ -107,10 +109,23 @@ OUTCOME_OF_ITS_OWN = {"/v1/events"}
 schema = schemathesis.openapi.from_asgi("/openapi.json", _for_ever, config=SchemathesisConfig.from_dict(_CONFIG))
 
 
+OPERATIONS = [found.ok() for found in schema.get_all_operations()]
+load_all_checks()
+
+
 @pytest.mark.slow
-@schema.parametrize()
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-def test_no_answer_breaks_the_document(case: schemathesis.Case) -> None:
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
+def test_no_answer_breaks_the_document(operation: APIOperation[Any, Any, Any]) -> None:
+    # `schema.parametrize` makes the cases of all operations while tests are collected, which takes each worker ten
+    # seconds; here a worker makes those that it tries.
+    feedback = FeedbackSources(constants_value_source=make_constants_value_source(schema))
+    build_operation_test(
+        config=schema.config, operation=operation, test_func=_keeps_to_the_document, given_kwargs={}, feedback=feedback
+    )()
+
+
+@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def _keeps_to_the_document(case: schemathesis.Case) -> None:
     # A case that leaves the credential out on purpose must stay without one.
     bearer = _user_token if case.path.startswith("/ux/user/") else _token
     response = case.call(headers={} if _spoils_headers(case) else {"Authorization": f"Bearer {bearer}"})
@@ -133,5 +148,5 @@ def _spoils_headers(case: schemathesis.Case) -> bool:
 
 
 def test_the_document_can_be_read() -> None:
-    assert len(list(schema.get_all_operations())) > 40
+    assert len(OPERATIONS) > 40
     assert TestClient(_application).get("/openapi.json").status_code == 200

@@ -199,7 +199,7 @@ class Accounts:
     def _outdated(self, stored: _Stored) -> list[Delete]:
         """Those sessions of the same account or token that have ended, and those above the limit."""
         items = self.store.query(SESSION_LIST, _owner(stored), limit=2 * SESSIONS_MAX)
-        ended = [each for each in items if each.key.sort < time_key(self.clock() + 1)]
+        ended = [item for item in items if item.key.sort < time_key(self.clock() + 1)]
         too_many = items[: max(0, len(items) - SESSIONS_MAX + 1)]
         keys = [each.key for each in (ended if len(ended) > len(too_many) else too_many)]
         return [Delete(each) for key in keys for each in (key, Key(SESSION, key.sort.rpartition(".")[2]))]

@@ -169,7 +169,7 @@ class Credentials:
     def sources(self, workspace: str) -> list[str]:
         """The names under which this workspace's credentials record events, those of the settings included."""
         fixed = [each for each in self._fixed.values() if each.workspace == workspace]
-        return sorted({each.name for each in [*self.entries(workspace), *fixed]})
+        return sorted({entry.name for entry in [*self.entries(workspace), *fixed]})
 
     def has_any(self) -> bool:
         """Whether any workspace was ever given a credential, those of the settings included."""

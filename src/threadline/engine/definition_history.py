@@ -137,7 +137,11 @@ class DefinitionHistory:
         """(instant, version) of each change of what the definitions declare, oldest first; version 0: nothing
         declared."""
         item = self._store.get([Key(DECLARED, shared, name)])[0]
-        return [] if item is None else [(each.at, each.version) for each in _decode(item.value).transitions]
+        return (
+            []
+            if item is None
+            else [(transition.at, transition.version) for transition in _decode(item.value).transitions]
+        )
 
     def content(self, shared: str, name: str, version: int) -> bytes | None:
         """The content of a version that was declared at some time; None if it never was."""

@@ -93,7 +93,7 @@ class Failures:
         for _ in range(_TRIES):
             now = self._clock()
             entries, version = self._read(key, now)
-            left = entries if failed else [each for each in entries if each[0] != mark]
+            left = entries if failed else [entry for entry in entries if entry[0] != mark]
             if not failed and len(left) == len(entries):
                 return
             if failed:
@@ -109,7 +109,7 @@ class Failures:
             return [], 0
         entries = msgspec.json.decode(item.value, type=list[tuple[str, int]])
         # One that lies ahead was noted by a clock that has been set back, and would count for longer.
-        return [each for each in entries if now - FAILURES_WITHIN < each[1] <= now + MINUTE], item.version
+        return [entry for entry in entries if now - FAILURES_WITHIN < entry[1] <= now + MINUTE], item.version
 
 
 def _mark(name: str) -> str:

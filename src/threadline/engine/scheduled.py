@@ -62,7 +62,7 @@ def outbox_partition(queues: Container[str], queue: str, id: str) -> str:
 def due_effects(store: Store, queues: Iterable[str], start: str) -> Iterator[Item]:
     """The effects that wait, in whichever queue, from a sort key on by when they are due."""
     partitions = [*(f"{shard:02d}" for shard in range(SHARDS)), *map(queue_partition, queues)]
-    pages = (query_pages(store, OUTBOX, each, start, size=_PAGE_ITEMS) for each in partitions)
+    pages = (query_pages(store, OUTBOX, partition, start, size=_PAGE_ITEMS) for partition in partitions)
     return heapq.merge(*pages, key=lambda item: item.key.sort)
 
 

@@ -82,7 +82,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
         lines = [self.summary] if self.summary else []
         if self.kind == "flow":
             flows = self.flows[:ALTERNATIVE_POINTS_MAX]
-            lines += [f"{each.source} to {each.target}: {formatted(each.value, self.y.unit)}." for each in flows]
+            lines += [f"{flow.source} to {flow.target}: {formatted(flow.value, self.y.unit)}." for flow in flows]
             left = len(self.flows) - len(flows)
         else:
             left = sum(len(each.points) for each in self.series)

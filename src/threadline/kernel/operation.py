@@ -121,6 +121,10 @@ class Group:
     """What a stranger finds in it, in one line that ends with a full stop."""
 
 
+class NoParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Nothing to choose."""
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """Parameters of which a call gives at most one, or exactly one where that is ``required``."""

@@ -80,7 +80,11 @@ class Subject:
         """The rejected events that name the person."""
         before = ""
         kinds = {_plain(name): name for name in self.engine.catalogue.rules.kinds}
-        values = [each.value for each in self.person.identifiers.values() if len(each.value) >= _TEXT_SOUGHT_MIN]
+        values = [
+            identifier.value
+            for identifier in self.person.identifiers.values()
+            if len(identifier.value) >= _TEXT_SOUGHT_MIN
+        ]
         while page := self.engine.rejected.page(self.workspace, before, PAGE_ITEMS_MAX):
             for _, entry in page:
                 if entry.form == "text":

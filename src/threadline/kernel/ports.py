@@ -499,6 +499,10 @@ class Catalogue(Protocol):
         """The policy of this name."""
         ...
 
+    def touches(self, event_type: str, name: str, path: tuple[str, ...] = ()) -> bool:
+        """Whether an event of this type can change the value at a path of a projection's view."""
+        ...
+
     def folds(self, event_type: str) -> list[str]:
         """The projections that fold events of this type."""
         ...

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -37,17 +37,29 @@ class Postponed(msgspec.Struct, frozen=True, kw_only=True):
     """Microseconds; an instant that is not after now means: soon."""
 
 
+Answer = Prepared | Postponed | Outcome
+"""What is to be sent; a later instant; or what settles the effect without sending it."""
+
+
+class DueEffect(NamedTuple):
+    """An effect that is due, and its person as of now."""
+
+    view: PersonView
+    pending: PendingEffect
+
+
 @dataclass(frozen=True, slots=True)
 class Guard:
     """Whether the effects of a policy may be sent now, by what is known beside the person: what they were wished for
     may be paused or cancelled for everybody. Declared like a sender and found by discovery; one per policy.
 
-    `allow` is asked right before `Policy.withdrawn`: empty, the effect goes on; a text says why it is withdrawn; it may
-    be due again at a later instant. It writes nothing; if it raises, the effect is retried.
+    `allow` is asked right before `Policy.withdrawn`, for all effects of the policy that are sent together: empty, one
+    goes on; a text says why it is withdrawn; it may be due again at a later instant. It writes nothing; if it raises,
+    each is asked for by itself, and the one for which it raises again is retried.
     """
 
     policy: str
-    allow: Callable[[Ports, PendingEffect], str | Postponed]
+    allow: Callable[[Ports, Sequence[DueEffect]], Sequence[str | Postponed]]
 
     @property
     def name(self) -> str:
@@ -59,16 +71,25 @@ class Guard:
 class Preparation:
     """What effects of a kind need before they are sent. Declared like a sender and found by discovery; one per kind.
 
-    `prepare` is called right before the sender, on every attempt, with the person as of now; whatever has changed since
-    the policy wished for the effect counts. It may read anything through the ports, and writes nothing. It answers with
-    what is to be sent; with a later instant; or with the `Outcome` that settles the effect without sending it, such as
-    one of the type ``mail_skipped`` with the reason. If it raises, nothing is sent, and the effect is retried.
+    `prepare` is called right before the sender, on every attempt, with all effects of the kind that are sent together,
+    no two of them of one person; whatever has changed since the policy wished for an effect counts. It may read
+    anything through the ports, best for all of them at once, and writes nothing. It answers for each, in their order:
+    with what is to be sent; with a later instant; or with the `Outcome` that settles the effect without sending it,
+    such as one of the type ``mail_skipped`` with the reason. If it raises, each is prepared by itself; the one for
+    which it raises again is not sent, and is retried.
     """
 
     kind: str
-    prepare: Callable[[Ports, PersonView, PendingEffect], Prepared | Postponed | Outcome]
+    prepare: Callable[[Ports, Sequence[DueEffect]], Sequence[Answer]]
 
     @property
     def name(self) -> str:
         """The kind: there is one for each."""
         return self.kind
+
+
+def singly(
+    prepare: Callable[[Ports, PersonView, PendingEffect], Answer],
+) -> Callable[[Ports, Sequence[DueEffect]], Sequence[Answer]]:
+    """For a `Preparation` that has nothing to read for several effects at once: it is asked for each by itself."""
+    return lambda ports, due: [prepare(ports, *each) for each in due]

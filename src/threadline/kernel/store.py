@@ -141,6 +141,16 @@ class Span(NamedTuple):
     reverse: bool = False
 
 
+class Range(NamedTuple):
+    """Some items of one partition; see `Store.query`."""
+
+    table: str
+    partition: str
+    start: str = ""
+    stop: str | None = None
+    limit: int = 1_000
+
+
 class Store(Protocol):
     """What a backend must do. One conformance suite, `threadline.testing.store_laws`, holds for all."""
 
@@ -163,6 +173,13 @@ class Store(Protocol):
         """Items of one partition with start <= sort < stop, by sort, at most ``limit``; go on from the last sort.
 
         A range of an index in PostgreSQL; DynamoDB's ranges include their end, and may hold expired items.
+        """
+        ...
+
+    def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
+        """What `query` answers to each of these, read together.
+
+        One statement in PostgreSQL; DynamoDB is asked for several at the same time.
         """
         ...
 
@@ -308,7 +325,9 @@ def by_thread(entries: Iterable[LogEntry]) -> dict[str, list[LogEntry]]:
 def only(histories: dict[str, list[LogEntry]], wanted: Callable[[str], bool] | None) -> dict[str, list[LogEntry]]:
     """Of `Store.histories` what is wanted, for a store that has read everything."""
     if wanted is not None:
-        histories = {thread: [each for each in entries if wanted(each.type)] for thread, entries in histories.items()}
+        histories = {
+            thread: [entry for entry in entries if wanted(entry.type)] for thread, entries in histories.items()
+        }
     return {thread: entries for thread, entries in histories.items() if entries}
 
 
@@ -354,6 +373,14 @@ def query_pages(
         if len(page) < size:
             return
         after = page[-1].key.sort
+
+
+def following_items(store: Store, wanted: Range, page: Sequence[Item]) -> Iterator[Item]:
+    """All items of a range of which the first page was read, in pages of its limit."""
+    yield from page
+    while len(page) == wanted.limit:
+        page = store.query(*wanted._replace(start=beyond(page[-1].key.sort)))
+        yield from page
 
 
 def feed_pages(store: Store, cursor: str = "") -> Iterator[FeedEntry]:

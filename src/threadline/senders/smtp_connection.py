@@ -14,6 +14,7 @@ from threadline.kernel.mail_reply import status_of
 REPLY_BYTES_MAX = 16_384
 TEXT_LENGTH_MAX = 300
 DOT = b".\r\n"
+_NO_EHLO = frozenset({500, 501, 502, 504, 550})
 _BARE = re.compile(rb"\r\n|\r|\n")
 _UNSAFE = re.compile(r"[\x00-\x20\x7f<>\ud800-\udfff]")
 
@@ -111,7 +112,10 @@ class Connection(smtplib.SMTP):
             raise Lost(f"{type(error).__name__}: {error}"[:TEXT_LENGTH_MAX]) from None
 
     def _hello(self) -> None:
-        _expect(250, "hello", self.ehlo())
+        answer = self.ehlo()
+        if answer[0] in _NO_EHLO:
+            answer = self.helo()  # RFC 5321, section 3.2: a server of before 1995, or one behind a proxy that hides it
+        _expect(250, "hello", answer)
 
     def _secure(self, server: Server) -> None:
         assert self.sock is not None

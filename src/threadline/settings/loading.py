@@ -187,20 +187,20 @@ def _convert(
     return _with_path(onto)
 
 
-def _expected(said: str, value: Any) -> str:
+def _expected(message: str, value: Any) -> str:
     """What a value should be, in words. Only a number's is told: what should be text may be a secret."""
-    if said.startswith("Expected `bool`"):
+    if message.startswith("Expected `bool`"):
         return "write true or false"
-    if said.startswith("Expected `str`, got"):
+    if message.startswith("Expected `str`, got"):
         return "expected a text; put it in quotes"
-    for name, word in {"`int`": "a whole number", "`float`": "a number"}.items():
-        if name in said:
-            return f"expected {word}{_bounds(said, name)}, not {value!r:.40}"
-    return f"expected a text{_bounds(said, '`str`')}"
+    for name, meaning in {"`int`": "a whole number", "`float`": "a number"}.items():
+        if name in message:
+            return f"expected {meaning}{_bounds(message, name)}, not {value!r:.40}"
+    return f"expected a text{_bounds(message, '`str`')}"
 
 
-def _bounds(said: str, name: str) -> str:
-    return said.partition(name)[2].partition(" - at")[0].partition(", got")[0]
+def _bounds(message: str, name: str) -> str:
+    return message.partition(name)[2].partition(" - at")[0].partition(", got")[0]
 
 
 def _with_path(settings: Settings) -> Settings:

@@ -27,32 +27,34 @@ _INTEGER_START, _INTEGER_END = -(2**63), 2**63
 
 def check_batches(batches: Sequence[Batch]) -> None:
     """Raise `LimitExceeded` or `InvalidValue` if a store could not hold one of these batches."""
-    _check_entries([entry for batch in batches for entry in batch.events])
-    for place, batch in enumerate(batches):
-        events, writes = batch.events, batch.writes
-        assert not batch.builds_on or 0 <= min(batch.builds_on) <= max(batch.builds_on) < place, (
-            "a batch builds on earlier ones only"
-        )
+    longest = _check_entries([entry for batch in batches for entry in batch.events])
+    for place, (events, writes, builds_on) in enumerate(batches):
+        assert not builds_on or 0 <= min(builds_on) <= max(builds_on) < place, "a batch builds on earlier ones only"
         count = 2 * len(events) + len(writes)
         if count > BATCH_WRITES_MAX:
             raise LimitExceeded(f"a batch has {count} writes (an event counts as two); at most {BATCH_WRITES_MAX} fit")
-        items = sum([_item_bytes(each.key, each.value if each.__class__ is Put else b"") for each in writes])
-        if not all(1 <= each.begins <= ITEM_BEGINS_MAX for each in writes if isinstance(each, Put)):
-            raise InvalidValue(f"an item's version must begin between 1 and {ITEM_BEGINS_MAX:,}")
+        items = 0
+        for each in writes:
+            if isinstance(each, Put):
+                items += _item_bytes(each.key, each.value)
+                if not 1 <= each.begins <= ITEM_BEGINS_MAX:
+                    raise InvalidValue(f"an item's version must begin between 1 and {ITEM_BEGINS_MAX:,}")
+            else:
+                items += _item_bytes(each.key, b"")
         if len(writes) > 1 and len({write.key for write in writes}) != len(writes):
             # Which of two writes of one item a condition would see differs between stores, so none may try.
             raise InvalidValue("a batch names the same item twice; fold its writes into one")
-        if items + len(events) * _EVENT_KEYS_MAX + sum([len(entry.body) for entry in events]) > BATCH_BYTES_MAX:
+        if items + len(events) * (_EVENT_KEYS_MAX + longest) > BATCH_BYTES_MAX:
             size = items + sum(map(_event_bytes, events))
             if size > BATCH_BYTES_MAX:
                 raise LimitExceeded(f"a batch has {size:,} bytes; at most {BATCH_BYTES_MAX:,} fit")
 
 
-def _check_entries(entries: Sequence[LogEntry]) -> None:
+def _check_entries(entries: Sequence[LogEntry]) -> int:
     """Raise `LimitExceeded` or `InvalidValue` for an event that no store would keep: column by column, as it is the
-    rule that every event is fit."""
+    rule that every event is fit. Returns the length of the longest body."""
     if not entries:
-        return
+        return 0
     threads, sequences, instants, types, ids, digests, bodies = zip(*entries, strict=True)
     numbers = (*sequences, *instants, *digests)
     if ERASED_THREAD in threads:
@@ -62,14 +64,16 @@ def _check_entries(entries: Sequence[LogEntry]) -> None:
         types = tuple(entry.type for entry in entries if entry.thread != ERASED_THREAD)
     for type in set(types):
         _name_bytes(type, "event type")
+    longest = max(map(len, bodies))
     if (
         set(map(len, ids + threads)) != {_ID_LENGTH}
         or not _is_hex("".join(ids + threads))
         or not _INTEGER_START <= min(numbers) <= max(numbers) < _INTEGER_END
-        or max(map(len, bodies)) > ITEM_BYTES_MAX - _EVENT_KEYS_MAX
+        or longest > ITEM_BYTES_MAX - _EVENT_KEYS_MAX
     ):
         for entry in entries:
             _event_bytes(entry)
+    return longest
 
 
 def check_erase(ids: Sequence[str]) -> None:

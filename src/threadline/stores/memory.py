@@ -19,6 +19,7 @@ from threadline.kernel.store import (
     Key,
     LogEntry,
     Put,
+    Range,
     Refusal,
     Span,
     erased,
@@ -81,6 +82,10 @@ class MemoryStore:
             end = len(sorts) if stop is None else bisect_left(sorts, stop)
             chosen = sorts[bisect_left(sorts, start) : end]
             return [self._items[Key(table, partition, sort)] for sort in (chosen[::-1] if reverse else chosen)[:limit]]
+
+    def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
+        """See `Store.ranges`."""
+        return [self.query(*each) for each in wanted]
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000

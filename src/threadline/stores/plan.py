@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from threadline.kernel.store import Batch, Delete, Key, LogEntry, Put, Refusal
+from threadline.kernel.store import Batch, Check, Delete, Key, LogEntry, Put, Refusal
 
 BUILT_ON_REFUSED = Refusal("version", "it builds on a batch of this call that was refused")
 
@@ -28,36 +28,47 @@ def decide(batches: Sequence[Batch], versions: Mapping[Key, int], taken: Abstrac
     that the log is known to hold. An item written by several batches is written to the file once.
     """
     plan = Plan([], [], {})
+    outcomes, entries, items = plan
     now = dict(versions)
-    ids = set(taken)
+    ids = [entry.id for batch in batches for entry in batch.events]
+    # Nearly always every id is new, and then none has to be looked for batch by batch.
+    known = set(taken) if taken or len(set(ids)) < len(ids) else None
     for batch in batches:
-        refusal = _refusal(batch, now, ids, lost=any(plan.outcomes[number] for number in batch.builds_on))
-        plan.outcomes.append(refusal)
+        events, writes, builds_on = batch
+        refusal = None if known is None else _taken(events, known)
+        if refusal is None:
+            lost = builds_on and any(map(outcomes.__getitem__, builds_on))
+            refusal = BUILT_ON_REFUSED if lost else _outdated(writes, now)
+        outcomes.append(refusal)
         if refusal is not None:
             continue
-        plan.entries.extend(batch.events)
-        ids.update(entry.id for entry in batch.events)
-        for write in batch.writes:
+        entries += events
+        if known is not None:
+            known.update(entry.id for entry in events)
+        for write in writes:
             if isinstance(write, Put):
-                version = now.get(write.key, 0)
-                now[write.key] = version = version + 1 if version else write.begins
-                plan.items[write.key] = (version, write.value)
+                key, value, _, begins = write
+                version = now.get(key, 0)
+                now[key] = version = version + 1 if version else begins
+                items[key] = (version, value)
             elif isinstance(write, Delete):
                 now.pop(write.key, None)
-                plan.items[write.key] = None
+                items[write.key] = None
     return plan
 
 
-def _refusal(batch: Batch, versions: Mapping[Key, int], taken: AbstractSet[str], *, lost: bool) -> Refusal | None:
+def _taken(events: Sequence[LogEntry], known: AbstractSet[str]) -> Refusal | None:
     ids: set[str] = set()
-    for entry in batch.events:
-        if entry.id in taken or entry.id in ids:
+    for entry in events:
+        if entry.id in known or entry.id in ids:
             return Refusal("event_exists", entry.id)
         ids.add(entry.id)
-    if lost:
-        return BUILT_ON_REFUSED
-    for write in batch.writes:
-        if write.expected is not None and write.expected != versions.get(write.key, 0):
-            detail = f"{'/'.join(write.key)}: expected {write.expected}, found {versions.get(write.key, 0)}"
-            return Refusal("version", detail)
+    return None
+
+
+def _outdated(writes: Sequence[Put | Delete | Check], versions: Mapping[Key, int]) -> Refusal | None:
+    for write in writes:
+        expected = write.expected
+        if expected is not None and expected != (found := versions.get(write.key, 0)):
+            return Refusal("version", f"{'/'.join(write.key)}: expected {expected}, found {found}")
     return None

@@ -60,7 +60,8 @@ class LakeDoor(Protocol):
         ...
 
     def sync(self, engine: Engine, limit: int | None, on_progress: OnProgress = ...) -> Mapping[str, Any]:
-        """Bring the lake up to the end of the log, or by so many entries: events, files, bytes, position, erased."""
+        """Bring the lake up to the end of the log, or by so many entries: events, files, bytes, position, erased; and
+        compacted, the files that were put together where it was much."""
         ...
 
     def status(self, engine: Engine) -> Mapping[str, Any]:

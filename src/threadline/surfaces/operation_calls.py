@@ -118,7 +118,7 @@ def _json_texts_of(params: type) -> frozenset[str]:
     """The parameters whose text is JSON."""
     hints = get_type_hints(params, include_extras=True)
     fields = msgspec.structs.fields(params)
-    return frozenset(each.encode_name for each in fields if JSON_TEXT in metas_of(hints[each.name]))
+    return frozenset(field.encode_name for field in fields if JSON_TEXT in metas_of(hints[field.name]))
 
 
 def metas_of(hint: Any) -> Iterator[msgspec.Meta]:

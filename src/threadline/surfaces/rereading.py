@@ -46,10 +46,10 @@ def read_segment(payload: Any, entry: RejectedEntry) -> Event:
 
 def _envelope(payload: dict[str, Any], entry: RejectedEntry) -> Envelope:
     envelope = entry.envelope or Envelope()
-    kept = entry.payload if isinstance(entry.payload, dict) else {}
+    stored = entry.payload if isinstance(entry.payload, dict) else {}
     given = payload.get("type")
     # The path named the call, whatever `type` said beside it; a `type` that was put right is what is meant now.
-    if envelope.kind and given is not None and given != kept.get("type"):
+    if envelope.kind and given is not None and given != stored.get("type"):
         return msgspec.structs.replace(envelope, kind="")
     return envelope
 

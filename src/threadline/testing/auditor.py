@@ -93,8 +93,8 @@ def _picture(workspace: str, identifiers: frozenset[str], events: list[SentEvent
         "identifiers": sorted(identifiers),
         "events": [event_id(event) for event in events],
         "traits": _last_words(events, "identify", lambda event: event["properties"]),
-        "tags": sorted(_last_words(events, "tag", _tag_word)),
-        "groups": _last_words(events, "group", _group_word),
+        "tags": sorted(_last_words(events, "tag", _tag_change)),
+        "groups": _last_words(events, "group", _group_change),
         "first_seen_at": min(times),
         "last_seen_at": max(times),
         "events_by_type": dict(Counter(event["type"] for event in events)),
@@ -112,17 +112,17 @@ def _last_words(events: list[SentEvent], prefix: str, words: Callable[[SentEvent
     for event in events:
         if event["type"].startswith(prefix):
             known.update(words(event))
-    return {name: word for name, word in known.items() if word is not None}
+    return {name: value for name, value in known.items() if value is not None}
 
 
-def _tag_word(event: SentEvent) -> dict[str, Any]:
+def _tag_change(event: SentEvent) -> dict[str, Any]:
     tag = event["properties"].get("tag")
     return {tag: True if event["type"] == "tag_added" else None} if isinstance(tag, str) and tag else {}
 
 
-def _group_word(event: SentEvent) -> dict[str, Any]:
-    word = None if event["properties"].get("left") is True else event["properties"]
-    return {event["object_ref"]: word} if event["object_ref"] else {}
+def _group_change(event: SentEvent) -> dict[str, Any]:
+    value = None if event["properties"].get("left") is True else event["properties"]
+    return {event["object_ref"]: value} if event["object_ref"] else {}
 
 
 # --- features -------------------------------------------------------------------------------

@@ -145,12 +145,12 @@ def asked_always(values: Iterable[object], is_due: Callable[[Recorded], bool]) -
     """
     watch = _Watch(is_due)
     return [
-        watch.projection(each)
-        if isinstance(each, Projection)
-        else watch.policy(each)
-        if isinstance(each, Policy)
-        else each
-        for each in values
+        watch.projection(value)
+        if isinstance(value, Projection)
+        else watch.policy(value)
+        if isinstance(value, Policy)
+        else value
+        for value in values
     ]
 
 
@@ -218,8 +218,8 @@ class _Watch:
                 wishes = () if is_due else react(recorded, known)
             finally:
                 self._reacting = False
-            said = [wish for wish in wishes if not isinstance(wish, Timer)]
-            assert not said, f"{policy.name} need not be asked about {recorded}, and says {said}"
+            emitted = [wish for wish in wishes if not isinstance(wish, Timer)]
+            assert not emitted, f"{policy.name} need not be asked about {recorded}, and says {emitted}"
             return ()
 
         return replace(policy, react=watching, reads=(), unsettled=None)

@@ -138,7 +138,9 @@ def a_view_changes_nothing(projection: Projection, events: Sequence[Recorded], r
             assert _written(state) == before, f"{projection.name}: asking when it is due changes the state"
 
 
-def of_nobody_the_same_is_told_at_all_times(projection: Projection, events: Sequence[Recorded], random: Random) -> None:
+def of_nobody_the_same_is_shown_at_all_times(
+    projection: Projection, events: Sequence[Recorded], random: Random
+) -> None:
     """What is said of nobody follows from the definitions alone, so that whoever asks may keep the answer."""
     empty = projection.empty()
     first, second = (projection.view(empty, random.randrange(100 * YEAR), []) for _ in range(2))
@@ -171,7 +173,7 @@ LAWS: tuple[Law, ...] = (
     an_empty_state_is_new_every_time,
     a_fold_leaves_the_event_alone,
     a_view_changes_nothing,
-    of_nobody_the_same_is_told_at_all_times,
+    of_nobody_the_same_is_shown_at_all_times,
     rows_fit_the_store,
 )
 
@@ -225,7 +227,7 @@ def _edges(projection: Projection, state: State, events: Sequence[Recorded], now
     if projection.depends.edges is None:
         return []
     edges = projection.depends.edges(state, now)
-    inside = [each for each in events if any(edge.holds(each) for edge in edges)]
+    inside = [event for event in events if any(edge.holds(event) for edge in edges)]
     return sorted(inside, key=lambda recorded: (recorded.event.occurred_at, recorded.id))
 
 

@@ -98,8 +98,8 @@ def _properties(random: Random, type: str) -> Plain:
         return {"tag": random.choice(("vip", "new", "città", "", 7))}
     if type.startswith("purchase_"):
         total = random.choice((29.33, 0.1, 0.2, 10, "10.50", "10.50 EUR", None, True, -3, 1e-7, [1]))
-        told: Plain = {"total": total, "currency": random.choice(("EUR", "EUR", "eur", "USD", None))}
-        return told | _bought(random)
+        purchase: Plain = {"total": total, "currency": random.choice(("EUR", "EUR", "eur", "USD", None))}
+        return purchase | _bought(random)
     if type.startswith("campaign_"):
         return {"campaign_id": random.choice(("spring", "summer", 7, None)), "action": random.choice(("open", "click"))}
     if type == "conversation_started":
@@ -189,12 +189,12 @@ def shuffled(random: Random, events: Sequence[Event]) -> list[Event]:
 
 def duplicated(random: Random, events: Sequence[Event], chance: float = 0.3) -> list[Event]:
     """The same order of first tellings, with some events told again at some time later."""
-    told: list[Event] = []
+    repeated: list[Event] = []
     for event in events:
-        told.append(event)
+        repeated.append(event)
         while random.random() < chance:
-            told.append(random.choice(told))
-    return told
+            repeated.append(random.choice(repeated))
+    return repeated
 
 
 def batched(random: Random, events: Sequence[Event], size_max: int = 12) -> list[list[Event]]:

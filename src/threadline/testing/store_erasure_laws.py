@@ -32,12 +32,12 @@ class ErasureLaws(StoreOpening):
         for first in range(0, 40, 8):
             assert store.commit([Batch(entries[first : first + 8])]) == [None]
         gone = {one.id for one in entries if one.sequence % 5 < 2}
-        kept = [one for one in entries if one.id not in gone]
+        remaining = [one for one in entries if one.id not in gone]
         assert store.erase([*gone, "00" * 16, "no id", entries[0].id.upper() + " "]) == len(gone)
-        assert store.find([one.id for one in entries]) == {one.id: one for one in kept}
+        assert store.find([one.id for one in entries]) == {one.id: one for one in remaining}
         digests = {one.id: 0 if one.id in gone else one.digest for one in entries}
         assert store.seen([one.id for one in entries]) == digests
-        ordered = sorted(kept, key=lambda one: (one.occurred_at, one.sequence))
+        ordered = sorted(remaining, key=lambda one: (one.occurred_at, one.sequence))
         histories = {thread: [one for one in ordered if one.thread == thread] for thread in (THREAD, OTHER_THREAD)}
         assert store.histories([THREAD, OTHER_THREAD, ERASED_THREAD]) == histories
         assert store.spans([THREAD, OTHER_THREAD, ERASED_THREAD], Span()) == histories

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from threadline.kernel.limits import BATCH_WRITES_MAX, ITEM_BEGINS_MAX, ITEM_BYTES_MAX
-from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Store, scan_pages
+from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Range, Store, scan_pages
 from threadline.testing.store_cases import KEY, SORTS, StoreOpening, at_once, entry, put, verdicts
 
 
@@ -138,6 +138,24 @@ class ItemLaws(StoreOpening):
                     found = [item.key.sort for item in store.query("t", "p", start, stop, 4, reverse)]
                     wanted = [sort for sort in SORTS if sort >= start and (stop is None or sort < stop)]
                     assert found == (wanted[::-1] if reverse else wanted)[:4]
+
+    def test_ranges_read_together_are_those_read_one_by_one(self, store: Store) -> None:
+        for partition in ("p", "é"):
+            for sort in SORTS:
+                put(store, Key("t", partition, sort), sort.encode())
+        put(store, Key("other", "p"))
+        wanted = [
+            Range(table, partition, start, stop, limit)
+            for table in ("t", "other", "absent")
+            for partition in ("p", "é", "nobody")
+            for start, stop in (("", None), (SORTS[2], SORTS[5]), (SORTS[5], SORTS[2]), (SORTS[3], None))
+            for limit in (1, 3, 100)
+        ]
+        found = store.ranges(wanted)
+        assert found == [store.query(*each) for each in wanted]
+        assert sum(map(len, found)) > 50
+        assert store.ranges([]) == []
+        assert store.ranges(wanted[:1] * 3) == found[:1] * 3
 
     def test_shards_part_a_table_exactly(self, store: Store) -> None:
         # Enough partitions that no shard stays empty where a store parts by partition, as DynamoDB does.

@@ -33,6 +33,7 @@ from threadline.kernel.store import (
     Item,
     Key,
     Put,
+    Range,
     Span,
     Store,
     feed_pages,
@@ -93,7 +94,7 @@ class BoundLaws(StoreOpening):
             Batch(writes=[Put(Key("t", "p"), b""), Check(Key("t", "p"), 0)]),
         ],
     )
-    def test_what_cannot_be_kept_is_refused_before_anything_is_written(self, store: Store, batch: Batch) -> None:
+    def test_what_cannot_be_stored_is_refused_before_anything_is_written(self, store: Store, batch: Batch) -> None:
         with pytest.raises(InvalidValue):
             store.commit([Batch([entry(1)], [Put(KEY, b"")]), batch])
         assert (store.get([KEY]), store.feed(), store.scan("t")) == ([None], [], [])
@@ -102,6 +103,7 @@ class BoundLaws(StoreOpening):
         for limit in (0, -1, PAGE_ITEMS_MAX + 1):
             for ask in (
                 lambda limit=limit: store.query("t", "p", limit=limit),
+                lambda limit=limit: store.ranges([Range("t", "p", limit=limit)]),
                 lambda limit=limit: store.scan("t", limit=limit),
                 lambda limit=limit: thread_page(store, THREAD, Span(limit=limit)),
                 lambda limit=limit: store.feed(limit=limit),
@@ -115,11 +117,12 @@ class BoundLaws(StoreOpening):
             lambda: store.scan("t", 2, 2),
             lambda: store.get([Key("t", "\ud800")]),
             lambda: store.query("t", "p", "\ud800"),
+            lambda: store.ranges([Range("t", "p", "\ud800")]),
         ):
             with pytest.raises(InvalidValue):
                 wrong()
 
-    def test_a_turn_keeps_nobody_from_a_commit(self, store: Store) -> None:
+    def test_a_lock_keeps_nobody_from_a_commit(self, store: Store) -> None:
         with store.advisory_lock([KEY, KEY, Key("t", "é")]):
             at_once(lambda: put(store, KEY))
             assert verdicts(store, Batch(writes=[Put(KEY, b"2", 1)])) == [None]

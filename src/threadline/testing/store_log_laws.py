@@ -53,7 +53,9 @@ class LogLaws(StoreOpening):
         assert sum(map(len, found.values())) == len(entries)
         some = store.histories(threads, lambda type: type != "type1")
         assert some == {
-            thread: kept for thread, each in found.items() if (kept := [one for one in each if one.type != "type1"])
+            thread: remaining
+            for thread, each in found.items()
+            if (remaining := [one for one in each if one.type != "type1"])
         }
         assert store.histories(threads, lambda type: False) == {}
         assert (store.histories([]), store.histories(["ff" * 16])) == ({}, {})

@@ -167,8 +167,8 @@ def _binary(body: bytes, content_type: str, headers: Mapping[str, str], request:
     fault: EventRejected | None = None
     for name, value in headers.items():
         if name.startswith("ce-"):
-            told = _header_value(name[3:], value)
-            if attributes.setdefault(name[3:], told) != told:
+            text = _header_value(name[3:], value)
+            if attributes.setdefault(name[3:], text) != text:
                 fault = EventRejected("invalid_attribute", f"`{name}` came more than once, with different values")
     if attributes.keys() & _NO_HEADERS:
         text = "`datacontenttype` is the Content-Type and `data` the body; neither is a header of its own"
@@ -238,22 +238,22 @@ def encode(event: Event) -> dict[str, Any]:
     For an event that came as a CloudEvent that is what it said, in whichever mode it came. Any other event becomes one
     that means the same, as far as the format has a place for what it says.
     """
-    kept = event.wire.get("cloudevent")
-    told: dict[str, Any] = {"specversion": "1.0", "type": event.type}
+    stored = event.wire.get("cloudevent")
+    message: dict[str, Any] = {"specversion": "1.0", "type": event.type}
     if event.schema_version:
-        told["dataschema"] = event.schema_version
-    if kept is None:
-        return told | _foreign(event)
+        message["dataschema"] = event.schema_version
+    if stored is None:
+        return message | _foreign(event)
     # Events that the log has from before extensions stayed in the message have them in the context only.
-    told |= {**event.context, **kept}
+    message |= {**event.context, **stored}
     form = event.wire.get("data")
     if form == "value":
-        told["data"] = event.properties["data"]
+        message["data"] = event.properties["data"]
     elif form == "base64":
-        told["data_base64"] = event.properties["data_base64"]
+        message["data_base64"] = event.properties["data_base64"]
     elif form is None:
-        told["data"] = event.properties
-    return told
+        message["data"] = event.properties
+    return message
 
 
 def _foreign(event: Event) -> dict[str, Any]:

@@ -64,8 +64,8 @@ def event_of(message: dict[str, Any], request: Request) -> Event:
     key = key_of(message["source"], message["id"])
     type_ = check_type(message.pop("type"))
     del message["specversion"]
-    said = time_field(message, "time")
-    at, marks = place_in_time(said, None, request.received_at)
+    occurred = time_field(message, "time")
+    at, marks = place_in_time(occurred, None, request.received_at)
     identifiers, object_ref = _person(message, request.kinds)
     properties, form = _data(message)
     # Null means that an attribute is not set. It stays, so that the event can be given back as it came.
@@ -88,7 +88,7 @@ def event_of(message: dict[str, Any], request: Request) -> Event:
         properties=properties,
         context=context,
         received_at=request.received_at,
-        sent_time=said,
+        sent_time=occurred,
         marks=marks,
         historical=context.get("historical") == "true",
         schema_version=schema or "",

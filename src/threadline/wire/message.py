@@ -134,23 +134,23 @@ def usable_time(message: dict[str, Any], field: str, marks: list[str]) -> int | 
         return None
 
 
-def place_in_time(said: int | None, sent: int | None, received_at: int) -> tuple[int, tuple[str, ...]]:
+def place_in_time(stamped: int | None, sent: int | None, received_at: int) -> tuple[int, tuple[str, ...]]:
     """When it occurred, and the marks of what was done to the time that the producer told.
 
     ``said`` and ``sent`` are the producer's clock, at the event and at sending. If that clock is ahead by more than a
     second, or behind by more than a message can be under way, the age of the event is kept instead of its time:
     received_at − (sent − said).
     """
-    if said is None:
+    if stamped is None:
         return received_at, ()
-    at, marks = said, ()  # type: int, tuple[str, ...]
+    at, marks = stamped, ()  # type: int, tuple[str, ...]
     behind = 0 if sent is None else received_at - sent
     if sent is not None and not -SECOND <= behind <= _SENDING_MAX:
-        if sent < said - SECOND or said + behind < EARLIEST:
+        if sent < stamped - SECOND or stamped + behind < EARLIEST:
             # Nothing is sent before it happens, or thousands of years after: such a clock says nothing.
             marks = (TIME_IGNORED,)
         else:
-            at, marks = said + behind, (CLOCK_CORRECTED,)
+            at, marks = stamped + behind, (CLOCK_CORRECTED,)
     if at > received_at + _FUTURE_MAX:
         return received_at, (*marks, CLAMPED)
     return at, marks

@@ -218,8 +218,8 @@ def encode(event: Event) -> dict[str, Any]:
 
 def _foreign(event: Event, kind: str) -> dict[str, Any]:
     """The fields of an event that did not come as a message of this API."""
-    told = event.occurred_at if event.sent_time is None else event.sent_time
-    fields: dict[str, Any] = {"timestamp": format_time(told)}
+    stamped = event.occurred_at if event.sent_time is None else event.sent_time
+    fields: dict[str, Any] = {"timestamp": format_time(stamped)}
     if event.historical:
         fields["historical"] = True
     external: list[dict[str, str]] = []

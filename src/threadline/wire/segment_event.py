@@ -77,7 +77,7 @@ def event_of(message: dict[str, Any], request: Request) -> Event:
         or message.get("historical_migration") is True
         or context.get("historical") is True
     )
-    said, at, marks = _times(message, request, historical)
+    stamped, at, marks = _times(message, request, historical)
     key = _key(message, request, absent)
     # A credential has no place in the log.
     message.pop("writeKey", None)
@@ -92,7 +92,7 @@ def event_of(message: dict[str, Any], request: Request) -> Event:
         properties=properties,
         context=context,
         received_at=request.received_at,
-        sent_time=said,
+        sent_time=stamped,
         marks=marks,
         historical=historical,
         object_ref=object_ref,
@@ -105,11 +105,11 @@ def _kind(message: dict[str, Any], kind: str, absent: list[str]) -> str:
     given = message.get("type")
     if not kind:
         # The specification's older pages call the field `action`.
-        told = given if given is not None else message.get("action")
-        if type(told) is not str or told not in KINDS:
-            shown = repr(told)[:60] if type(told) is str else json_type(told)
+        kind_given = given if given is not None else message.get("action")
+        if type(kind_given) is not str or kind_given not in KINDS:
+            shown = repr(kind_given)[:60] if type(kind_given) is str else json_type(kind_given)
             raise EventRejected("unknown_type", f"`type` must be one of {', '.join(sorted(KINDS))}, not {shown}")
-        kind = told
+        kind = kind_given
     if given == kind:
         del message["type"]
     elif "type" not in message:
@@ -273,7 +273,7 @@ def _times(message: dict[str, Any], request: Request, historical: bool) -> tuple
     if sent is None or (shared is not None and shared > sent):
         # When it sends again, RudderStack's client for node 1.x renews the clock of the batch and no other.
         sent = shared
-    said = original if stamp is None else stamp
+    stamped = original if stamp is None else stamp
     through_another = usable_time(message, "receivedAt", marks) is not None
     if stamp is not None and (original is not None or through_another):
         # Beside the clock of the client, `timestamp` is what its caller said (RudderStack's client for node), or what
@@ -282,8 +282,8 @@ def _times(message: dict[str, Any], request: Request, historical: bool) -> tuple
     if historical:
         # Times of an import come from a database, not from the clock of the machine that sends them.
         sent = None
-    at, more = place_in_time(said, sent, request.received_at)
-    return said, at, tuple(dict.fromkeys((*marks, *more)))
+    at, more = place_in_time(stamped, sent, request.received_at)
+    return stamped, at, tuple(dict.fromkeys((*marks, *more)))
 
 
 def _key(message: dict[str, Any], request: Request, absent: list[str]) -> str:

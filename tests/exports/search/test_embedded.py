@@ -16,6 +16,7 @@ import pytest
 
 import threadline
 from tests.exports.search.index_stage import Stage, erase, on, opened, recorded, secret, write
+from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.exports.catching_up import CatchUpWorker
 from threadline.exports.search import embedded, tables
 from threadline.kernel.errors import StoreFull, Unavailable
@@ -241,6 +242,23 @@ def test_an_erased_person_is_found_no_more_and_a_search_says_how_far_it_is(tmp_p
         assert [hit.event.person for hit in shop.search.find().hits] == [shop.person("bob").id]
         assert b"xadax" not in bytes_of(path)
         assert b"xbobx" in bytes_of(path)
+
+
+def test_a_refold_of_everybody_leaves_the_index_as_one_that_is_built_anew(tmp_path: Path) -> None:
+    with threadline.open(tmp_path / "shop.db") as shop:
+        for number in range(20):
+            shop.track(f"u{number % 3}", "wrote", {"text": f"marker{number}"}, key=str(number))
+        index: Any = shop.engine.search
+        assert len(shop.search.find(text="marker7").hits) == 1
+        before = list(index.contents())
+        refold_everybody(shop.engine.store, shop.engine.catalogue)
+        shop.track("u1", "wrote", {"text": "after"}, key="after")
+        assert len(shop.search.find(text="after").hits) == 1
+        after = list(index.contents())
+        index.rebuild()
+        index.catch_up(1_000)
+        assert list(index.contents()) == after
+        assert set(before) < set(after)
 
 
 def test_a_shared_store_without_the_setting_says_what_to_set() -> None:

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.kernel.limits import ACCOUNT_NAME_LENGTH_MAX, PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN
-from threadline.kernel.operation import SECRET, Choice, Context, Group, Operation
+from threadline.kernel.operation import SECRET, Choice, Context, Group, NoParams, Operation
 from threadline.kernel.ports import WithAccounts
 from threadline.kernel.roles import Role
 
@@ -37,10 +37,6 @@ RoleParam = Annotated[
     Role,
     Meta(description="viewer: reads. marketer: also what is sent to people. operator: also what waits or failed."),
 ]
-
-
-class AccountsParams(msgspec.Struct, forbid_unknown_fields=True):
-    """Asks for all accounts of the workspace."""
 
 
 class AccountCreateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -83,8 +79,8 @@ def _entry(account: Any) -> AccountEntry:
     return AccountEntry(name=account.name, role=account.role, created_at=instant(account.created_at))
 
 
-def _list(context: Context[WithAccounts], params: AccountsParams) -> AccountList:
-    return AccountList(accounts=[_entry(each) for each in context.engine.accounts.entries(context.workspace)])
+def _list(context: Context[WithAccounts], params: NoParams) -> AccountList:
+    return AccountList(accounts=[_entry(entry) for entry in context.engine.accounts.entries(context.workspace)])
 
 
 def _create(context: Context[WithAccounts], params: AccountCreateParams) -> AccountEntry:
@@ -107,7 +103,7 @@ LIST = Operation(
     name="accounts_list",
     group=ACCOUNTS_GROUP,
     summary="List the accounts of the workspace.",
-    params=AccountsParams,
+    params=NoParams,
     result=AccountList,
     run=_list,
     method="GET",

@@ -12,4 +12,4 @@ from threadline.capabilities.segments.definition import read_segments
 def declare(definitions: Definitions) -> list[Any]:
     """The operations."""
     segments = read_segments(definitions) or ()
-    return [each for noun in (person, written, listed) for each in noun.operations(segments)]
+    return [operation for noun in (person, written, listed) for operation in noun.operations(segments)]

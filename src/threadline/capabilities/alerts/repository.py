@@ -140,7 +140,7 @@ def _next(
 
 def _refuse_too_many(context: Context[Needs], id: str) -> None:
     others = (each for name, each in active(context).items() if name != id)
-    if sum(not each.alert.is_over(context.now) for each in others) >= ALERTS_MAX:
+    if sum(not other.alert.is_over(context.now) for other in others) >= ALERTS_MAX:
         raise LimitExceeded(f"{ALERTS_MAX} alerts are in force or lie ahead, which is the limit; withdraw some first")
 
 

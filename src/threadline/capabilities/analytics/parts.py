@@ -55,7 +55,7 @@ By = Annotated[
     str,
     Meta(
         description="Break down by a property of the event, such as `plan` or `context.page.path`, by `event.source`, "
-        "or by what a feature is now: `features.monetary_total`.",
+        "or by a feature at the end of the person's last day with an event: `features.monetary_total`.",
         max_length=200,
     ),
 ]
@@ -158,7 +158,7 @@ def value_of(by: str, param: str = "by") -> Value:
         raise InvalidValue(f"{param}: {by!r} is no path", param=param)
     if first == "features" and len(steps) == 1:
         column = f"f_{steps[0]}".replace('"', '""')
-        now = f'SELECT person, arg_max("{column}", day)::VARCHAR AS feature FROM feature_vectors GROUP BY person'
+        now = f'SELECT person, arg_max_null("{column}", day)::VARCHAR AS feature FROM feature_vectors GROUP BY person'
         return Value("f.feature", f"LEFT JOIN ({now}) f USING (person)")
     if first == EVENT and len(steps) == 1 and steps[0] in PLAIN:
         return Value(steps[0])

@@ -39,7 +39,7 @@ class _Named:
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._kinds = tuple(subject.engine.catalogue.rules.kinds)
-        names = [*subject.ids, *(each.value for each in subject.person.identifiers.values())]
+        names = [*subject.ids, *(identifier.value for identifier in subject.person.identifiers.values())]
         self._names = [name for name in names if len(name) >= _WITHIN_MIN]
 
     def __call__(self, text: str) -> bool:

@@ -10,10 +10,9 @@ from threadline.capabilities.broadcasts.repository import stopped
 from threadline.capabilities.mail.effect import mail_effect
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
-from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.policy import Policy, PolicyView, Read, Wish
 from threadline.kernel.ports import Ports
-from threadline.kernel.preparation import Guard, Postponed
+from threadline.kernel.preparation import DueEffect, Guard, Postponed
 from threadline.kernel.time import MINUTE, parse_time
 
 MESSAGE = ("subject", "sender", "topic", "arm")
@@ -46,10 +45,17 @@ def _due(text: object) -> int:
         return 0
 
 
-def _allow(engine: Ports, pending: PendingEffect) -> str | Postponed:
-    """Whether the broadcast of a mail goes on."""
-    id = pending.effect.data["broadcast"]
-    how = stopped(engine, pending.workspace, id)
+def _allow(engine: Ports, due: Sequence[DueEffect]) -> list[str | Postponed]:
+    """Whether the broadcasts of mails go on."""
+    named = [(one.workspace, one.effect.data["broadcast"]) for _, one in due]
+    answers: dict[tuple[str, str], str | Postponed] = {
+        (workspace, id): _answer(engine, workspace, id) for workspace, id in set(named)
+    }
+    return [answers[each] for each in named]
+
+
+def _answer(engine: Ports, workspace: str, id: str) -> str | Postponed:
+    how = stopped(engine, workspace, id)
     if how == "paused":
         return Postponed(until=engine.recorder.clock() + PAUSED)
     return f"broadcast {id!r} was cancelled" if how else ""

@@ -87,9 +87,9 @@ def _within(operand: tuple[Any, ...]) -> Check:
     """Equal to one of these: what `_equals` says of each, by looking up instead of going through them."""
     texts = frozenset(each for each in operand if type(each) is str)
     flags = frozenset(each for each in operand if type(each) is bool)
-    instants = frozenset(at for each in texts if (at := instant_of(each)) is not None)
+    instants = frozenset(at for text in texts if (at := instant_of(text)) is not None)
     numbers = frozenset(decimal_of(each) for each in operand if type(each) in (int, float))
-    all_numbers = numbers | {number for each in texts if (number := decimal_of(each)) is not None}
+    all_numbers = numbers | {number for text in texts if (number := decimal_of(text)) is not None}
 
     def check(value: Any) -> bool | None:
         kind = type(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import NamedTuple
 
 from threadline.kernel.ids import short_hash
 from threadline.kernel.normalisation import normalised
@@ -13,6 +14,13 @@ ADDRESS_BYTES_MAX = 254
 _DEVIATES = re.compile("[\u00df\u03c2\u200c\u200d]")
 """What IDNA of 2003 maps to something else and that of 2008 leaves as it is (RFC 5894, 7.2)."""
 _ADDRESS = re.compile(r"[^\s\x00-\x1f\x7f@]+@[^\s\x00-\x1f\x7f@]+|\"[^\x00-\x1f\x7f]+\"@[^\s\x00-\x1f\x7f@]+")
+
+
+class KnownAddress(NamedTuple):
+    """An address in the form under which it is known, of a workspace."""
+
+    workspace: str
+    address: str
 
 
 def normal_address(text: object) -> str:

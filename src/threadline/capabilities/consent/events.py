@@ -32,7 +32,7 @@ NOTE_LENGTH_MAX = 500
 Kind = Literal["confirmed", "subscribed", "unsubscribed"]
 
 
-class Word(NamedTuple):
+class Statement(NamedTuple):
     """What an event says about a subscription."""
 
     kind: Kind
@@ -59,14 +59,18 @@ def is_trusted(event: Event) -> bool:
     return event.source_type != "external"
 
 
-def word_of(event: Event) -> Word | None:
+def statement_of(event: Event) -> Statement | None:
     """What an event says; None for what says nothing about a subscription."""
     topic = event.properties.get("topic")
     if event.type == UNSUBSCRIBED and (topic is None or topic == ""):
         topic = ""
     elif not isinstance(topic, str) or not NAME.fullmatch(topic):
         return None
-    own = [address for each in event.identifiers if each.kind == "email" and (address := normal_address(each.value))]
+    own = [
+        address
+        for identifier in event.identifiers
+        if identifier.kind == "email" and (address := normal_address(identifier.value))
+    ]
     address = normal_address(event.properties.get("address"))
     if is_trusted(event):
         address = address or (own[0] if len(own) == 1 else "")
@@ -74,9 +78,9 @@ def word_of(event: Event) -> Word | None:
         # Anybody can send this with a key that stands in a page: of others' addresses it says nothing.
         address = own[0] if len(own) == 1 else ""
     if event.type == UNSUBSCRIBED:
-        return Word("unsubscribed", topic, address, bool(address))
+        return Statement("unsubscribed", topic, address, bool(address))
     confirmed = is_trusted(event) and event.properties.get("confirmed") is True
-    return Word("confirmed" if confirmed else "subscribed", topic, address, bool(address) and is_trusted(event))
+    return Statement("confirmed" if confirmed else "subscribed", topic, address, bool(address) and is_trusted(event))
 
 
 def suppressed_of(event: Event) -> Suppressed | None:

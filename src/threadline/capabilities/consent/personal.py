@@ -9,7 +9,7 @@ import msgspec
 
 from threadline.capabilities.consent.events import SUPPRESSION, WORDS
 from threadline.capabilities.consent.remaining import REMAINING_TABLE
-from threadline.capabilities.consent.rows import SUPPRESSION_TABLE, WORD_TABLE, newest_suppression
+from threadline.capabilities.consent.rows import STATEMENTS_TABLE, SUPPRESSION_TABLE, newest_suppression
 from threadline.kernel.personal import PersonFile, StoreTable, Subject, joined, shown_events, shown_views
 
 
@@ -22,7 +22,7 @@ def _suppressed(subject: Subject) -> Iterator[dict[str, Any]]:
                 yield {"address": identifier.value, "suppression": msgspec.to_builtins(newest)}
 
 
-WORDS_TABLE = StoreTable(WORD_TABLE, "event_rows", shown_in="consent")
+STATEMENTS = StoreTable(STATEMENTS_TABLE, "event_rows", shown_in="consent")
 SUPPRESSIONS_TABLE = StoreTable(SUPPRESSION_TABLE, "event_rows", shown_in="consent")
 REMAINING = StoreTable(
     REMAINING_TABLE, "nobody", why="addresses of people who were erased, as salted hashes: they get no mail"

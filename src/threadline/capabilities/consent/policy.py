@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from threadline.capabilities.consent.definition import Consent
-from threadline.capabilities.consent.events import SUBSCRIBED, word_of
+from threadline.capabilities.consent.events import SUBSCRIBED, statement_of
 from threadline.capabilities.consent.standing import statements_of_person, status_of
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Effect, Policy, PolicyView, Read, Wish
@@ -19,14 +19,20 @@ def confirmation_policy(consent: Consent) -> Policy:
     """The policy. Its mail is transactional: the person has just asked for it, and has not agreed to others."""
 
     def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
-        word = word_of(recorded.event)
-        topic = consent.topics.get(word.topic) if word is not None else None
-        if word is None or topic is None or not topic.confirm or word.kind == "confirmed" or recorded.event.historical:
+        statement = statement_of(recorded.event)
+        topic = consent.topics.get(statement.topic) if statement is not None else None
+        if (
+            statement is None
+            or topic is None
+            or not topic.confirm
+            or statement.kind == "confirmed"
+            or recorded.event.historical
+        ):
             return ()
         shown = known.view("consent")
         standing = shown["topics"][topic.name]["status"]
-        if word.address:
-            standing = status_of(topic, statements_of_person(shown, topic.name, word.address))
+        if statement.address:
+            standing = status_of(topic, statements_of_person(shown, topic.name, statement.address))
         if standing != "unconfirmed":
             return ()
         data = {
@@ -37,7 +43,7 @@ def confirmation_policy(consent: Consent) -> Policy:
             "variables": {"topic_title": topic.shown},
             # Whoever types a stranger's address into a form again and again has one mail sent.
             "occurrence": f"confirm/{topic.name}/{recorded.recorded_at // DAY}",
-            **({"address": word.address} if word.address else {}),
+            **({"address": statement.address} if statement.address else {}),
         }
         return (Effect(kind=MAIL, queue=MAIL, key="confirm", data=data),)
 

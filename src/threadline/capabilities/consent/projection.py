@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from threadline.capabilities.consent.definition import Consent
-from threadline.capabilities.consent.events import SUPPRESSION, WORDS, suppressed_of, word_of
+from threadline.capabilities.consent.events import SUPPRESSION, WORDS, statement_of, suppressed_of
 from threadline.capabilities.consent.rows import (
     Statements,
+    statement_rows,
     suppression_rows,
-    word_rows,
 )
 from threadline.capabilities.consent.standing import GETS_MAIL, status_of
 from threadline.kernel.event import Recorded
@@ -35,16 +35,16 @@ def consent_projection(consent: Consent) -> Projection:
     topics = frozenset(consent.topics) | {""}
 
     def fold(state: State, recorded: Recorded) -> State | None:
-        word = word_of(recorded.event)
-        if word is None or word.topic not in topics:
+        statement = statement_of(recorded.event)
+        if statement is None or statement.topic not in topics:
             return None
         mark = [recorded.event.occurred_at, recorded.id]
-        words = state.setdefault(word.topic, [None, {}])
-        if word.kind == "unsubscribed":
+        words = state.setdefault(statement.topic, [None, {}])
+        if statement.kind == "unsubscribed":
             words[0] = _newer(words[0], mark)
             return state
-        marks = words[1].setdefault(word.address, [None, None])
-        if word.kind == "confirmed":
+        marks = words[1].setdefault(statement.address, [None, None])
+        if statement.kind == "confirmed":
             marks[0] = _newer(marks[0], mark)
         marks[1] = _newer(marks[1], mark)
         keep_smallest(words[1], ADDRESSES_MAX)
@@ -57,7 +57,7 @@ def consent_projection(consent: Consent) -> Projection:
         empty=dict,
         fold=fold,
         view=_viewed(consent),
-        index=Index(event_rows=word_rows),
+        index=Index(event_rows=statement_rows),
         faster=Faster(merge=_merge),
         fingerprint=consent.fingerprint,
     )

@@ -93,7 +93,7 @@ def unsubscribe(engine: Needs, consent: Consent, recipient: Recipient, **more: A
     topics = [recipient.topic] if recipient.topic else ["", *consent.topics]
     statements = statements_for(engine, recipient, topics)
     unsubscribed = statements[recipient.topic].unsubscribed
-    subscribed = max(each.subscribed for each in statements.values())
+    subscribed = max(statement.subscribed for statement in statements.values())
     if not unsubscribed or unsubscribed < subscribed:
         _record(engine, recipient, UNSUBSCRIBED, more, max(unsubscribed, subscribed))
 

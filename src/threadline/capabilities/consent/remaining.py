@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from threadline.capabilities.consent.addresses import normal_address
-from threadline.capabilities.consent.events import SUPPRESSION, WORDS, suppressed_of, word_of
+from threadline.capabilities.consent.addresses import KnownAddress, normal_address
+from threadline.capabilities.consent.events import SUPPRESSION, WORDS, statement_of, suppressed_of
 from threadline.kernel.personal import Remainder, Subject
 from threadline.kernel.projection import Row
 from threadline.kernel.pseudonym import pseudonym, pseudonym_keys
-from threadline.kernel.store import Store
+from threadline.kernel.store import Range, Store
 
 REMAINING_TABLE = "consent_remaining"
 SUPPRESSED = "suppressed"
@@ -31,17 +31,19 @@ class Remaining(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 _remaining = msgspec.json.Decoder(Remaining)
 
 
-def remaining_about(store: Store, workspace: str, address: str) -> dict[str, Remaining]:
-    """What is kept of an address: that it is `SUPPRESSED`, or by topic ("": all) when it was unsubscribed."""
-    found: dict[str, Remaining] = {}
+def remaining_about(store: Store, addresses: Sequence[KnownAddress]) -> list[dict[str, Remaining]]:
+    """What is kept of each address: that it is `SUPPRESSED`, or by topic ("": all) when it was unsubscribed."""
+    found: list[dict[str, Remaining]] = [{} for _ in addresses]
     for key in pseudonym_keys(store):
-        name = pseudonym(key, workspace, address)
-        for item in store.query(REMAINING_TABLE, f"{workspace}/{name[0]}", f"{name} ", f"{name}!"):
-            about = item.key.sort.partition(" ")[2]
-            remaining = _remaining.decode(item.value)
-            if about not in found or found[about].at < remaining.at:
-                found[about] = remaining
-    return {about: remaining for about, remaining in found.items() if not remaining.over}
+        names = [(workspace, pseudonym(key, workspace, address)) for workspace, address in addresses]
+        wanted = [Range(REMAINING_TABLE, f"{workspace}/{name[0]}", f"{name} ", f"{name}!") for workspace, name in names]
+        for stored, items in zip(found, store.ranges(wanted), strict=True):
+            for item in items:
+                about = item.key.sort.partition(" ")[2]
+                remaining = _remaining.decode(item.value)
+                if about not in stored or stored[about].at < remaining.at:
+                    stored[about] = remaining
+    return [{about: remaining for about, remaining in stored.items() if not remaining.over} for stored in found]
 
 
 def unsubscribed_since(remaining: Mapping[str, Remaining], topic: str) -> int | None:
@@ -99,12 +101,12 @@ def _words_of(subject: Subject) -> _Words:
         event = recorded.event
         if (verdict := suppressed_of(event)) is not None and event.type in SUPPRESSION:
             words.addresses.add(verdict.address)
-            statement = (event.occurred_at, not verdict.lifted, verdict.reason)
-            words.suppressed[verdict.address] = max(statement, words.suppressed.get(verdict.address, statement))
-        elif event.type in WORDS and (word := word_of(event)) is not None:
-            words.addresses.update({word.address} - {""})
-            place, at = (word.address, word.topic), event.occurred_at
-            if word.kind == "unsubscribed":
+            latest = (event.occurred_at, not verdict.lifted, verdict.reason)
+            words.suppressed[verdict.address] = max(latest, words.suppressed.get(verdict.address, latest))
+        elif event.type in WORDS and (statement := statement_of(event)) is not None:
+            words.addresses.update({statement.address} - {""})
+            place, at = (statement.address, statement.topic), event.occurred_at
+            if statement.kind == "unsubscribed":
                 words.unsubscribe(*place, at)
             else:
                 words.subscribed[place] = max(at, words.subscribed.get(place, at))
@@ -115,7 +117,7 @@ def _rows(subject: Subject, pseudonym_of: Callable[[str], str]) -> Iterable[Row]
     words = _words_of(subject)
     for address in sorted(words.addresses):
         # What was kept when somebody with this address was erased before.
-        earlier = remaining_about(subject.engine.store, subject.workspace, address)
+        [earlier] = remaining_about(subject.engine.store, [KnownAddress(subject.workspace, address)])
         remaining = dict(earlier)
         if address in words.suppressed:
             at, holds, reason = words.suppressed[address]

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from threadline.capabilities.consent.addresses import address_hash
-from threadline.capabilities.consent.events import WORDS, Kind, suppressed_of, word_of
+from threadline.capabilities.consent.addresses import KnownAddress, address_hash
+from threadline.capabilities.consent.events import WORDS, Kind, statement_of, suppressed_of
 from threadline.capabilities.consent.remaining import SUPPRESSED, Remaining, remaining_about, unsubscribed_since
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.projection import Row
-from threadline.kernel.store import Store, query_pages
+from threadline.kernel.store import Item, Range, Store, query_pages
 from threadline.kernel.time import EARLIEST, LATEST, format_time, newest_first_key
 from threadline.kernel.typed import prepared
 
-WORD_TABLE = "consent"
+STATEMENTS_TABLE = "consent"
 SUPPRESSION_TABLE = "suppression"
 SHARDS = "0123456789abcdef"
 """The first digits of hashes. The addresses of a workspace lie in so many partitions."""
@@ -74,15 +74,27 @@ def suppression_rows(recorded: Recorded) -> Iterable[Row]:
 
 
 def newest_suppression(store: Store, workspace: str, address: str) -> Suppression | None:
-    """The newest word on an address, None if there never was one: a query, and one more
-    of a store in which somebody was erased."""
-    hash = address_hash(workspace, address)
-    found = store.query(SUPPRESSION_TABLE, _partition(workspace, hash), f"{hash} ", f"{hash}!", 1)
-    newest = _suppression.decode(found[0].value) if found else None
-    remaining = remaining_about(store, workspace, address).get(SUPPRESSED)
-    if remaining is not None and (newest is None or newest.at < _shown(remaining.at)):
-        return Suppression(address=address, reason=remaining.reason, at=_shown(remaining.at))
+    """The newest word on an address, None if there never was one."""
+    return newest_suppressions(store, [KnownAddress(workspace, address)])[0]
+
+
+def newest_suppressions(store: Store, addresses: Sequence[KnownAddress]) -> list[Suppression | None]:
+    """The newest word on each address, None if there never was one: one reading for all of them, and one more of a
+    store in which somebody was erased."""
+    found = store.ranges([_about(SUPPRESSION_TABLE, each, 1) for each in addresses])
+    newest = [_suppression.decode(items[0].value) if items else None for items in found]
+    for place, remaining in enumerate(remaining_about(store, addresses)):
+        stored, suppressed = newest[place], remaining.get(SUPPRESSED)
+        if suppressed is not None and (stored is None or stored.at < _shown(suppressed.at)):
+            newest[place] = Suppression(
+                address=addresses[place].address, reason=suppressed.reason, at=_shown(suppressed.at)
+            )
     return newest
+
+
+def _about(table: str, known: KnownAddress, limit: int) -> Range:
+    hash = address_hash(*known)
+    return Range(table, _partition(known.workspace, hash), f"{hash} ", f"{hash}!", limit)
 
 
 def suppression_of(store: Store, workspace: str, address: str) -> Suppression | None:
@@ -122,36 +134,44 @@ class Statements(NamedTuple):
         return Statements(*map(max, self, other))
 
 
-def word_rows(recorded: Recorded) -> Iterable[Row]:
+def statement_rows(recorded: Recorded) -> Iterable[Row]:
     """The row of an event that counts for whoever has the address."""
     event = recorded.event
-    word = word_of(event) if event.type in WORDS else None
-    if word is not None and word.across:
-        hash = address_hash(event.workspace, word.address)
+    statement = statement_of(event) if event.type in WORDS else None
+    if statement is not None and statement.across:
+        hash = address_hash(event.workspace, statement.address)
         at = newest_first_key(event.occurred_at)
-        sort = f"{hash} {word.topic or _ALL} {_KINDS[word.kind]} {at}{recorded.id}"
-        yield Row(WORD_TABLE, _partition(event.workspace, hash), sort, str(event.occurred_at).encode())
+        sort = f"{hash} {statement.topic or _ALL} {_KINDS[statement.kind]} {at}{recorded.id}"
+        yield Row(STATEMENTS_TABLE, _partition(event.workspace, hash), sort, str(event.occurred_at).encode())
 
 
-def statements_about(store: Store, workspace: str, address: str, topics: Iterable[str]) -> dict[str, Statements]:
-    """What was said of an address about these topics, whoever has it: one query, unless somebody said very much."""
-    hash = address_hash(workspace, address)
-    partition = _partition(workspace, hash)
-    items = store.query(WORD_TABLE, partition, f"{hash} ", f"{hash}!", _WORDS_READ)
-    if len(items) == _WORDS_READ:
-        items = [
-            item
-            for topic in (_ALL, *topics)
-            for kind in _KINDS.values()
-            for item in store.query(WORD_TABLE, partition, f"{hash} {topic} {kind} ", f"{hash} {topic} {kind}!", 1)
-        ]
-    newest: dict[tuple[str, str], str] = {}
-    for item in items:
-        _, topic, kind, _ = item.key.sort.split(" ")
-        newest.setdefault((topic, kind), _shown(int(item.value)))
-    every = newest.get((_ALL, "u"), "")
-    remaining = remaining_about(store, workspace, address)
-    return {topic: _statements(newest, topic, max(every, _since(remaining, topic))) for topic in topics}
+def statements_about(store: Store, workspace: str, address: str, topics: Sequence[str]) -> dict[str, Statements]:
+    """What was said of an address about these topics, whoever has it."""
+    return statements_of_each(store, [(KnownAddress(workspace, address), topics)])[0]
+
+
+def statements_of_each(
+    store: Store, asked: Sequence[tuple[KnownAddress, Sequence[str]]]
+) -> list[dict[str, Statements]]:
+    """What was said of each address about its topics: one reading for all, unless somebody said very much."""
+    wanted = [_about(STATEMENTS_TABLE, known, _WORDS_READ) for known, _ in asked]
+    all_remaining = remaining_about(store, [known for known, _ in asked])
+    answers = []
+    for (_, topics), of_all, items, remaining in zip(asked, wanted, store.ranges(wanted), all_remaining, strict=True):
+        newest: dict[tuple[str, str], str] = {}
+        for item in items if len(items) < _WORDS_READ else _newest_words(store, of_all, topics):
+            _, topic, kind, _ = item.key.sort.split(" ")
+            newest.setdefault((topic, kind), _shown(int(item.value)))
+        every = newest.get((_ALL, "u"), "")
+        answers.append({topic: _statements(newest, topic, max(every, _since(remaining, topic))) for topic in topics})
+    return answers
+
+
+def _newest_words(store: Store, of_all: Range, topics: Iterable[str]) -> Iterator[Item]:
+    """The newest word of each kind about each topic, of an address about which there is more than is read at once."""
+    names = [f"{of_all.start}{topic} {kind}" for topic in (_ALL, *topics) for kind in _KINDS.values()]
+    ranges = [of_all._replace(start=f"{name} ", stop=f"{name}!", limit=1) for name in names]
+    return (item for items in store.ranges(ranges) for item in items)
 
 
 def _since(remaining: Mapping[str, Remaining], topic: str) -> str:

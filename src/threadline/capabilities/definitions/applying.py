@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Annotated, Protocol
 
 import msgspec
@@ -10,26 +9,19 @@ from msgspec import Meta
 
 from threadline.capabilities.definitions.schema import DEFINITIONS_GROUP
 from threadline.capabilities.events.parameters import Next, Page
-from threadline.capabilities.jobs.operations import JobView, job_view
-from threadline.kernel.errors import Conflict
+from threadline.capabilities.jobs.operations import JobView
+from threadline.capabilities.jobs.refreshing import begun, elsewhere
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import Maintenance, Ports, WithJobs, WithMaintenance
-from threadline.kernel.time import HOUR, SECOND
 
 JOB_KIND = "definitions_apply"
-ELSEWHERE_SECONDS = 10
-"""How long a page waits where it came to a process that goes by other definitions than those to be applied."""
 
 Stale = Annotated[
     list[str],
     Meta(description="What is older than the definitions: `people`, whose states are folded again, then others."),
 ]
-
-
-class ChangesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
 
 
 class ChangeView(msgspec.Struct, kw_only=True):
@@ -60,23 +52,15 @@ class ApplyResult(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-class ApplyJobParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
-
-
 class JobNeeds(WithJobs, WithMaintenance, Protocol):
     """What is needed here of the engine."""
 
 
-class ReloadParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
-
-
-def _reload(context: Context[WithMaintenance], params: ReloadParams) -> ChangesResult:
+def _reload(context: Context[WithMaintenance], params: NoParams) -> ChangesResult:
     return _result(context.engine.maintenance.reload())
 
 
-def _changes(context: Context[WithMaintenance], params: ChangesParams) -> ChangesResult:
+def _changes(context: Context[WithMaintenance], params: NoParams) -> ChangesResult:
     return _result(context.engine.maintenance)
 
 
@@ -94,24 +78,15 @@ def _apply(context: Context[WithMaintenance], params: ApplyParams) -> ApplyResul
     return ApplyResult(step=done.step, people=done.people, next=done.next)
 
 
-def _apply_in_background(context: Context[JobNeeds], params: ApplyJobParams) -> JobView:
-    jobs, fingerprint = context.engine.jobs, context.engine.maintenance.fingerprint
-    for number in count(1):
-        id = f"{JOB_KIND}.{fingerprint}.{number}"
-        job = jobs.find(context.workspace, id)
-        if job is None or not job.has_ended:
-            break
-    about = {"definitions": fingerprint}
-    return job_view(job or jobs.create(context.workspace, JOB_KIND, id, about, by=context.source))
+def _apply_in_background(context: Context[JobNeeds], params: NoParams) -> JobView:
+    fingerprint = context.engine.maintenance.fingerprint
+    return begun(context, JOB_KIND, f"{JOB_KIND}.{fingerprint}", {"definitions": fingerprint})
 
 
 def _step(engine: Ports, job: Job, limit: int) -> Step:
-    maintenance, now = engine.maintenance, engine.recorder.clock()
-    if maintenance.fingerprint != job.params["definitions"]:
-        # While servers are replaced one by one, those with the definitions of before would bring everybody back.
-        if now - job.created_at > HOUR:
-            raise Conflict("the definitions that were to be applied are in force no more")
-        return Step(job.cursor, due_at=now + ELSEWHERE_SECONDS * SECOND)
+    maintenance = engine.maintenance
+    if (later := elsewhere(engine, job, maintenance.fingerprint)) is not None:
+        return later
     done = maintenance.advance(job.cursor, limit)
     return Step(done.next, {done.step: done.people} if done.step else {}, finished=not done.next)
 
@@ -121,27 +96,25 @@ CHANGES = Operation(
     name="definitions_changes",
     group=DEFINITIONS_GROUP,
     summary="Show how the definitions in force differ from those that everybody was last brought up to.",
-    params=ChangesParams,
+    params=NoParams,
     result=ChangesResult,
     run=_changes,
     method="GET",
     path="/v1/definitions/changes",
     scope="admin",
     shown_on=frozenset({"http", "python"}),  # the command line has `apply --dry-run`
-    example=ChangesParams(),
 )
 RELOAD = Operation(
     name="definitions_reload",
     group=DEFINITIONS_GROUP,
     summary="Put the definition files, as they are now, in force in a running server; all of them or none.",
-    params=ReloadParams,
+    params=NoParams,
     result=ChangesResult,
     run=_reload,
     method="POST",
     path="/v1/definitions/reload",
     scope="admin",
     shown_on=frozenset({"http", "python"}),
-    example=ReloadParams(),
 )
 APPLY = Operation(
     name="definitions_apply",
@@ -160,12 +133,11 @@ APPLY_IN_BACKGROUND = Operation(
     name="definitions_apply_in_background",
     group=DEFINITIONS_GROUP,
     summary="Bring everybody up to the definitions in force as a job that survives restarts.",
-    params=ApplyJobParams,
+    params=NoParams,
     result=JobView,
     run=_apply_in_background,
     method="POST",
     path="/v1/definitions/apply/job",
     scope="admin",
     shown_on=frozenset({"http", "python"}),  # the command line has `apply --background`
-    example=ApplyJobParams(),
 )

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
-from functools import cached_property
+from functools import cache, cached_property
 from types import NoneType, UnionType
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 
@@ -329,7 +329,7 @@ def struct(kind: type[T], over: T | None = None, given: Collection[str] = (), **
 
     ``over``: the value whose fields are taken where their keys are absent; ``given``: fields that no file holds.
     """
-    infos: list[msgspec.structs.FieldInfo] = list(msgspec.structs.fields(kind))  # type: ignore[arg-type]
+    infos = _fields(kind)  # type: ignore[arg-type]
     given = {info.name for info in infos if _is_marked(info, _GIVEN)}.union(given)
     unwritten = {info.name for info in infos if _is_marked(info, _NOT_WRITTEN)} | given
     names = {info.encode_name: info.name for info in infos if info.name not in unwritten}
@@ -364,6 +364,12 @@ def struct(kind: type[T], over: T | None = None, given: Collection[str] = (), **
     }
     defs = {name: inner for form in forms.values() for name, inner in form.defs.items()}
     return Form((dict,), "a mapping, `key: value` on lines of its own", make, _given(described) | schema, defs)
+
+
+@cache
+def _fields(kind: type) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """The fields of a `Struct`. msgspec evaluates all annotations each time that it is asked."""
+    return msgspec.structs.fields(kind)
 
 
 def _is_marked(info: msgspec.structs.FieldInfo, mark: object) -> bool:

@@ -92,8 +92,8 @@ class Definitions:
         found = Definitions([*self._texts, (name, text)])
         document, sections = found._sections[-1] if len(found._sections) > len(self._sections) else (None, {})
         if document is not None:
-            for kept in aside:
-                sections.pop(kept, None)
+            for untouched in aside:
+                sections.pop(untouched, None)
             for _, others in found._sections[:-1]:
                 for replaced in sections:
                     others.pop(replaced, None)
@@ -134,7 +134,7 @@ class Definitions:
 
     def column(self, problem: str) -> int:
         """The column at which a problem begins, from 1; 0 where only its line is known."""
-        return next((each.columns[problem] for each in self._documents if problem in each.columns), 0)
+        return next((document.columns[problem] for document in self._documents if problem in document.columns), 0)
 
     @property
     def named_types(self) -> list[NamedType]:
@@ -165,9 +165,9 @@ class Definitions:
         """Raise `InvalidDefinition` with every problem noted so far, one a line; nothing happens if there is none."""
         problems = [problem for document in self._documents for problem in document.problems] + self.problems
         if problems:
-            told = self.in_order(problems)
-            more = [f"and {len(told) - MISTAKES_MAX:,} more"] if len(told) > MISTAKES_MAX else []
-            raise InvalidDefinition("\n".join([*map(str, told[:MISTAKES_MAX]), *more]))
+            ordered = self.in_order(problems)
+            more = [f"and {len(ordered) - MISTAKES_MAX:,} more"] if len(ordered) > MISTAKES_MAX else []
+            raise InvalidDefinition("\n".join([*map(str, ordered[:MISTAKES_MAX]), *more]))
 
     def in_order(self, lines: Iterable[str]) -> list[Problem]:
         """Problems or warnings, each once, in the order of the files and their lines; what has no place comes last."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
-from threadline.kernel.operation import Context, Group, Operation
+from threadline.kernel.operation import Context, Group, NoParams, Operation
 from threadline.kernel.ports import WithCatalogue
 from threadline.kernel.section import Section
 
@@ -31,11 +29,7 @@ def schema(sections: Iterable[Section]) -> dict[str, Any]:
     }
 
 
-class SchemaParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
-
-
-def _schema(context: Context[WithCatalogue], params: SchemaParams) -> dict[str, Any]:
+def _schema(context: Context[WithCatalogue], params: NoParams) -> dict[str, Any]:
     return schema(context.engine.catalogue.sections)
 
 
@@ -43,10 +37,9 @@ DEFINITIONS_SCHEMA = Operation(
     name="definitions_schema",
     group=DEFINITIONS_GROUP,
     summary="Give the JSON Schema of definition files, for editors that check while you type.",
-    params=SchemaParams,
+    params=NoParams,
     result=dict[str, Any],
     run=_schema,
     method="GET",
     path="/v1/definitions/schema",
-    example=SchemaParams(),
 )

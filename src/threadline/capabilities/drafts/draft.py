@@ -68,13 +68,13 @@ def in_force(catalogue: Catalogue) -> Definitions:
 
 def names_of(catalogue: Catalogue) -> frozenset[str]:
     """The sections that hold definitions by name."""
-    return frozenset(each.name for each in catalogue.sections if "propertyNames" in each.schema)
+    return frozenset(section.name for section in catalogue.sections if "propertyNames" in section.schema)
 
 
 def shown(text: str, definitions: Definitions, problems: Sequence[Problem]) -> list[DraftProblem]:
     """Problems as callers read them; those of the draft first."""
     lines = text.splitlines()
-    made = [_shown(lines, definitions, each) for each in problems]
+    made = [_shown(lines, definitions, problem) for problem in problems]
     return sorted(made, key=lambda each: (bool(each.file), each.file, each.line, each.column))
 
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.events.parameters import Next, Page, checked_cursor, next_of
 from threadline.kernel.errors import NotFound
-from threadline.kernel.operation import Context, Group, Operation
+from threadline.kernel.operation import Context, Group, NoParams, Operation
 from threadline.kernel.outbox import DeadLetter, QueueState, UnknownEffect
 from threadline.kernel.ports import WithDelivery, WithReader
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Outcome
@@ -298,10 +298,6 @@ TIMERS = Operation(
 # --- queues -----------------------------------------------------------------------------------
 
 
-class QueuesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Asks for all of them."""
-
-
 class QueueLine(msgspec.Struct, kw_only=True):
     """A queue and how it stands. Numbers are of all workspaces; 1,000 is that or more."""
 
@@ -332,19 +328,18 @@ def _queue(context: Context[object], each: QueueState) -> QueueLine:
     )  # fmt: skip
 
 
-def _queues(context: Context[WithDelivery], params: QueuesParams) -> QueueList:
-    return QueueList(queues=[_queue(context, each) for each in context.engine.delivery.queues()])
+def _queues(context: Context[WithDelivery], params: NoParams) -> QueueList:
+    return QueueList(queues=[_queue(context, queue) for queue in context.engine.delivery.queues()])
 
 
 QUEUES = Operation(
     name="effects_queues",
     group=EFFECTS_GROUP,
     summary="List the queues, and how many effects wait in each or are unknown.",
-    params=QueuesParams,
+    params=NoParams,
     result=QueueList,
     run=_queues,
     method="GET",
     path="/v1/effects/queues",
     scope="admin",
-    example=QueuesParams(),
 )

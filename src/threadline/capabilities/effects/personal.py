@@ -21,8 +21,8 @@ from threadline.kernel.sender import (
 def _pending(subject: Subject) -> Iterator[dict[str, Any]]:
     for one in subject.engine.delivery.waiting(subject.person.heads):
         yield {"status": "waiting", **_shown(one)}
-    for each in subject.dead_letters():
-        yield {"status": "given up", "why": each.why, "last": each.outcome, **_shown(each.one)}
+    for letter in subject.dead_letters():
+        yield {"status": "given up", "why": letter.why, "last": letter.outcome, **_shown(letter.one)}
     for unknown in subject.unknown_effects():
         yield {"status": "unknown", "why": unknown.why, **_shown(unknown.one)}
 

@@ -113,10 +113,10 @@ def _manifest(subject: Subject, written: list[dict[str, Any]], empty: list[str],
         "made_by": made_by,
         "person": {
             "id": person.id, "workspace": person.workspace, "created_at": shown_time(person.created_at),
-            "identifiers": [str(each) for each in sorted(person.identifiers.values(), key=catalogue.rules.rank)],
+            "identifiers": list(map(str, sorted(person.identifiers.values(), key=catalogue.rules.rank))),
         },
         "position": {"events": person.position, "threads": dict(sorted(person.heads.items()))},
-        "projections": {each.name: f"{each.version}:{each.fingerprint}" for each in catalogue.projections},
+        "projections": {p.name: f"{p.version}:{p.fingerprint}" for p in catalogue.projections},
         "files": written,
         "empty": sorted(empty),
         # Noted when the events above were read.

@@ -96,7 +96,7 @@ def page_of(subject: Subject, chapters: Sequence[Chapter]) -> bytes:
 
 def _parts(subject: Subject, chapters: Sequence[Chapter]) -> Iterator[str]:
     rank = subject.engine.catalogue.rules.rank
-    names = [each.value for each in sorted(subject.person.identifiers.values(), key=rank)]
+    names = [identifier.value for identifier in sorted(subject.person.identifiers.values(), key=rank)]
     yield (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         "<meta http-equiv=\"content-security-policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"

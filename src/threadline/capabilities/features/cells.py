@@ -72,23 +72,23 @@ def add_key(keys: list[int], key: int) -> list[int]:
 
 def add_money(amounts: dict[str, list[Any]], units: int, currency: str) -> dict[str, list[Any]]:
     """Count and sum per currency; changes and answers the dict."""
-    held = amounts.get(currency)
-    if held is None:
+    cell = amounts.get(currency)
+    if cell is None:
         amounts[currency] = [1, units]
         return _capped(amounts)
-    held[0] += 1
-    held[1] = add_units(held[1], units)
+    cell[0] += 1
+    cell[1] = add_units(cell[1], units)
     return amounts
 
 
 def add_range(ranges: dict[str, list[int]], units: int, currency: str) -> dict[str, list[int]]:
     """Smallest and largest per currency; changes and answers the dict."""
-    held = ranges.get(currency)
-    if held is None:
+    cell = ranges.get(currency)
+    if cell is None:
         ranges[currency] = [units, units]
         return _capped(ranges)
-    held[0] = min(held[0], units)
-    held[1] = max(held[1], units)
+    cell[0] = min(cell[0], units)
+    cell[1] = max(cell[1], units)
     return ranges
 
 
@@ -119,9 +119,9 @@ def _merge_keys(one: list[int], other: list[int]) -> list[int]:
 
 def _merge_by_currency(join: Callable[[list[Any], list[Any]], list[Any]]) -> Callable[[Iterable[Any]], Any]:
     def merge(one: dict[str, list[Any]], other: dict[str, list[Any]]) -> dict[str, list[Any]]:
-        merged = {code: list(held) for code, held in one.items()}
-        for code, held in other.items():
-            merged[code] = join(merged[code], held) if code in merged else list(held)
+        merged = {code: list(cell) for code, cell in one.items()}
+        for code, cell in other.items():
+            merged[code] = join(merged[code], cell) if code in merged else list(cell)
         return {code: merged[code] for code in sorted(merged)[: CURRENCIES_MAX + 1]}
 
     return partial(reduce, merge)
@@ -134,7 +134,7 @@ CELLS: Mapping[str, Cell] = {
     "sum": Cell(
         lambda e: e[1],
         lambda c, e: add_units(c, e[1]),
-        lambda held: add_units(sum(map(int, held)), 0),
+        lambda cell: add_units(sum(map(int, cell)), 0),
         small=True,
         together=lambda es: add_units(sum(map(_second, es)), 0),
     ),
@@ -185,7 +185,7 @@ class TallyLayout:
 
     def total(self, tallies: Sequence[Tally]) -> Tally:
         """A new tally of all of these, at least one."""
-        return [cell.total(held) for cell, held in zip(self.cells, zip(*tallies, strict=True), strict=True)]
+        return [cell.total(tally) for cell, tally in zip(self.cells, zip(*tallies, strict=True), strict=True)]
 
     def capped(self, tallies: Iterable[Tally]) -> bool:
         """Whether one of these, the tallies of buckets, has had more different values than it keeps."""

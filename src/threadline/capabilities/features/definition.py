@@ -538,7 +538,7 @@ def _alone(definitions: Definitions) -> FeatureSet:
 def read_features(definitions: Definitions) -> FeatureSet:
     """The shipped features with what these definitions declare. Problems are noted in them, not raised."""
     declared = FEATURES.read(definitions)
-    features = {each.name: each for feature in declared.values.values() for each in feature.with_sides()}
+    features = {side.name: side for feature in declared.values.values() for side in feature.with_sides()}
     ordered = _ordered(features, declared, definitions)
     if len(ordered) > FEATURES_MAX:
         text = f"{len(ordered)} features are declared, at most {FEATURES_MAX} are allowed; remove some"

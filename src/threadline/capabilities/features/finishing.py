@@ -80,7 +80,7 @@ def _money_finisher(aggregate: str, place: dict[str, int], currencies: Currencie
         if len(amounts) > CURRENCIES_MAX:
             reason = f"more than {CURRENCIES_MAX} currencies"
             return Finished(None, {"currency": None, "amounts": _shown(amounts, one), "reason": reason, **CAPPED})
-        named = {code or currencies.default: held for code, held in amounts.items()}
+        named = {code or currencies.default: cell for code, cell in amounts.items()}
         if len(named) < len(amounts):
             named = _renamed(amounts, currencies.default, aggregate)
         return _total(named, one, rates, currencies.total_in, aggregate)
@@ -88,15 +88,15 @@ def _money_finisher(aggregate: str, place: dict[str, int], currencies: Currencie
     return finish
 
 
-def _units(held: list[Any]) -> Fraction:
-    return Fraction(int(held[1]))
+def _units(cell: list[Any]) -> Fraction:
+    return Fraction(int(cell[1]))
 
 
 _ONE_CURRENCY: dict[str, Callable[[list[Any]], Fraction]] = {
     "sum": _units,
-    "average": lambda held: Fraction(int(held[1]), held[0]),
-    "min": lambda held: Fraction(held[0]),
-    "max": lambda held: Fraction(held[1]),
+    "average": lambda cell: Fraction(int(cell[1]), cell[0]),
+    "min": lambda cell: Fraction(cell[0]),
+    "max": lambda cell: Fraction(cell[1]),
 }
 """What a cell says of the amounts in one currency, by aggregate, in millionths."""
 
@@ -105,7 +105,7 @@ def _renamed(amounts: dict[str, list[Any]], default: str, aggregate: str) -> dic
     """Amounts that name no currency join those of the default one."""
     a, b = amounts[""], amounts[default]
     both = [min(a[0], b[0]), max(a[1], b[1])] if aggregate in ("min", "max") else [a[0] + b[0], int(a[1]) + int(b[1])]
-    return {code: both if code == default else held for code, held in amounts.items() if code}
+    return {code: both if code == default else cell for code, cell in amounts.items() if code}
 
 
 def _total(
@@ -123,14 +123,14 @@ def _total(
         return Finished(None, {"currency": None, "amounts": shown, "reason": _no_total(amounts, rates, total_in)})
     match aggregate:
         case "sum":
-            total = sum((one(held) * rates[code] for code, held in amounts.items()), Fraction(0))
+            total = sum((one(cell) * rates[code] for code, cell in amounts.items()), Fraction(0))
         case "average":
-            total = sum((_units(held) * rates[code] for code, held in amounts.items()), Fraction(0))
-            total /= sum(held[0] for held in amounts.values())
+            total = sum((_units(cell) * rates[code] for code, cell in amounts.items()), Fraction(0))
+            total /= sum(cell[0] for cell in amounts.values())
         case "min":
-            total = min(one(held) * rates[code] for code, held in amounts.items())
+            total = min(one(cell) * rates[code] for code, cell in amounts.items())
         case _:
-            total = max(one(held) * rates[code] for code, held in amounts.items())
+            total = max(one(cell) * rates[code] for code, cell in amounts.items())
     return Finished(_amount(total), {"currency": total_in, "amounts": shown})
 
 
@@ -148,7 +148,7 @@ def _listed(codes: Iterable[str]) -> str:
 
 
 def _shown(amounts: dict[str, list[Any]], one: Callable[[list[Any]], Fraction]) -> dict[str, float]:
-    return {code or "unknown": _amount(one(held)) for code, held in sorted(amounts.items())}
+    return {code or "unknown": _amount(one(cell)) for code, cell in sorted(amounts.items())}
 
 
 def _amount(units: Fraction) -> float:

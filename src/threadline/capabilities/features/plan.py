@@ -129,23 +129,23 @@ class Slot:
 
     def open(self, recorded_at: int, occurred_at: int, entry: Entry) -> list[Any]:
         """The slot's first state."""
-        held: list[Any] = [recorded_at, occurred_at]
+        slot_state: list[Any] = [recorded_at, occurred_at]
         if self.lifetime:
-            held.append(self.tally_layout.start(entry))
+            slot_state.append(self.tally_layout.start(entry))
         for series in self.series:
             buckets: list[Any] = []
             series.push(buckets, occurred_at, entry, occurred_at)
-            held.append(buckets)
-        return held
+            slot_state.append(buckets)
+        return slot_state
 
-    def add(self, held: list[Any], recorded_at: int, occurred_at: int, entry: Entry) -> None:
+    def add(self, slot_state: list[Any], recorded_at: int, occurred_at: int, entry: Entry) -> None:
         """Add an entry to the slot's state, in place."""
-        held[0] = max(held[0], recorded_at)
-        held[1] = max(held[1], occurred_at)
+        slot_state[0] = max(slot_state[0], recorded_at)
+        slot_state[1] = max(slot_state[1], occurred_at)
         if self.lifetime:
-            self.tally_layout.absorb(held[2], entry)
+            self.tally_layout.absorb(slot_state[2], entry)
         for at, series in enumerate(self.series, self.series_at):
-            series.push(held[at], occurred_at, entry, held[1])
+            series.push(slot_state[at], occurred_at, entry, slot_state[1])
 
     def merge(self, one: list[Any], other: list[Any]) -> list[Any]:
         """The slot's state of the union of the events of two states; it may change and reuse both."""
@@ -175,9 +175,9 @@ class Plan:
     def merge(self, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
         """The state of the union of two people's events. It may change and reuse both."""
         for slot in self.slots:
-            held, theirs = one.get(slot.name), other.get(slot.name)
+            slot_state, theirs = one.get(slot.name), other.get(slot.name)
             if theirs is not None:
-                one[slot.name] = theirs if held is None else slot.merge(held, theirs)
+                one[slot.name] = theirs if slot_state is None else slot.merge(slot_state, theirs)
         return one
 
     @property

@@ -57,15 +57,15 @@ def fold(plan: Plan, state: dict[str, Any], recorded: Recorded) -> dict[str, Any
         if entry is None:
             continue
         at = recorded.event.occurred_at
-        held = state.get(slot.name)
-        if held is None:
+        slot_state = state.get(slot.name)
+        if slot_state is None:
             state[slot.name] = slot.open(recorded.recorded_at, at, entry)
         else:
-            slot.add(held, recorded.recorded_at, at, entry)
+            slot.add(slot_state, recorded.recorded_at, at, entry)
         touched = state
     return touched
 
 
 def _timeless(state: dict[str, Any]) -> dict[str, Any]:
     """A state without the head of each slot: when its newest event was recorded depends on arrival by intent."""
-    return {name: held[1:] for name, held in state.items()}
+    return {name: slot_state[1:] for name, slot_state in state.items()}

@@ -48,10 +48,10 @@ class _Moment:
     gathered: dict[tuple[str, int], Gathered] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for each in self.events:
-            self.by_type.setdefault(each.event.type, []).append(each)
+        for event in self.events:
+            self.by_type.setdefault(event.event.type, []).append(event)
 
-    def window(self, slot: Slot, held: list[Any], size: int) -> Gathered:
+    def window(self, slot: Slot, slot_state: list[Any], size: int) -> Gathered:
         """What the window of a slot holds."""
         key = (slot.name, size)
         known = self.gathered.get(key)
@@ -59,7 +59,7 @@ class _Moment:
             at, series = next(
                 (at, series) for at, series in enumerate(slot.series, slot.series_at) if size in series.windows
             )
-            known = self.gathered[key] = series.gather(held[at], size, self.now, self._entries(slot))
+            known = self.gathered[key] = series.gather(slot_state[at], size, self.now, self._entries(slot))
         return known
 
     def _entries(self, slot: Slot) -> Callable[[int, int], Iterable[Entry]]:
@@ -68,7 +68,7 @@ class _Moment:
             for type in slot.types or self.by_type:
                 if (feed := slot.feed(type)) is not None:
                     events = (each for each in self.by_type.get(type, ()) if start <= each.event.occurred_at < stop)
-                    found += [slot.entry_through(feed, each) for each in events]
+                    found += [slot.entry_through(feed, event) for event in events]
             return [entry for entry in found if entry is not None]
 
         return between
@@ -105,9 +105,9 @@ class Reader:
         """The events that a view needs one by one, in ranges that are sorted and apart."""
         edges: list[Edge] = []
         for slot, at, series in self._windowed:
-            held = state.get(slot.name)
-            if held is not None:
-                cuts = (series.cut(held[at], window, now) for window in series.windows)
+            slot_state = state.get(slot.name)
+            if slot_state is not None:
+                cuts = (series.cut(slot_state[at], window, now) for window in series.windows)
                 edges += [Edge(*cut, slot.types) for cut in cuts if cut is not None]
         return _joined(edges)
 
@@ -118,10 +118,10 @@ class Reader:
         """
         soonest = None
         for name, instant in self._instants:
-            held = state.get(name)
-            if held is not None:
+            slot_state = state.get(name)
+            if slot_state is not None:
                 # An event that lies ahead of `now` comes into force right after its time.
-                at = held[1] + 1 if held[1] >= now else instant(held, now)
+                at = slot_state[1] + 1 if slot_state[1] >= now else instant(slot_state, now)
                 if at is not None and (soonest is None or at < soonest):
                     soonest = at
         for names, stale_after in self._staleness:
@@ -165,7 +165,7 @@ def _instants(features: FeatureSet, plan: Plan, slot: Slot) -> Iterable[Instant]
     """For one slot, the ways in which time alone changes what is read from it."""
     fed = [feature for feature in features.features if plan.slot_of.get(feature.name) is slot]
     if any(feature.aggregate == "days_since" for feature in fed):
-        yield lambda held, now: held[1] + ((now - held[1]) // DAY + 1) * DAY
+        yield lambda slot_state, now: slot_state[1] + ((now - slot_state[1]) // DAY + 1) * DAY
     for window in sorted({feature.window for feature in fed if feature.aggregate == "any" and feature.window}):
         yield partial(_any_ends, window)
     for at, series in enumerate(slot.series, slot.series_at):
@@ -173,13 +173,13 @@ def _instants(features: FeatureSet, plan: Plan, slot: Slot) -> Iterable[Instant]
             yield partial(_window_leaves, at, series, window)
 
 
-def _any_ends(window: int, held: list[Any], now: int) -> int | None:
-    ends = int(held[1]) + window + 1
+def _any_ends(window: int, slot_state: list[Any], now: int) -> int | None:
+    ends = int(slot_state[1]) + window + 1
     return ends if ends > now else None
 
 
-def _window_leaves(at: int, series: Series, window: int, held: list[Any], now: int) -> int | None:
-    leaving = series.leaving(held[at], window, now)
+def _window_leaves(at: int, series: Series, window: int, slot_state: list[Any], now: int) -> int | None:
+    leaving = series.leaving(slot_state[at], window, now)
     return None if leaving is None else leaving + window + 1
 
 
@@ -243,10 +243,10 @@ def _newer(one: int | None, other: int | None) -> int | None:
 
 
 def _of_events(feature: Feature, slot: Slot, finish: Finish, moment: _Moment) -> Reading:
-    held = moment.state.get(slot.name)
-    if held is None:
+    slot_state = moment.state.get(slot.name)
+    if slot_state is None:
         return Reading(feature.empty)
-    computed_at, newest = held[0], held[1]
+    computed_at, newest = slot_state[0], slot_state[1]
     if feature.aggregate == "days_since":
         days = (moment.now - newest) // DAY
         return Reading(days, computed_at, newest, newest + (days + 1) * DAY)
@@ -257,9 +257,9 @@ def _of_events(feature: Feature, slot: Slot, finish: Finish, moment: _Moment) ->
         inside = newest >= moment.now - window
         return Reading(inside or feature.empty, computed_at, newest, newest + window + 1 if inside else None)
     if window is None:
-        value, extra = finish(held[2])
+        value, extra = finish(slot_state[2])
         return Reading(value, computed_at, newest, None, extra)
-    gathered = moment.window(slot, held, window)
+    gathered = moment.window(slot, slot_state, window)
     leaves = None if gathered.leaves is None else gathered.leaves + window + 1
     if gathered.tally is None:
         return Reading(feature.empty, computed_at, newest, leaves)

@@ -208,10 +208,10 @@ class Series:
         leaves: list[int] = []
         for bucket in buckets[bisect_left(buckets, first, key=_index) :]:
             if len(bucket) == 2:
-                kept = bucket[1]
-                if bucket[0] == first and self.time_of(kept[0]) < start:
-                    kept = [entry for entry in kept if self.time_of(entry) >= start]
-                entries += kept
+                stored = bucket[1]
+                if bucket[0] == first and self.time_of(stored[0]) < start:
+                    stored = [entry for entry in stored if self.time_of(entry) >= start]
+                entries += stored
             elif bucket[0] > first or start == first * self.width:
                 tallies.append(bucket[2])
                 leaves.append(bucket[1])

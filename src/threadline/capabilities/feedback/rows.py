@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -12,7 +13,7 @@ from threadline.capabilities.feedback.events import COUNTED, MAIL_SENT, is_trust
 from threadline.kernel.event import Recorded
 from threadline.kernel.ids import short_hash
 from threadline.kernel.projection import Row
-from threadline.kernel.store import Key, Store, query_pages
+from threadline.kernel.store import Key, Range, Store, following_items
 from threadline.kernel.time import newest_first_key
 
 TABLE = "mail_event"
@@ -92,9 +93,8 @@ def rows_of(
     """What became of these mails in a range of time, the newest first, behind a cursor."""
     first = cursor or ("" if stop is None else newest_first_key(stop - 1))
     last = None if start is None else newest_first_key(start - 1)
-    shards = (
-        query_pages(store, TABLE, partition(workspace, subject, name, shard), first, last, size) for shard in SHARDS
-    )
+    wanted = [Range(TABLE, partition(workspace, subject, name, shard), first, last, size) for shard in SHARDS]
+    shards = map(partial(following_items, store), wanted, store.ranges(wanted))
     for item in heapq.merge(*shards, key=lambda item: item.key.sort):
         yield Found(item.key.sort, item.key.sort.partition(".")[2], _decode(item.value))
 

@@ -14,7 +14,7 @@ from threadline.capabilities.inbox.messages import parts_of
 from threadline.kernel.errors import NotFound
 from threadline.kernel.inbox import INBOX, PROVIDER_URL, InboxMessage, body_key, summaries, summary_key
 from threadline.kernel.limits import BATCH_WRITES_MAX, PAGE_ITEMS_MAX
-from threadline.kernel.operation import Context, Group, Operation
+from threadline.kernel.operation import Context, Group, NoParams, Operation
 from threadline.kernel.ports import WithCatalogue, WithStore
 from threadline.kernel.store import Batch, Delete, Item
 
@@ -82,10 +82,6 @@ class InboxShowResult(InboxLine, kw_only=True):
     links: Annotated[list[str], Meta(description="Where the HTML part leads to.")]
     attachments: list[InboxAttachment]
     raw: Annotated[str, Meta(description="The message as it was handed over; a large one is cut.")]
-
-
-class InboxClearParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Empties the inbox of the workspace."""
 
 
 class InboxClearResult(msgspec.Struct, kw_only=True):
@@ -156,12 +152,15 @@ def _show(context: Context[InboxNeeds], params: InboxShowParams) -> InboxShowRes
         html=parts.html,
         text=parts.text,
         links=parts.links,
-        attachments=[InboxAttachment(name=each.name, type=each.type, size=each.size) for each in parts.attachments],
+        attachments=[
+            InboxAttachment(name=attachment.name, type=attachment.type, size=attachment.size)
+            for attachment in parts.attachments
+        ],
         raw=body.value.decode("utf-8", "replace"),
     )
 
 
-def _clear(context: Context[InboxNeeds], params: InboxClearParams) -> InboxClearResult:
+def _clear(context: Context[InboxNeeds], params: NoParams) -> InboxClearResult:
     refuse_elsewhere(context.engine)
     ids = [item.key.sort for item in _newest_first(context, "")]
     size = BATCH_WRITES_MAX // 2
@@ -201,11 +200,10 @@ CLEAR = Operation(
     name="inbox_clear",
     group=INBOX_GROUP,
     summary="Remove all mail from the development inbox.",
-    params=InboxClearParams,
+    params=NoParams,
     result=InboxClearResult,
     run=_clear,
     method="POST",
     path="/v1/dev/inbox/clear",
     scope="write",
-    example=InboxClearParams(),
 )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from threadline.capabilities.interests.definition import Source
-from threadline.capabilities.interests.lengths import (
+from threadline.capabilities.interests.definition import (
     APPLICATION_LENGTH_MAX,
     SCOPE_LENGTH_MAX,
     TOPIC_LENGTH_MAX,
     VALUE_LENGTH_MAX,
+    Source,
 )
 
 SEPARATOR = "\x1f"

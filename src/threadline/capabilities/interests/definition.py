@@ -25,12 +25,20 @@ from threadline.capabilities.definitions.declaring import (
 )
 from threadline.capabilities.events.events import INTEREST_DETECTED, PRODUCT_VIEWED
 from threadline.capabilities.interests.events import ACTION
-from threadline.capabilities.interests.lengths import SCOPE_LENGTH_MAX, TOPIC_LENGTH_MAX
 from threadline.kernel.canonical import digest64
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import DAY
+
+TOPIC_LENGTH_MAX = 50
+SCOPE_LENGTH_MAX = 50
+APPLICATION_LENGTH_MAX = 50
+VALUE_LENGTH_MAX = 100
+"""Of a scope's value in any event, characters."""
+ACTION_VALUE_LENGTH_MAX = 50
+"""Of a scope's value at the addresses for actions, which keep to the form that their clients know."""
+
 
 Mode = Literal["periods", "decay"]
 Counting = Literal["every", "capped", "unique"]

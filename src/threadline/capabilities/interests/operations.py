@@ -13,8 +13,14 @@ from threadline.capabilities.events.forms import Duration, Instant, PersonRef, i
 from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import KnownAsOf, TimeRange
 from threadline.capabilities.interests import attribution
-from threadline.capabilities.interests.definition import HALF_LIFE_MAX, Interests, Mode
-from threadline.capabilities.interests.lengths import APPLICATION_LENGTH_MAX, SCOPE_LENGTH_MAX, TOPIC_LENGTH_MAX
+from threadline.capabilities.interests.definition import (
+    APPLICATION_LENGTH_MAX,
+    HALF_LIFE_MAX,
+    SCOPE_LENGTH_MAX,
+    TOPIC_LENGTH_MAX,
+    Interests,
+    Mode,
+)
 from threadline.capabilities.interests.ranking import Entry, Ranked, rank
 from threadline.capabilities.interests.state import NAME, TOPICS
 from threadline.capabilities.interests.summary import Total, totals
@@ -104,7 +110,7 @@ def _interests(interests: Interests, context: Context[WithReader], params: Inter
     topics = [_topic_view(name, each, half_life, params) for name, each in ranked.items()]
     return InterestsResult(
         person=asked.person.id, position=asked.person.position, as_of=asked.shown_at,
-        topics=[each for each in topics if each.values],
+        topics=[topic for topic in topics if topic.values],
     )  # fmt: skip
 
 
@@ -121,7 +127,7 @@ def _half_life(params: InterestsParams) -> int | None:
 
 def _topic_view(name: str, ranked: Ranked, half_life: int | None, params: InterestsParams) -> TopicView:
     rules = ranked.rules
-    chosen = [each for each in ranked.entries if params.scope in (None, each.scope)]
+    chosen = [entry for entry in ranked.entries if params.scope in (None, entry.scope)]
     view = TopicView(
         topic=name, mode=ranked.mode, counting=rules.counting, weight=ranked.weight, capped=ranked.capped,
         values=[_value_view(ranked.mode, each) for each in chosen[: params.limit]],

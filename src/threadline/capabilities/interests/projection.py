@@ -129,7 +129,7 @@ def _cut(cells: dict[str, Any]) -> None:
     size = sum(map(_bytes, cells))
     if size <= BLOCK_BYTES_MAX:
         return
-    hashed = sorted((_hash(each), each) for each in cells if each != CUTOFF)
+    hashed = sorted((_hash(cell), cell) for cell in cells if cell != CUTOFF)
     while size > BLOCK_BYTES_MAX:
         cells[CUTOFF], last = hashed.pop()
         size -= _bytes(last)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from threadline.capabilities.interests.lengths import (
+from threadline.capabilities.interests.definition import (
     APPLICATION_LENGTH_MAX,
     SCOPE_LENGTH_MAX,
     TOPIC_LENGTH_MAX,

@@ -34,7 +34,9 @@ class Book:
         self, journeys: Iterable[Journey], earlier: Iterable[Journey] = (), paused: Mapping[str, int] | None = None,
         zone: str = "UTC",
     ) -> None:  # fmt: skip
-        self.in_force: Mapping[str, Compiled] = {each.name: Compiled(each, compiled(each)) for each in journeys}
+        self.in_force: Mapping[str, Compiled] = {
+            journey.name: Compiled(journey, compiled(journey)) for journey in journeys
+        }
         """Those of the definitions, by name."""
         self.paused: Mapping[str, int] = paused or {}
         """Since when a whole journey is paused, by name."""
@@ -53,8 +55,8 @@ class Book:
             for type in sorted({type for on in each.journey.trigger for type in on.types}):
                 listening.setdefault(type, []).append(name)
         self._triggered = {type: tuple(names) for type, names in listening.items()}
-        self._types = {type for each in self._versions.values() for type in each.journey.types}
-        if any(each.journey.follows_zone for each in self._versions.values()):
+        self._types = {type for version in self._versions.values() for type in version.journey.types}
+        if any(version.journey.follows_zone for version in self._versions.values()):
             self._types.add(IDENTIFY)
 
     def handles(self, event_type: str) -> bool:
@@ -96,4 +98,4 @@ def make_book(declared: tuple[Journey, ...], zone: str, items: Mapping[str, byte
 
 def declared_versions(journeys: Iterable[Journey]) -> tuple[Declared, ...]:
     """What the definitions declare, to be remembered."""
-    return tuple(Declared(each.name, each.version, each.content, each.place) for each in journeys)
+    return tuple(Declared(journey.name, journey.version, journey.content, journey.place) for journey in journeys)

@@ -24,7 +24,7 @@ def declare(definitions: Definitions) -> list[Any]:
     """
     journeys = read_journeys(definitions)
     nouns = (acting, flow, in_force, people)
-    made: list[Any] = [each for noun in nouns for each in noun.operations(journeys or ())]
+    made: list[Any] = [operation for noun in nouns for operation in noun.operations(journeys or ())]
     return made if journeys is None else [*made, journeys_policy(journeys, TIMEZONE.read(definitions, "UTC"))]
 
 

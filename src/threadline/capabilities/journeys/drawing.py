@@ -68,7 +68,7 @@ def _lines(steps: tuple[Step, ...], prefix: str, counts: Counts) -> _Lines:
         text = f"{id}  {step_text(step)}" + (f"  ({people})" if people else "")
         conditions = [condition_text(branch.conditions) for branch in step.choice]
         yes, no = ("came", "did not come") if step.wait is not None else ("then", "else")
-        labels = [*(f"if {each}" for each in conditions), "", yes, no]
+        labels = [*(f"if {condition}" for condition in conditions), "", yes, no]
         below: list[tuple[str, _Lines]] = []
         for label, (begins, sequence) in zip(labels, inner, strict=True):
             if sequence:
@@ -143,9 +143,11 @@ def _node_text(node: ConditionNode) -> str:
         return _test_text(node.path, node.operator, node.operand)
     if isinstance(node, Not):
         return f"not ({_node_text(node.part)})"
-    word = " and " if isinstance(node, All) else " or "
+    conjunction = " and " if isinstance(node, All) else " or "
     assert isinstance(node, All | AnyOf)
-    return word.join(f"({_node_text(part)})" if not isinstance(part, Test) else _node_text(part) for part in node.parts)
+    return conjunction.join(
+        f"({_node_text(part)})" if not isinstance(part, Test) else _node_text(part) for part in node.parts
+    )
 
 
 def _test_text(path: Path, operator: str, operand: object) -> str:

@@ -8,7 +8,6 @@ from functools import partial
 from threadline.capabilities.journeys.book import Book, declared_versions, make_book
 from threadline.capabilities.journeys.definition import Journey
 from threadline.capabilities.journeys.events import RUN_EVENTS
-from threadline.capabilities.journeys.projection import is_paused
 from threadline.capabilities.journeys.reacting import Reaction
 from threadline.capabilities.journeys.steps import JOURNEYS
 from threadline.capabilities.mail.definition import KIND
@@ -18,7 +17,7 @@ from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import TIMER_FIRED, Policy, PolicyView, Read, Shared, Wish, emission_budget
 from threadline.kernel.ports import Ports
-from threadline.kernel.preparation import Guard, Postponed
+from threadline.kernel.preparation import DueEffect, Guard, Postponed
 from threadline.kernel.time import HOUR
 
 _LOOK_AGAIN = HOUR
@@ -61,16 +60,18 @@ def withdrawn(pending: PendingEffect, person: PersonView) -> str:
     return f"the journey {data['journey']!r} was left: {ended['reason']}"
 
 
-def _allow(engine: Ports, pending: PendingEffect) -> str | Postponed:
+def _allow(engine: Ports, due: Sequence[DueEffect]) -> list[str | Postponed]:
     """A mail waits as long as its journey is paused, for everybody or for its person."""
-    journey = pending.effect.data["journey"]
-    book: Book = engine.shared.fresh(pending.workspace, JOURNEYS)
-    now = engine.recorder.now()
-    paused = journey in book.paused
-    if not paused:
-        person = engine.reader.by_thread(pending.thread)
-        paused = person is not None and is_paused(engine.reader.state(person, JOURNEYS, now), journey)
-    return Postponed(until=now + _LOOK_AGAIN) if paused else ""
+    books: dict[str, Book] = {
+        workspace: engine.shared.fresh(workspace, JOURNEYS) for workspace in {one.workspace for _, one in due}
+    }
+    later = Postponed(until=engine.recorder.now() + _LOOK_AGAIN)
+
+    def is_paused(view: PersonView, one: PendingEffect) -> bool:
+        journey = one.effect.data["journey"]
+        return journey in books[one.workspace].paused or bool({journey, ""} & {*view.view(JOURNEYS)["paused"]})
+
+    return [later if is_paused(*each) else "" for each in due]
 
 
 GUARD = Guard(JOURNEYS, _allow)

@@ -223,8 +223,8 @@ def _fold_pause(state: State, recorded: Recorded) -> State | None:
     # What wakes the people of a whole journey says nothing about a pause of their own.
     if (journey != "" and not _is_name(journey)) or recorded.event.properties.get("whole") is True:
         return None
-    word = [recorded.event.occurred_at, recorded.id, recorded.event.type == JOURNEY_PAUSED]
-    state["paused"][journey] = max(state["paused"].get(journey, word), word)
+    change = [recorded.event.occurred_at, recorded.id, recorded.event.type == JOURNEY_PAUSED]
+    state["paused"][journey] = max(state["paused"].get(journey, change), change)
     keep_smallest(state["paused"], _JOURNEYS_MAX)
     return state
 
@@ -291,7 +291,7 @@ def _view(state: State, now: int, edges: list[Recorded]) -> dict[str, Any]:
         "sent": {
             name: at for name, stored in sorted(state["mails"].items()) if (at := _shown_time(mail_counts(stored)))
         },
-        "paused": sorted(journey for journey, word in state["paused"].items() if word[2]),
+        "paused": sorted(journey for journey, change in state["paused"].items() if change[2]),
     }
 
 

@@ -7,15 +7,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from threadline.kernel.operation import Context, Group, Operation
+from threadline.kernel.operation import Context, Group, NoParams, Operation
 from threadline.kernel.ports import WithCredentials
 from threadline.kernel.time import format_time
 
 KEYS_GROUP = Group("keys", "Write keys and tokens: make, list and revoke them.")
-
-
-class KeysParams(msgspec.Struct, forbid_unknown_fields=True):
-    """Asks for all keys of the workspace."""
 
 
 class KeyCreateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -68,7 +64,7 @@ def _fields(credential: Any) -> dict[str, Any]:
     return {**fields, "scopes": list(credential.scopes), "created_at": format_time(credential.created_at)}
 
 
-def _keys(context: Context[WithCredentials], params: KeysParams) -> KeyList:
+def _keys(context: Context[WithCredentials], params: NoParams) -> KeyList:
     found = context.engine.credentials.entries(context.workspace)
     return KeyList([KeyEntry(**_fields(credential)) for credential in found])
 
@@ -87,7 +83,7 @@ keys = Operation(
     name="keys_list",
     group=KEYS_GROUP,
     summary="List the keys of the workspace.",
-    params=KeysParams,
+    params=NoParams,
     result=KeyList,
     run=_keys,
     method="GET",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.jobs.refreshing import refresh_by_job
 from threadline.capabilities.leaderboards.definition import read_boards
-from threadline.capabilities.leaderboards.operations import definitions, refresh, standing, top
+from threadline.capabilities.leaderboards.operations import LEADERBOARDS_GROUP, definitions, standing, top
 from threadline.capabilities.leaderboards.personal import leaderboards_file
 from threadline.capabilities.leaderboards.policy import boards_policy
 from threadline.capabilities.leaderboards.projection import boards_projection
@@ -16,9 +17,13 @@ from threadline.capabilities.leaderboards.refresh import boards_refresh
 def declare(declared: Definitions) -> list[Any]:
     """The operations, and where there are boards the projection and the policy of them; none costs nothing."""
     boards = read_boards(declared)
-    made: list[Any] = [each for noun in (top, standing, definitions, refresh) for each in noun.operations(boards)]
-    made.append(leaderboards_file(boards))
+    refresh = boards_refresh(boards)
+    made: list[Any] = [
+        *(each for noun in (top, standing, definitions) for each in noun.operations(boards)),
+        *refresh_by_job(LEADERBOARDS_GROUP, refresh, "Put everybody on the leaderboards again, in a job."),
+        leaderboards_file(boards),
+    ]
     if boards.boards:
         policy = boards_policy(boards)
-        made += [boards_projection(boards), boards_refresh(boards), *([] if policy is None else [policy])]
+        made += [boards_projection(boards), refresh, *([] if policy is None else [policy])]
     return made

@@ -20,7 +20,7 @@ from threadline.kernel.limits import BOARD_ROWS_PER_PERSON_MAX
 from threadline.kernel.suggestion import suggestion
 
 ALL: Final = "all"
-KEPT = {"day": 2, "week": 2, "month": 2, ALL: 1}
+STORED_PERIODS = {"day": 2, "week": 2, "month": 2, ALL: 1}
 """How many of each period are kept in rows, counted back from the person's newest; older ones are read from the log."""
 
 
@@ -30,7 +30,9 @@ def _unique(found: tuple[str, ...]) -> tuple[str, ...]:
 
 _TEXTS = one_or_many(text())
 _TAGS = one_or_many(text(most=100)).then(_unique)
-_PERIODS = one_or_many(choice(KEPT)).then(lambda found: tuple(period for period in KEPT if period in found))
+_PERIODS = one_or_many(choice(STORED_PERIODS)).then(
+    lambda found: tuple(period for period in STORED_PERIODS if period in found)
+)
 _SCORES = ["points.earned", "points.balance", "streaks.daily.current", "features.monetary_total"]
 
 
@@ -66,7 +68,9 @@ class BoardDefinition(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def rows_max(self) -> int:
         """How many rows it may keep of one person."""
-        return sum(KEPT[period] for period in self.periods) * (1 + bool(self.per) + len(self.tags) + len(self.segments))
+        return sum(STORED_PERIODS[period] for period in self.periods) * (
+            1 + bool(self.per) + len(self.tags) + len(self.segments)
+        )
 
     def problems(self, written: Collection[str]) -> Problems:
         """What the fields cannot be together."""
@@ -142,7 +146,7 @@ def period_of(kind: str, day: int) -> Period:
     return Period(kind, day if kind == "day" else 0)
 
 
-def is_kept(period: Period, today: int) -> bool:
+def is_stored(period: Period, today: int) -> bool:
     """Whether everybody's score of a period stands in rows on a day."""
     if period.kind == ALL:
         return True
@@ -152,7 +156,7 @@ def is_kept(period: Period, today: int) -> bool:
 
 def span_of(kind: str) -> int:
     """How far apart, in numbers of periods, the newest and the first that is no longer kept are."""
-    return KEPT[kind] * 7 if kind == "week" else KEPT[kind]
+    return STORED_PERIODS[kind] * 7 if kind == "week" else STORED_PERIODS[kind]
 
 
 LEADERBOARDS = Named("leaderboards", "leaderboard", struct(BoardDefinition), "Leaderboards by name.", "top_buyers")

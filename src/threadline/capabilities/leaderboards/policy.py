@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from threadline.capabilities.leaderboards.definition import BoardDefinition, Boards
 from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED, LEADERBOARDS_REFRESHED
-from threadline.capabilities.leaderboards.projection import AT, END, NAME, SCORE, TURN, State
+from threadline.capabilities.leaderboards.projection import AT, END, NAME, NUMBER, SCORE, State
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.fixed import to_fixed
@@ -72,13 +72,13 @@ def _emitted(looked: Sequence[BoardDefinition], recorded: Recorded, known: Polic
     again: list[int] = []
     for board in looked:
         found = measured(board, known.view(board.path[0]))
-        said = _changed_score(board, found, known)
-        if said and len(wishes) == most:
+        score_change = _changed_score(board, found, known)
+        if score_change and len(wishes) == most:
             again.append(known.at)  # the rest have their turn at once, of another cause
             break
-        if said:
+        if score_change:
             wishes.append(
-                Emit(type=LEADERBOARD_SCORED, key=board.name, occurred_at=recorded.recorded_at, properties=said)
+                Emit(type=LEADERBOARD_SCORED, key=board.name, occurred_at=recorded.recorded_at, properties=score_change)
             )
         look_at = _look_at(board, found, known, AHEAD_MAX if recorded.event.type == TIMER_FIRED else 0)
         if look_at is not None:
@@ -89,15 +89,15 @@ def _emitted(looked: Sequence[BoardDefinition], recorded: Recorded, known: Polic
 def _changed_score(board: BoardDefinition, found: Measured, known: PolicyView) -> dict[str, Any]:
     """What is to be told of a board; nothing if its score and its end are those that were told."""
     state: State = known[NAME]
-    held = state["scores"].get(board.name)
-    turn, at, score, end = (held[TURN], held[AT], held[SCORE], held[END]) if held else (0, 0, 0, None)
+    stored = state["scores"].get(board.name)
+    number, at, score, end = (stored[NUMBER], stored[AT], stored[SCORE], stored[END]) if stored else (0, 0, 0, None)
     if end is not None and end <= known.at:
         score, end = 0, None  # time has ended it, and nobody has to be told
     # An end that is too far ahead was cut when it was told; it is told again only with another score.
     same_end = found.end == end or (found.end is not None and end == at + LIFE_MAX <= found.end)
     if score == found.score and (not score or same_end):
         return {}
-    return {"board": board.name, "turn": turn + 1, "score": found.score, "end": found.end}
+    return {"board": board.name, "turn": number + 1, "score": found.score, "end": found.end}
 
 
 def _look_at(board: BoardDefinition, found: Measured, known: PolicyView, looks: int) -> int | None:
@@ -127,11 +127,11 @@ def measured(board: BoardDefinition, view: Any) -> Measured:
     return Measured(score or 0, end, None if board.expiring else _instant(beside.get("changes_at")))
 
 
-def _instant(told: Any) -> int | None:
+def _instant(written: Any) -> int | None:
     """An instant as views tell them: as text, or in microseconds."""
-    if type(told) is int:
-        return told
+    if type(written) is int:
+        return written
     try:
-        return parse_time(told) if isinstance(told, str) else None
+        return parse_time(written) if isinstance(written, str) else None
     except InvalidValue:
         return None

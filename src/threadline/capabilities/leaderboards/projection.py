@@ -13,7 +13,7 @@ from threadline.capabilities.people.events import IDENTIFY, TAG_ADDED, TAG_REMOV
 from threadline.capabilities.points.calendar import Calendar
 from threadline.capabilities.points.events import LEDGER, POINTS_ADJUSTED, POINTS_EARNED, amount_of, is_trusted
 from threadline.capabilities.points.ledger import merge_tables, newest
-from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT
+from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED
 from threadline.capabilities.segments.projection import SEGMENTS, since
 from threadline.capabilities.segments.projection import merge as merge_segments
 from threadline.kernel.event import Recorded
@@ -26,14 +26,14 @@ from threadline.kernel.time import format_time
 
 NAME = "leaderboards"
 TRAIT_LENGTH_MAX = 100
-SEGMENT_EVENTS = frozenset({SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT})
+SEGMENT_EVENTS = frozenset({SEGMENT_ENTERED, SEGMENT_RENEWED, SEGMENT_LEFT})
 
 State = dict[str, Any]
 """``sums``: kind of period -> number -> points earned; ``balance``: the sum of the ledger; ``scores``: board -> [turn,
 occurred_at, id, score, end]; ``words``: trait or # and tag -> [occurred_at, id, value], the newest; where a board
 is ranked among any, ``segments``: as the projection of that name keeps them."""
 
-TURN, AT, ID, SCORE, END = range(5)
+NUMBER, AT, ID, SCORE, END = range(5)
 
 
 def boards_projection(boards: Boards) -> Projection:
@@ -85,8 +85,8 @@ class _Plan:
             return sum(_keep_newest(state, trait, recorded, event.properties[trait]) for trait in traits) > 0
         if event.type in (TAG_ADDED, TAG_REMOVED):
             tag = event.properties.get("tag")
-            told = isinstance(tag, str) and tag in self.tags
-            return told and _keep_newest(state, f"#{tag}", recorded, event.type == TAG_ADDED)
+            is_counted = isinstance(tag, str) and tag in self.tags
+            return is_counted and _keep_newest(state, f"#{tag}", recorded, event.type == TAG_ADDED)
         if not is_trusted(event):
             return False
         if event.type in LEDGER:
@@ -116,16 +116,16 @@ class _Plan:
         return True
 
     def _score(self, state: State, recorded: Recorded) -> bool:
-        said = recorded.event.properties
-        board, turn, score, end = (said.get(name) for name in ("board", "turn", "score", "end"))
-        if board not in self.names or type(turn) is not int or type(score) is not int or abs(score) > FIXED_MAX:
+        properties = recorded.event.properties
+        board, number, score, end = (properties.get(name) for name in ("board", "turn", "score", "end"))
+        if board not in self.names or type(number) is not int or type(score) is not int or abs(score) > FIXED_MAX:
             return False
         at = recorded.event.occurred_at
         until = min(end, at + LIFE_MAX) if type(end) is int else None
-        held = state["scores"].get(board)
-        if held is not None and (held[TURN], held[AT], held[ID]) >= (turn, at, recorded.id):
+        stored = state["scores"].get(board)
+        if stored is not None and (stored[NUMBER], stored[AT], stored[ID]) >= (number, at, recorded.id):
             return False
-        state["scores"][board] = [turn, at, recorded.id, score, until]
+        state["scores"][board] = [number, at, recorded.id, score, until]
         return True
 
     def merge(self, one: State, other: State) -> State:
@@ -151,18 +151,18 @@ class _Plan:
 
 
 def _last_score(one: list[Any], other: list[Any]) -> list[Any]:
-    return max(one, other, key=lambda score: (score[TURN], score[AT], score[ID]))
+    return max(one, other, key=lambda score: (score[NUMBER], score[AT], score[ID]))
 
 
 def _keep_newest(state: State, name: str, recorded: Recorded, value: Any) -> bool:
     """Keep the newest word on a name; answers whether it puts the person elsewhere."""
-    kept = state["words"].get(name)
+    stored = state["words"].get(name)
     order = (recorded.event.occurred_at, recorded.id)
-    if kept is not None and (kept[0], kept[1]) >= order:
+    if stored is not None and (stored[0], stored[1]) >= order:
         return False
     scope = _scope_value(value)
     state["words"][name] = [*order, scope]
-    return kept is None or bool(kept[2] != scope)
+    return stored is None or bool(stored[2] != scope)
 
 
 def region_of(value: Any) -> str | None:
@@ -204,10 +204,10 @@ def scope_text(kind: str, value: str) -> str:
 def scores_of(board: BoardDefinition, state: State) -> Iterator[tuple[Period, int, int | None]]:
     """Period, score in millionths and end of each score on a board. Who has nothing stands on none."""
     if not board.of_ledger:
-        held = state["scores"].get(board.name)
+        stored = state["scores"].get(board.name)
         # Readers look for scores that end among those that end, and nowhere else.
-        if held is not None and held[SCORE] and board.expiring == (held[END] is not None):
-            yield Period(ALL, 0), held[SCORE], held[END]
+        if stored is not None and stored[SCORE] and board.expiring == (stored[END] is not None):
+            yield Period(ALL, 0), stored[SCORE], stored[END]
     elif board.path[1] == "balance":
         if 0 < state["balance"] <= FIXED_MAX // SCALE:
             yield Period(ALL, 0), state["balance"] * SCALE, None

@@ -12,8 +12,6 @@ from threadline.kernel.event import Event
 from threadline.kernel.operation import Refresh
 from threadline.kernel.ports import Person, WithMaintenance, WithReader, WithRecorder
 
-_PAGE = 500
-
 
 class Needs(WithReader, WithRecorder, WithMaintenance, Protocol):
     """What is needed here of the engine."""
@@ -24,16 +22,6 @@ def boards_refresh(boards: Boards) -> Refresh:
     return Refresh(
         NAME, boards.fingerprint, partial(_page, boards), lambda engine: engine.maintenance.has_all_rows(NAME)
     )
-
-
-def refresh(engine: Needs, boards: Boards) -> int:
-    """Do it for everybody, beside live traffic; may be called again after an interruption. Answers how many people."""
-    after, people = "", 0
-    while True:
-        count, after = _page(boards, engine, after, _PAGE)
-        people += count
-        if not after:
-            return people
 
 
 def _page(boards: Boards, engine: Needs, after: str, limit: int) -> tuple[int, str]:

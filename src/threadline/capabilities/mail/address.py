@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from threadline.capabilities.consent.addresses import ascii_domain_of
@@ -40,6 +41,7 @@ def address_problem(text: str) -> str:
     return ""
 
 
+@lru_cache(1_024)  # that of a sender is asked for with every mail
 def address_of(text: str) -> Address | None:
     """The address that a text is; None if mail cannot be sent there."""
     text = text.strip()

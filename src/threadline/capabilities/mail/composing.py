@@ -6,6 +6,7 @@ import binascii
 import re
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from threadline.capabilities.mail.address import Address
@@ -21,7 +22,6 @@ _ENCODED_BYTES = 39
 
 _PLAIN = re.compile(r"[\x20-\x7e]*")
 _NAME = re.compile(r"[A-Za-z0-9-]+")
-_END_OF_LINE = re.compile(r"\r\n|\r|\n")
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -48,7 +48,7 @@ def compose(parties: Parties, rendered: Rendered, message_id: str, at: int, furt
         Header("From", f"{phrase(parties.name)} <{sender}>" if parties.name else sender),
         Header("To", recipient),
         Header("Subject", unstructured(rendered.subject)),
-        Header("Date", format_datetime(datetime.fromtimestamp(at // SECOND, UTC))),
+        Header("Date", _date(at // SECOND)),
         Header("Message-ID", f"<{message_id}>"),
         *further,
         Header("MIME-Version", "1.0"),
@@ -62,6 +62,11 @@ def compose(parties: Parties, rendered: Rendered, message_id: str, at: int, furt
     line = f"--{boundary}\r\n".encode()
     html = _part("html", rendered.html)
     return b"".join([*map(_written, headers), b"\r\n", line, text, line, html, f"--{boundary}--\r\n".encode()])
+
+
+@lru_cache(8)  # many mails are made at one instant
+def _date(seconds: int) -> str:
+    return format_datetime(datetime.fromtimestamp(seconds, UTC))
 
 
 def unstructured(text: str) -> str:
@@ -112,7 +117,7 @@ def _is_first(lines: list[str]) -> bool:
 
 
 def _part(subtype: str, text: str) -> bytes:
-    body = _END_OF_LINE.sub("\r\n", text).rstrip("\r\n") + "\r\n"
+    body = text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").replace("\n", "\r\n") + "\r\n"
     return (
         f"Content-Type: text/{subtype}; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n".encode()
         + binascii.b2a_qp(body.encode("utf-8", "replace"), quotetabs=False, istext=True, header=False)

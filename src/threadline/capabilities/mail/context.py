@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any, Protocol
 
 from threadline.capabilities.mail.definition import Sender
@@ -90,7 +90,7 @@ def _event(recorded: Recorded) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _features(vector: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+def _features(vector: Mapping[str, Any], names: Set[str]) -> dict[str, Any]:
     return {name: shown["value"] for name, shown in vector.items() if name in names or "" in names}
 
 

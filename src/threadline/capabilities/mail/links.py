@@ -35,9 +35,8 @@ def example_links(order: Order) -> dict[str, str]:
 
 def needed(order: Order) -> list[str]:
     """The names of the links that the mail needs."""
-    roots = {path.partition(".")[0] for path in order.compiled.reads}
     return [
         name
         for name in (UNSUBSCRIBE, PREFERENCES, CONFIRM)
-        if name in roots or (name == UNSUBSCRIBE and not order.transactional)
+        if order.compiled.read_below(name) or (name == UNSUBSCRIBE and not order.transactional)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from threadline.capabilities.consent.refusal import Mailing
 from threadline.capabilities.mail.context import address_in
 from threadline.capabilities.mail.definition import Sender
 from threadline.capabilities.mail.effect import BELONGS_TO
@@ -54,3 +55,8 @@ def order_of(templates: Templates, compiled: Compiled, view: PersonView, id: str
         is_confirmation=data.get("confirm") is True,
         about={name: data[name] for name in BELONGS_TO if data.get(name) not in (None, "")},
     )
+
+
+def mailing_of(order: Order, view: PersonView) -> Mailing:
+    """What consent is asked about it."""
+    return Mailing(order.workspace, order.address, order.topic, order.transactional, view)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from threadline.capabilities.consent.refusal import refusal
+from threadline.capabilities.consent.refusal import refusals
 from threadline.capabilities.mail.address import address_of
 from threadline.capabilities.mail.definition import KIND
 from threadline.capabilities.mail.effect import BELONGS_TO
 from threadline.capabilities.mail.events import MAIL_SENT, MAIL_SKIPPED
 from threadline.capabilities.mail.letter import Cause, Letter, write
 from threadline.capabilities.mail.links import links_of
-from threadline.capabilities.mail.order import Order, order_of
+from threadline.capabilities.mail.order import Order, mailing_of, order_of
 from threadline.capabilities.mail.projection import marketing_sent
 from threadline.capabilities.mail.templates import Templates
 from threadline.capabilities.mail.timing import WarmUpCounts, capped_until, quiet_until
@@ -21,7 +21,7 @@ from threadline.kernel.ids import short_hash
 from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import Ports
-from threadline.kernel.preparation import Postponed, Preparation, Prepared
+from threadline.kernel.preparation import Answer, DueEffect, Postponed, Preparation, Prepared
 from threadline.kernel.sender import EFFECT_PARKED, Outcome
 from threadline.kernel.time import SECOND
 from threadline.kernel.zones import canonical_zone
@@ -34,15 +34,22 @@ def mail_preparation(templates: Templates) -> Preparation:
     """Makes the mails of these templates."""
     counts = WarmUpCounts()
 
-    def prepare(ports: Ports, view: PersonView, pending: PendingEffect) -> Prepared | Postponed | Outcome:
+    def prepare(ports: Ports, due: Sequence[DueEffect]) -> list[Answer]:
+        ordered = [_ordered(templates, *each) for each in due]
+        pairs = list(zip(ordered, due, strict=True))
+        reasons = iter(
+            refusals(ports, [mailing_of(order, one.view) for order, one in pairs if isinstance(order, Order)])
+        )
+        return [
+            order if isinstance(order, Outcome) else answer(ports, order, one, next(reasons)) for order, one in pairs
+        ]
+
+    def answer(ports: Ports, order: Order, due: DueEffect, reason: str) -> Answer:
+        view, pending = due
         data = pending.effect.data
+        if reason:
+            return _skipped(pending, reason)
         try:
-            compiled = templates.named(str(data.get("template", "")))
-            order = order_of(templates, compiled, view, pending.id, data)
-            if address_of(order.address) is None:
-                return _skipped(pending, "invalid_address" if order.address else "no_address")
-            if reason := refusal(ports, order.workspace, order.address, order.topic, order.transactional, view):
-                return _skipped(pending, reason)
             if postponed := _postponed(templates, counts, ports, view, order, pending):
                 return postponed
             links = links_of(ports, view, order)
@@ -55,6 +62,17 @@ def mail_preparation(templates: Templates) -> Preparation:
         return _prepared(letter, str(data.get("occurrence") or pending.id), str(data.get("event") or ""))
 
     return Preparation(KIND, prepare)
+
+
+def _ordered(templates: Templates, view: PersonView, pending: PendingEffect) -> Order | Outcome:
+    data = pending.effect.data
+    try:
+        order = order_of(templates, templates.named(str(data.get("template", ""))), view, pending.id, data)
+    except (InvalidValue, NotFound) as error:
+        return _failed(pending, error)
+    if address_of(order.address) is None:
+        return _skipped(pending, "invalid_address" if order.address else "no_address")
+    return order
 
 
 def _postponed(

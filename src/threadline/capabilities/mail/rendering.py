@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -64,11 +64,14 @@ class Compiled:
         self._with_subject: dict[str, Compiled] = {}
         self.reads = self._read_paths()
         """The paths that its sources read, such as ``person.traits.plan``."""
+        self._below: dict[str, set[str]] = {}
+        for path in self.reads:
+            root, _, rest = path.partition(".")
+            self._below.setdefault(root, set()).add(rest.partition(".")[0])
 
-    def read_below(self, root: str) -> frozenset[str]:
+    def read_below(self, root: str) -> Set[str]:
         """The names that its sources read directly below a root, such as the features; "" where it reads all."""
-        steps = [path.split(".") for path in self.reads]
-        return frozenset(each[1] if len(each) > 1 else "" for each in steps if each[0] == root)
+        return self._below.get(root, frozenset())
 
     def with_subject(self, subject: str) -> Compiled:
         """The same with another subject, of the same version. Raises `InvalidDefinition` for what is no template."""

@@ -309,14 +309,14 @@ class Derivation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         found = []
         words = cells = 0
-        for each in self.fields:
-            money = each.aggregate == "sum" and each.currency is not None
-            place = words if each.aggregate == "last" else cells
-            found.append((each.name, "sums" if money else each.aggregate, place))
+        for field in self.fields:
+            money = field.aggregate == "sum" and field.currency is not None
+            place = words if field.aggregate == "last" else cells
+            found.append((field.name, "sums" if money else field.aggregate, place))
             if money:
-                found.append((f"{each.name}_by_currency", "amounts", place))
-            words += each.aggregate == "last"
-            cells += each.aggregate in ("first", "sum")
+                found.append((f"{field.name}_by_currency", "amounts", place))
+            words += field.aggregate == "last"
+            cells += field.aggregate in ("first", "sum")
         found += [(name, "last", words + number) for number, name in enumerate(self.constants)]
         # Of equal names the last one counts.
         return tuple(sorted({name: (name, made, place) for name, made, place in found}.values()))

@@ -8,7 +8,7 @@ from typing import Any
 from threadline.capabilities.features.values import read_currency
 from threadline.capabilities.memory.claims import claims_reader
 from threadline.capabilities.memory.definition import COUNTED, TYPES, Derivation, Feed, Field
-from threadline.capabilities.memory.parts import FactStates
+from threadline.capabilities.memory.fact_state import FactStates
 from threadline.capabilities.memory.paths import Element, Getter, Places, keep, renderer
 from threadline.kernel.event import Event
 from threadline.kernel.fixed import FIXED_MAX, SCALE, to_fixed

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 
 from threadline.capabilities.memory.derivation import FactDerivation
 from threadline.capabilities.memory.events import FACT_RESTORED, FACT_RETRACTED
-from threadline.capabilities.memory.fact_state import TAIL, standing
-from threadline.capabilities.memory.parts import (
+from threadline.capabilities.memory.fact_state import (
     RETRACTED_FACTS,
     SORTED_OUT,
+    TAIL,
     FactStates,
     State,
     hash_of,
+    standing,
 )
 from threadline.kernel.event import Recorded
 

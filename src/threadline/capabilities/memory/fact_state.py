@@ -15,6 +15,8 @@ fields, in their order.
 
 from __future__ import annotations
 
+import hashlib
+from functools import lru_cache
 from typing import Any
 
 from threadline.capabilities.features.cells import add_money, add_units
@@ -89,9 +91,9 @@ Retractions = list[list[Any]]
 
 def add_retraction(retractions: Retractions, at: int, id: str, bit: int, most: int) -> None:
     """Note a retraction, or its undoing; only the newest stay, in whatever order they arrive."""
-    for each in retractions:
-        if each[0] == at and each[1] == id:
-            each[2] |= bit
+    for retraction in retractions:
+        if retraction[0] == at and retraction[1] == id:
+            retraction[2] |= bit
             return
     retractions.append([at, id, bit])
     retractions.sort(reverse=True)
@@ -100,4 +102,18 @@ def add_retraction(retractions: Retractions, at: int, id: str, bit: int, most: i
 
 def standing(retractions: Retractions) -> list[Any] | None:
     """The newest retraction that is not undone."""
-    return next((each for each in retractions if each[2] == RETRACTED), None)
+    return next((retraction for retraction in retractions if retraction[2] == RETRACTED), None)
+
+
+State = dict[str, Any]
+FactStates = dict[str, FactState]
+"""The pieces of one derivation by what tells them apart."""
+
+RETRACTED_FACTS, SORTED_OUT = "!", "~"
+"""The parts of the facts that were taken back, and of when facts that expire were sorted out."""
+
+
+@lru_cache(maxsize=65_536)
+def hash_of(part: str) -> bytes:
+    """What decides which of too many pieces stay, whatever came first."""
+    return hashlib.blake2b(part.encode("utf-8", "surrogatepass"), digest_size=8).digest()

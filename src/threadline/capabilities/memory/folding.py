@@ -22,16 +22,19 @@ from threadline.capabilities.memory.fact_state import (
     CELLS,
     RESTORED,
     RETRACTED,
+    RETRACTED_FACTS,
     STATEMENTS,
     FactState,
+    FactStates,
     Retractions,
+    State,
     add_retraction,
     add_statement,
     add_to_cell,
+    hash_of,
     note_event,
     open_cell,
 )
-from threadline.capabilities.memory.parts import RETRACTED_FACTS, FactStates, State, hash_of
 from threadline.capabilities.memory.paths import SURELY_SHORT, Element, keep
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Recorded
@@ -130,7 +133,7 @@ def _adder_of_newest(maker: FactDerivation) -> Add:
                 opened = [open_cell(aggregate, at, id, found) for aggregate, found in cells]
                 _keep(maker, pieces, part, [1, at, [at, id], statements, *opened])
         elif again:
-            _add_to_cells(piece, at, id, [each if each[0] == "sum" else (each[0], None) for each in cells])
+            _add_to_cells(piece, at, id, [cell if cell[0] == "sum" else (cell[0], None) for cell in cells])
         else:
             if note_event(piece, at, id, length):
                 piece[STATEMENTS] = statements

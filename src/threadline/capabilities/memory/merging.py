@@ -13,8 +13,19 @@ from typing import Any
 from threadline.capabilities.features.cells import CELLS as TALLIES
 from threadline.capabilities.features.cells import add_units
 from threadline.capabilities.memory.derivation import FactDerivation
-from threadline.capabilities.memory.fact_state import CELLS, COUNT, FIRST_AT, STATEMENTS, TAIL, FactState, Retractions
-from threadline.capabilities.memory.parts import RETRACTED_FACTS, SORTED_OUT, State, hash_of
+from threadline.capabilities.memory.fact_state import (
+    CELLS,
+    COUNT,
+    FIRST_AT,
+    RETRACTED_FACTS,
+    SORTED_OUT,
+    STATEMENTS,
+    TAIL,
+    FactState,
+    Retractions,
+    State,
+    hash_of,
+)
 from threadline.kernel.limits import FACT_RETRACTIONS_MAX, FACT_VOICES_MAX, FACTS_RETRACTED_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries, newest
 

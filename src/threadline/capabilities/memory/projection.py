@@ -8,9 +8,9 @@ from functools import partial
 from threadline.capabilities.memory.definition import TYPES, DerivationSet
 from threadline.capabilities.memory.derivation import FactDerivation
 from threadline.capabilities.memory.eviction import RETRACTIONS, in_place
+from threadline.capabilities.memory.fact_state import State
 from threadline.capabilities.memory.folding import facts_made, fold_of, fold_retraction
 from threadline.capabilities.memory.merging import merge
-from threadline.capabilities.memory.parts import State
 from threadline.capabilities.memory.paths import may_render
 from threadline.capabilities.memory.view import Reader
 from threadline.kernel.event import Recorded
@@ -83,8 +83,8 @@ def _fold_of(listed: list[FactDerivation]) -> Fold:
 
     def fold(state: State, recorded: Recorded) -> State | None:
         touched = None
-        for each in folds:
-            if each(state, recorded) is not None:
+        for fold in folds:
+            if fold(state, recorded) is not None:
                 touched = state
         return touched
 

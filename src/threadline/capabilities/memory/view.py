@@ -17,9 +17,18 @@ from threadline.capabilities.memory.claims import (
 )
 from threadline.capabilities.memory.definition import SOURCES
 from threadline.capabilities.memory.derivation import FactDerivation
-from threadline.capabilities.memory.fact_state import COUNT, FIRST_AT, TAIL, FactState, standing
+from threadline.capabilities.memory.fact_state import (
+    COUNT,
+    FIRST_AT,
+    RETRACTED_FACTS,
+    SORTED_OUT,
+    TAIL,
+    FactState,
+    State,
+    hash_of,
+    standing,
+)
 from threadline.capabilities.memory.folding import fold_of
-from threadline.capabilities.memory.parts import RETRACTED_FACTS, SORTED_OUT, State, hash_of
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import FACT_EVENTS_MAX
 from threadline.kernel.projection import Edge
@@ -165,7 +174,7 @@ def _fact(fact: FactId, claims: list[Claim], pieces: list[tuple[FactDerivation, 
     fact_view["events"] = events
     fact_view["source_event_ids"] = ids
     fact_view["created_at"] = instant(first)
-    fact_view["conflicts"] = [_add_claims({}, each) for each in others]
+    fact_view["conflicts"] = [_add_claims({}, other) for other in others]
     return fact_view
 
 

@@ -170,9 +170,9 @@ def _caused(engine: WithReader, person: Person, cause: Recorded) -> list[Recorde
 def _effects_of_rules(context: Context[Needs], caused: Sequence[Recorded]) -> Iterator[MessageEffect]:
     for decision in caused:
         if decision.event.type == DECISION_MADE and decision_of(decision) is not None:
-            for each in consequences(context, decision):
-                if each.effect:
-                    yield MessageEffect(policy=POLICY, decision=decision.id, **msgspec.structs.asdict(each))
+            for consequence in consequences(context, decision):
+                if consequence.effect:
+                    yield MessageEffect(policy=POLICY, decision=decision.id, **msgspec.structs.asdict(consequence))
 
 
 def _effects_of_others(context: Context[Needs], events: Sequence[Recorded]) -> Iterator[MessageEffect]:

@@ -41,16 +41,16 @@ def _blocked(written: str) -> Identifier | None:
 
 def _written(part: Part) -> str:
     # As it is written: YAML would read some junk as null or as a number.
-    if word := part.written.strip():
-        return word
+    if part_text := part.written.strip():
+        return part_text
     raise InvalidValue("must be text")
 
 
 def _shipped(part: Part) -> str:
-    word = _written(part).casefold()
-    if word not in JUNK:
+    part_text = _written(part).casefold()
+    if part_text not in JUNK:
         raise InvalidValue(f"must be one of the values that ship as junk: {', '.join(sorted(JUNK))}")
-    return word
+    return part_text
 
 
 _SCALAR = ["string", "number", "boolean", "null"]

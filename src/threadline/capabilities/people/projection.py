@@ -36,12 +36,12 @@ Marks = dict[str, list[Any]]
 def _newest(marks: Marks, name: str, recorded: Recorded, value: Any) -> bool:
     """Keep the newest word on a name; answers whether its value is another one now."""
     at, id = recorded.event.occurred_at, recorded.id
-    kept = marks.get(name)
-    if kept is not None:
-        if (at, id) < (kept[0], kept[1]):
+    stored = marks.get(name)
+    if stored is not None:
+        if (at, id) < (stored[0], stored[1]):
             return False
         marks[name] = [at, id, value]
-        return not _is_same(kept[2], value)
+        return not _is_same(stored[2], value)
     marks[name] = [at, id, value]
     return True
 
@@ -61,18 +61,18 @@ def _is_name(text: str) -> bool:
 
 def _profile_fold(state: dict[str, Marks], recorded: Recorded) -> dict[str, Marks] | None:
     event = recorded.event
-    part, said = "traits", event.properties
+    part, properties = "traits", event.properties
     if event.type == GROUP:
-        part, said = "groups", {}
+        part, properties = "groups", {}
         if _is_name(event.object_ref):
-            said = {event.object_ref: None if event.properties.get("left") is True else event.properties}
+            properties = {event.object_ref: None if event.properties.get("left") is True else event.properties}
     elif event.type != IDENTIFY:
-        part, said = "tags", {}
+        part, properties = "tags", {}
         tag = event.properties.get("tag")
         if isinstance(tag, str) and _is_name(tag):
-            said = {tag: True if event.type == TAG_ADDED else None}
+            properties = {tag: True if event.type == TAG_ADDED else None}
     marks, touched = state[part], False
-    for name, value in said.items():
+    for name, value in properties.items():
         touched |= _newest(marks, name, recorded, value)
     if len(marks) > _PROFILE_MAX[part]:
         # Once for all names of an event: it may bring hundreds.
@@ -82,7 +82,7 @@ def _profile_fold(state: dict[str, Marks], recorded: Recorded) -> dict[str, Mark
 
 
 def _present(marks: Marks) -> dict[str, Any]:
-    return {name: kept[2] for name, kept in sorted(marks.items()) if kept[2] is not None}
+    return {name: stored[2] for name, stored in sorted(marks.items()) if stored[2] is not None}
 
 
 def _profile_view(state: dict[str, Marks], now: int, edges: list[Recorded]) -> dict[str, Any]:
@@ -133,15 +133,15 @@ def _uses_fold(state: dict[str, list[int]], recorded: Recorded) -> dict[str, lis
     touched = None
     for identifier in recorded.event.identifiers:
         name = f"{identifier.kind}:{identifier.value}"
-        kept = state.get(name)
-        if kept is None:
+        stored = state.get(name)
+        if stored is None:
             state[name] = [at, at]
             if len(state) > _USES_MAX:
                 del state[max(state)]
-        elif at > kept[1]:
-            kept[1] = at
-        elif at < kept[0]:
-            kept[0] = at
+        elif at > stored[1]:
+            stored[1] = at
+        elif at < stored[0]:
+            stored[0] = at
         else:
             continue
         touched = state

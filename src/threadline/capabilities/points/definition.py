@@ -151,7 +151,7 @@ class Points(msgspec.Struct, frozen=True, kw_only=True):
 
     def table(self, at: int) -> Table:
         """The table in force at an instant."""
-        return next((each for each in reversed(self.tables) if (each.starts_at or EARLIEST) <= at), self.tables[0])
+        return next((table for table in reversed(self.tables) if (table.starts_at or EARLIEST) <= at), self.tables[0])
 
     def problems(self, written: Collection[str]) -> Problems:
         """What the tables cannot be, one over the other."""

@@ -46,7 +46,10 @@ def points_policy(points: Points) -> Policy:
         reads=(
             Read("points"),
             Read("streaks"),
-            *(Read(each.path[0], each.path[1:], each.path_place) for each in points.multipliers),
+            *(
+                Read(multiplier.path[0], multiplier.path[1:], multiplier.path_place)
+                for multiplier in points.multipliers
+            ),
         ),
         react=partial(_react, points, Calendar(points.timezone)),
     )
@@ -127,7 +130,7 @@ def _age(recorded: Recorded) -> int | None:
 def _amount(points: Points, rule: Rule, known: PolicyView) -> tuple[int, str]:
     """The points a rule gives this person now, and the factor in them if there is one."""
     subject = Subject(known.view, at=known.at)
-    factors = [each.times for each in points.multipliers if each.conditions.test(subject)]
+    factors = [multiplier.times for multiplier in points.multipliers if multiplier.conditions.test(subject)]
     if not factors:
         return rule.points, ""
     best = max(factors)

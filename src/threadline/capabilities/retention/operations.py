@@ -64,9 +64,9 @@ def _preview(rules: Sequence[Retention], context: Context[Needs], params: Retent
         )
     types = {type for rule in rules for type in rule.types}
     folding = [
-        each.name
-        for each in context.engine.catalogue.projections
-        if types and (each.handles is None or not types.isdisjoint(each.handles))
+        projection.name
+        for projection in context.engine.catalogue.projections
+        if types and (projection.handles is None or not types.isdisjoint(projection.handles))
     ]
     return RetentionPreview(people=len(people), rules=counts, projections=folding, next=following)
 

@@ -20,7 +20,7 @@ from threadline.capabilities.points.events import AMOUNT_MAX, POINTS_EARNED
 from threadline.capabilities.points.events import OWN as POINTS
 from threadline.capabilities.rules.events import DECISION_MADE, RULE_LOGGED
 from threadline.capabilities.rules.templates import OUTPUT, Fail, Look, Template, read_template
-from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT
+from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED
 from threadline.capabilities.streaks.events import OURS as STREAKS
 from threadline.capabilities.webhooks.definition import queue_of
 from threadline.kernel.errors import InvalidValue
@@ -38,7 +38,7 @@ NOTIFICATION, WEBHOOK = "notification", "webhook"
 LEVELS = ("debug", "info", "warning", "error")
 
 RESERVED = frozenset(
-    {*POINTS, *STREAKS, DECISION_MADE, SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_KEPT, LEADERBOARD_SCORED,
+    {*POINTS, *STREAKS, DECISION_MADE, SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED, LEADERBOARD_SCORED,
      LEADERBOARDS_REFRESHED, *RUN_EVENTS, *JOURNEY_REQUESTS}
 )  # fmt: skip
 """Types that mean something only because Threadline itself has computed it; no rule may put them into a thread."""

@@ -4,17 +4,91 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
 from msgspec.structs import replace
 
-from threadline.capabilities.conditions import Subject
+from threadline.capabilities.conditions import All, AnyOf, Node, Path, Subject, Test
+from threadline.capabilities.conditions.fields import EVENT, Read, reader
+from threadline.capabilities.conditions.operators import decimal_of, is_plain_text
 from threadline.capabilities.rules.codegen import Matching, fused
 from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json, set_of_json
-from threadline.capabilities.rules.index import Index
 from threadline.kernel.canonical import read_canonical
 from threadline.kernel.errors import InvalidDefinition
+
+Key = str | Decimal | tuple[bool]
+"""A plain text, a number, or a flag, which is no number."""
+
+
+class Index:
+    """Positions of rules by the values that they need."""
+
+    __slots__ = ("_fields", "rest")
+
+    def __init__(self, trees: Sequence[Node | None]) -> None:
+        needs = [[] if tree is None else list(_needs(tree)) for tree in trees]
+        spread: dict[Path, set[Key]] = {}
+        for needed in needs:
+            for path, keys in needed:
+                spread.setdefault(path, set()).update(keys)
+        found: dict[Path, dict[Key, list[int]]] = {}
+        rest: list[int] = []
+        for position, needed in enumerate(needs):
+            if not needed:
+                rest.append(position)
+                continue
+            # The field with the most different values; one of the event first, because it costs nothing to read.
+            path, keys = max(needed, key=lambda need: (need[0][0] == EVENT, len(spread[need[0]])))
+            for key in keys:
+                found.setdefault(path, {}).setdefault(key, []).append(position)
+        self.rest = tuple(rest)
+        """The rules of which nothing is known beforehand."""
+        self._fields: list[tuple[Read, dict[Key, list[int]], bool]] = [
+            (reader(path), keys, any(isinstance(key, Decimal) for key in keys)) for path, keys in found.items()
+        ]
+
+    def found(self, subject: Subject) -> list[int]:
+        """The positions of the others that can match, in order."""
+        positions: list[int] = []
+        for read, keys, numbers in self._fields:
+            value = read(subject)
+            kind = type(value)
+            if kind is str:
+                positions += keys.get(value, ())
+                number = decimal_of(value) if numbers else None
+            elif kind is bool:
+                positions += keys.get((value,), ())
+                continue
+            else:
+                number = None if value is None else decimal_of(value)
+            if number is not None:
+                positions += keys.get(number, ())
+        return sorted(positions)
+
+
+def _needs(node: Node) -> Iterator[tuple[Path, list[Key]]]:
+    """The tests without which a tree is never true, as fields and the values of which they have to hold one."""
+    if isinstance(node, Test):
+        operands = node.operand if node.operator == "in" else (node.operand,) if node.operator == "equals" else ()
+        keys = [_key(operand) for operand in operands]
+        if keys and None not in keys:
+            yield node.path, [key for key in dict.fromkeys(keys) if key is not None]
+    elif isinstance(node, All) or (isinstance(node, AnyOf) and len(node.parts) == 1):
+        for part in node.parts:
+            yield from _needs(part)
+
+
+def _key(operand: Any) -> Key | None:
+    """What a value must be, to be equal to this; None where it may be one of several."""
+    if type(operand) is bool:
+        return (operand,)
+    if type(operand) is str:
+        # A text that is a number or an instant is equal to more than itself.
+        return operand if is_plain_text(operand) else None
+    return decimal_of(operand)
+
 
 RULE, SET, SHADOWED = "rule/", "set/", "shadow/"
 """What items are sorted by: this and the name. Of rules, of sets, and of versions that are asked beside those that
@@ -129,10 +203,10 @@ def make_active_rules(declared: ActiveRules, items: Mapping[str, bytes], before:
     shadows = [each for sort, each in found if sort.startswith(SHADOWED) and isinstance(each, Rule)]
     rules = [each for sort, each in found if sort.startswith(RULE) and isinstance(each, Rule)]
     sets = [each for _, each in found if isinstance(each, RuleSet) and each.name not in declared.sets]
-    rules = [each for each in rules if each.id not in declared.rules]
+    rules = [rule for rule in rules if rule.id not in declared.rules]
     active = ActiveRules([*declared.rules.values(), *rules], [*declared.sets.values(), *sets])
     if shadows:
-        active.shadows = {each.id: each for each in shadows}
+        active.shadows = {shadow.id: shadow for shadow in shadows}
         active.shadow = ActiveRules(*_shadow_parts(active.rules.values(), active.sets.values(), shadows))
     active.declared, active.declared_sets = declared.rules, declared.sets
     active.problems, active.sources = problems, sources

@@ -80,7 +80,7 @@ def _consequence(
     )
     return Consequence(
         action=name, wished=params, status=status_of(effect), effect=effect.id,
-        outcomes=[event_view(each) for each in effect.outcomes],
+        outcomes=[event_view(outcome) for outcome in effect.outcomes],
     )  # fmt: skip
 
 

@@ -31,15 +31,15 @@ def declare(definitions: Definitions) -> list[Any]:
 def read_rules(definitions: Definitions) -> ActiveRules:
     """The declared rules and sets. Problems are noted, not raised."""
     rules, sets = RULES.read(definitions), SETS.read(definitions)
-    for each in sets.values.values():
-        for id in each.rules:
+    for value in sets.values.values():
+        for id in value.rules:
             if id not in rules.places:
                 known = suggestion(id, rules.places) if rules.places else "none is declared"
-                text = f"rule set {each.name!r} names the rule {id!r}, which is not declared; {known}"
-                definitions.problems.append(f"{each.place}: {text}")
+                text = f"rule set {value.name!r} names the rule {id!r}, which is not declared; {known}"
+                definitions.problems.append(f"{value.place}: {text}")
     mail = read_mail(definitions)
     templates = None if mail is None else mail.templates
-    asked = {id for each in sets.values.values() for id in each.rules}
+    asked = {id for value in sets.values.values() for id in value.rules}
     for rule in rules.values.values():
         _check_destinations(definitions, rule)
         _check_templates(definitions, rule, templates)

@@ -3,14 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from threadline.capabilities.rules.definition import Rule
-from threadline.capabilities.rules.document_import import Document, rule_of_document, snake
-from threadline.capabilities.rules.model_import import rule_of_model
+from threadline.capabilities.rules.definition import Rule, rule_of_json
+from threadline.capabilities.rules.document_import import Document, rule_id, rule_of_document, snake
+from threadline.capabilities.rules.model_reading import DROPPED
 from threadline.kernel.errors import InvalidDefinition
+
+
+def rule_of_model(name: str, model: dict[str, Any]) -> Rule:
+    """The rule of a file, named after it. Raises `InvalidDefinition` that names the file and the place in it.
+
+    Where the file says what goes in, by a schema or by a case that it was tried on, each of these is a property of the
+    event; otherwise the model gets all of them.
+    """
+    body = {key: value for key, value in model.items() if key not in DROPPED}
+    inputs = {each: f"event.properties.{each}" for each in _names(model) if "." not in each}
+    if inputs and "inputs" not in body:
+        body["inputs"] = inputs
+    title = name.removesuffix(".json")
+    return rule_of_json(rule_id(title), {"version": 1, "name": title, "model": body}, name)
+
+
+def _names(model: dict[str, Any]) -> list[str]:
+    """What goes in, as far as the file says so."""
+    for node in _dicts(model.get("nodes")):
+        content = node.get("content")
+        schema = content.get("schema") if node.get("type") == "inputNode" and type(content) is dict else None
+        try:
+            described = msgspec.json.decode(schema) if type(schema) is str and schema else schema
+        except msgspec.DecodeError:
+            continue
+        properties = described.get("properties") if type(described) is dict else None
+        if type(properties) is dict and properties:
+            return list(properties)
+    cases = (case.get("input") for case in _dicts(model.get("tests")))
+    return list(dict.fromkeys(name for case in cases if type(case) is dict for name in case))
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if type(each) is dict] if type(value) is list else []
 
 
 class Imported(NamedTuple):
@@ -24,7 +58,7 @@ class Imported(NamedTuple):
 def rules_of_files(files: Iterable[tuple[str, bytes]], *, inactive: bool = False) -> Imported:
     """The newest active version of each rule; with ``inactive`` the newest. Raises `InvalidDefinition`."""
     versions: dict[str, dict[int, Document]] = {}
-    for found in (each for name, text in files for each in _documents(name, text)):
+    for found in (document for name, text in files for document in _documents(name, text)):
         rule = found.rule
         if versions.setdefault(rule.id, {}).setdefault(rule.version, found) is not found:
             raise InvalidDefinition(f"there are two rules {rule.id!r} of version {rule.version}; rename one")

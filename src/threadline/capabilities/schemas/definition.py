@@ -90,7 +90,7 @@ def read_schemas(definitions: Definitions) -> list[Requirement]:
 def shipped_schemas() -> dict[str, Requirement]:
     """The schemas that ship, by type; none of them is asked until a file of definitions says so."""
     ours = Definitions.shipped("threadline.capabilities.schemas")
-    found = {each.name: each for each in read_schemas(ours)}
+    found = {schema.name: schema for schema in read_schemas(ours)}
     ours.refuse()
     return found
 
@@ -109,7 +109,7 @@ def _cure(error: Unfit) -> str:
 
 def _check(problem: Problem) -> Callable[[Event], None]:
     def check(event: Event) -> None:
-        if told := problem(event.properties):
-            raise EventRejected(VIOLATION, told)
+        if violation := problem(event.properties):
+            raise EventRejected(VIOLATION, violation)
 
     return check

@@ -15,7 +15,7 @@ from threadline.kernel.limits import SCHEMA_PATTERN_BYTES_MAX
 Problem = Callable[[dict[str, Any]], str]
 """What is wrong with the properties of an event, in words; empty if they fit."""
 
-PROBLEMS_TOLD_MAX = 5
+PROBLEMS_SHOWN_MAX = 5
 VALUES_EXPLAINED_MAX = 200
 """Of properties with more values no more than the first problem is told. The driver makes all problems when it is asked
 for any, each takes longer than a small event does, and whoever has a write key may send an event with thousands."""
@@ -86,9 +86,9 @@ def _values(properties: dict[str, Any]) -> int:
 
 
 def _several(errors: Any) -> str:
-    told = "; ".join(_problem_text(error) for error in islice(errors, PROBLEMS_TOLD_MAX))
+    shown = "; ".join(_problem_text(error) for error in islice(errors, PROBLEMS_SHOWN_MAX))
     more = sum(1 for _ in errors)
-    return f"{told}; and {more} more" if more else told
+    return f"{shown}; and {more} more" if more else shown
 
 
 def _problem_text(error: Any) -> str:

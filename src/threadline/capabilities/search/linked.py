@@ -45,7 +45,7 @@ class Network:
 
     def begin(self, events: Iterable[Recorded], relation: Relation, via: str) -> list[str]:
         """Take in events at distance 0; answers the ids that lead on from there."""
-        return [id for each in events for id in self._add(Linked(each, relation, via, 0))]
+        return [id for event in events for id in self._add(Linked(event, relation, via, 0))]
 
     def follow(self, ids: Iterable[str]) -> None:
         """Take in what is linked to these ids, and what is linked to that."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.jobs.refreshing import refresh_by_job
 from threadline.capabilities.segments.definition import read_segments
-from threadline.capabilities.segments.operations import definitions, members, person, refresh, sizes
+from threadline.capabilities.segments.operations import SEGMENTS_GROUP, definitions, members, person, sizes
 from threadline.capabilities.segments.policy import segments_policy
 from threadline.capabilities.segments.refresh import segments_refresh
 
@@ -17,6 +18,9 @@ def declare(declared: Definitions) -> list[Any]:
     An empty section keeps the policy, which then lets everybody leave who belonged to what was declared before.
     """
     segments = read_segments(declared)
-    nouns = (person, members, definitions, refresh, sizes)
-    made: list[Any] = [each for noun in nouns for each in noun.operations(segments or ())]
-    return made if segments is None else [*made, segments_policy(segments), segments_refresh(segments)]
+    refresh = segments_refresh(segments or ())
+    made: list[Any] = [
+        *(each for noun in (person, members, definitions, sizes) for each in noun.operations(segments or ())),
+        *refresh_by_job(SEGMENTS_GROUP, refresh, "Check everybody's segments again, in a job."),
+    ]
+    return made if segments is None else [*made, segments_policy(segments), refresh]

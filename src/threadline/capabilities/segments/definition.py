@@ -37,7 +37,7 @@ class Segment(msgspec.Struct, frozen=True, dict=True, kw_only=True, rename={"con
     @cached_property
     def version(self) -> str:
         """A hash of the conditions: another one means that members are to be looked at again."""
-        conditions = [each.conditions.plain for each in self.with_others]
+        conditions = [other.conditions.plain for other in self.with_others]
         written = canonical_json(conditions if self.others else conditions[0])
         return hashlib.blake2b(written, digest_size=8).hexdigest()
 
@@ -50,9 +50,9 @@ class Segment(msgspec.Struct, frozen=True, dict=True, kw_only=True, rename={"con
     def reads(self) -> tuple[Read, ...]:
         """The parts of views that decide who belongs."""
         return tuple(
-            Read(*read, f"{each.place}: segment {each.name!r}")
-            for each in self.with_others
-            for read in each.conditions.reads
+            Read(*read, f"{other.place}: segment {other.name!r}")
+            for other in self.with_others
+            for read in other.conditions.reads
         )
 
     @property

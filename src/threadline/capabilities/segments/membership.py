@@ -41,7 +41,9 @@ class Memberships:
             if name != SEGMENTS.name:
                 return shown
             since = shown or {}
-            return {each.name: since[each.name] for each in segment.others if each.name in since and self.belongs(each)}
+            return {
+                other.name: since[other.name] for other in segment.others if other.name in since and self.belongs(other)
+            }
 
         return Subject(view, at=self.at)
 
@@ -50,7 +52,7 @@ class Memberships:
 
         Time alone, as if no event lay ahead; see `next`.
         """
-        asked = {each.name: each for segment in segments for each in segment.with_others}
+        asked = {other.name: other for segment in segments for other in segment.with_others}
         reads = dict.fromkeys(read for segment in asked.values() for read in segment.conditions.reads)
         changes = [self._changes(name, path) for name, path in reads]
         for segment in asked.values():
@@ -73,7 +75,7 @@ class Memberships:
         return self._dues[name]
 
 
-def next_turn(segments: Sequence[Segment], memberships: Memberships) -> int | None:
+def next_change(segments: Sequence[Segment], memberships: Memberships) -> int | None:
     """The next instant at which somebody enters or leaves one of these if nothing more is told; None: never.
 
     After `STEPS_MAX` instants at which nothing turned it is the last of them: look again from there.

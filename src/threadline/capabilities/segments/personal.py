@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT
+from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED
 from threadline.capabilities.segments.projection import TABLE
 from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_events, shown_views
 
@@ -10,5 +10,5 @@ SEGMENT_TABLE = StoreTable(TABLE, "state_rows", shown_in="segments")
 SEGMENTS_FILE = PersonFile(
     "segments", "Groups that you are counted among", "Groups of similar customers that you belong to, since when, and "
     "when you entered and left others.",
-    joined(shown_views("segments"), shown_events(SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_KEPT)), ("segments",),
+    joined(shown_views("segments"), shown_events(SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED)), ("segments",),
 )  # fmt: skip

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.segments.definition import Segment
-from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT, SEGMENTS_REFRESHED
-from threadline.capabilities.segments.membership import STEPS_MAX, Memberships, next_turn
-from threadline.capabilities.segments.projection import SEGMENTS, Kept, State, newest, since, version
+from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED, SEGMENTS_REFRESHED
+from threadline.capabilities.segments.membership import STEPS_MAX, Memberships, next_change
+from threadline.capabilities.segments.projection import SEGMENTS, State, Stored, newest, since, version
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Timer, Wish, emission_budget
@@ -31,7 +31,7 @@ def segments_policy(segments: Sequence[Segment]) -> Policy:
         handles=None,
         react=reaction.react,
         also=_ALL | {TIMER_FIRED},
-        emits=frozenset({SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_KEPT}),
+        emits=frozenset({SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED}),
         sends=frozenset(),
         reads=tuple(read for segment in segments for read in segment.reads) or (Read(SEGMENTS.name),),
         unsettled=lambda recorded, known: bool(reaction.others(recorded, known)),
@@ -99,51 +99,53 @@ class _Reaction:
         """The segments to which somebody belongs by conditions that are no longer those declared."""
         return [
             segment
-            for name, kept in state.items()
+            for name, stored in state.items()
             if (segment := self._by_name.get(name)) is not None
-            and version(kept) != segment.version
-            and since(kept) is not None
+            and version(stored) != segment.version
+            and since(stored) is not None
         ]
 
     def _judged(self, segments: Sequence[Segment], state: State, known: PolicyView, now: int) -> Sequence[Wish]:
         memberships = Memberships(known, now)
-        turns = MembershipChanges(state, emission_budget(known, SEGMENT_ENTERED, SEGMENT_LEFT))
-        self._take(segments, memberships, now - 1, turns)
-        ahead = now if turns.more else memberships.next(segments)
-        if (entered := turns.entered_at(self._read)) is not None:
+        changes = MembershipChanges(state, emission_budget(known, SEGMENT_ENTERED, SEGMENT_LEFT))
+        self._take(segments, memberships, now - 1, changes)
+        ahead = now if changes.more else memberships.next(segments)
+        if (entered := changes.entered_at(self._read)) is not None:
             ahead = entered + 1 if ahead is None else min(ahead, entered + 1)
         timer = [] if ahead is None else [Timer(key=TIMER, due_at=ahead, unless_earlier=True)]
-        return [*turns.wishes, *timer]
+        return [*changes.wishes, *timer]
 
     def _fired(self, due: int, known: PolicyView) -> Sequence[Wish]:
         """Everything that time has turned from the instant of the timer until now, each at its own instant."""
-        turns = MembershipChanges(known.get(SEGMENTS.name, {}), emission_budget(known, SEGMENT_ENTERED, SEGMENT_LEFT))
+        changes = MembershipChanges(known.get(SEGMENTS.name, {}), emission_budget(known, SEGMENT_ENTERED, SEGMENT_LEFT))
         memberships = Memberships(known, due)
         for _ in range(STEPS_MAX):
             # Of whatever an event has turned since, later than this instant, the last word is the event's.
             segments = [
-                each for each in self._segments if memberships.at == known.at or turns.last(each.name) < memberships.at
+                segment
+                for segment in self._segments
+                if memberships.at == known.at or changes.last(segment.name) < memberships.at
             ]
-            self._take(segments, memberships, min(memberships.at, known.at - 1), turns)
-            if turns.more or memberships.at == known.at:
+            self._take(segments, memberships, min(memberships.at, known.at - 1), changes)
+            if changes.more or memberships.at == known.at:
                 break
             ahead = memberships.changes(self._segments)
             # The last look is at the present: events that came after the instant of the timer count by now.
             memberships = Memberships(known, known.at if ahead is None else min(ahead, known.at))
         again: int | None = memberships.at
-        if not turns.more and memberships.at == known.at:
-            again = next_turn(self._segments, memberships)
-        if (entered := turns.entered_at(self._read)) is not None:
+        if not changes.more and memberships.at == known.at:
+            again = next_change(self._segments, memberships)
+        if (entered := changes.entered_at(self._read)) is not None:
             again = entered + 1 if again is None else min(again, entered + 1)
         # A timer of one instant fires once: what is left of that instant is told a microsecond later.
-        return turns.wishes if again is None else [*turns.wishes, Timer(key=TIMER, due_at=max(again, due + 1))]
+        return changes.wishes if again is None else [*changes.wishes, Timer(key=TIMER, due_at=max(again, due + 1))]
 
-    def _take(self, segments: Sequence[Segment], memberships: Memberships, at: int, turns: MembershipChanges) -> None:
+    def _take(self, segments: Sequence[Segment], memberships: Memberships, at: int, changes: MembershipChanges) -> None:
         for segment in segments:
-            turns.take(segment, memberships.belongs(segment), at)
-        for name in turns.state:
+            changes.take(segment, memberships.belongs(segment), at)
+        for name in changes.state:
             if name not in self._by_name:
-                turns.drop(name, at)
+                changes.drop(name, at)
 
 
 class MembershipChanges:
@@ -166,7 +168,7 @@ class MembershipChanges:
         elif before and not belongs:
             self._tell(SEGMENT_LEFT, segment.name, known, at)
         elif before and known != segment.version:
-            self._tell(SEGMENT_KEPT, segment.name, segment.version, at)
+            self._tell(SEGMENT_RENEWED, segment.name, segment.version, at)
 
     def entered_at(self, names: Collection[str]) -> int | None:
         """When this reaction first lets the person enter one of these; None if it does not.
@@ -188,16 +190,16 @@ class MembershipChanges:
 
     def _standing(self, name: str) -> tuple[bool, int, str]:
         if name not in self._since:
-            kept: Kept | None = self.state.get(name)
-            self._since[name] = (since(kept) is not None, newest(kept), version(kept))
+            stored: Stored | None = self.state.get(name)
+            self._since[name] = (since(stored) is not None, newest(stored), version(stored))
         return self._since[name]
 
-    def _tell(self, type: str, name: str, told: str, at: int) -> None:
+    def _tell(self, type: str, name: str, version_after: str, at: int) -> None:
         if len(self.wishes) == self._most:
             self.more = True
             return
         # Of two words on one segment the later one in time stands, so that no two are said at the same instant.
         at = max(at, self._standing(name)[1] + 1)
-        self._since[name] = (type != SEGMENT_LEFT, at, told)
-        properties = {"segment": name, "version": told}
+        self._since[name] = (type != SEGMENT_LEFT, at, version_after)
+        properties = {"segment": name, "version": version_after}
         self.wishes.append(Emit(type=type, key=f"{name}/{len(self.wishes)}", occurred_at=at, properties=properties))

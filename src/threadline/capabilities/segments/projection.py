@@ -7,7 +7,7 @@ from bisect import insort
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_KEPT, SEGMENT_LEFT
+from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX, SEGMENTS_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries
@@ -28,78 +28,81 @@ _ENTRIES_MAX = 4
 
 _LEFT, _ENTERED, _VERSION = range(3)
 
-Kept = list[Any]
+Stored = list[Any]
 """When the person last left (None: never), when they entered since then, and [when, version] of the last word."""
-State = dict[str, Kept]
+State = dict[str, Stored]
 
 
-def since(kept: Kept | None) -> int | None:
+def since(stored: Stored | None) -> int | None:
     """Since when somebody belongs, by what is kept of a segment; None if they do not."""
-    return kept[_ENTERED][0] if kept is not None and kept[_ENTERED] else None
+    return stored[_ENTERED][0] if stored is not None and stored[_ENTERED] else None
 
 
-def version(kept: Kept | None) -> str:
+def version(stored: Stored | None) -> str:
     """The version of the conditions by which somebody belongs or belonged; empty if they never did."""
-    return str(kept[_VERSION][1]) if kept is not None else ""
+    return str(stored[_VERSION][1]) if stored is not None else ""
 
 
-def newest(kept: Kept | None) -> int:
+def newest(stored: Stored | None) -> int:
     """When the last word on a segment was said; before all times if there was none."""
-    return int(kept[_VERSION][0]) if kept is not None else EARLIEST
+    return int(stored[_VERSION][0]) if stored is not None else EARLIEST
 
 
 def _fold(state: State, recorded: Recorded) -> State | None:
     event = recorded.event
-    name, told = event.properties.get("segment"), event.properties.get("version")
+    name, declared_version = event.properties.get("segment"), event.properties.get("version")
     # Whoever tells such an event from outside speaks of segments of their own.
     if event.source_type != "internal" or type(name) is not str or not NAME.fullmatch(name):
         return None
-    word = [event.occurred_at, told if type(told) is str and len(told) <= VERSION_LENGTH_MAX else ""]
-    kept = state.get(name)
-    if kept is None:
-        kept = state[name] = [None, [], word]
+    change = [
+        event.occurred_at,
+        declared_version if type(declared_version) is str and len(declared_version) <= VERSION_LENGTH_MAX else "",
+    ]
+    stored = state.get(name)
+    if stored is None:
+        stored = state[name] = [None, [], change]
         if len(state) > _KNOWN_MAX:
             # Whatever is left out here has so many smaller names before it and can never come back.
             del state[max(state)]
-    elif word > kept[_VERSION]:
-        kept[_VERSION] = word
+    elif change > stored[_VERSION]:
+        stored[_VERSION] = change
     if event.type == SEGMENT_LEFT:
-        _leave(kept, event.occurred_at)
+        _leave(stored, event.occurred_at)
     elif event.type == SEGMENT_ENTERED:
-        _enter(kept, event.occurred_at)
+        _enter(stored, event.occurred_at)
     return state
 
 
-def _leave(kept: Kept, at: int) -> None:
-    if kept[_LEFT] is None or at > kept[_LEFT]:
-        kept[_LEFT] = at
-        kept[_ENTERED] = [entered for entered in kept[_ENTERED] if entered > at]
+def _leave(stored: Stored, at: int) -> None:
+    if stored[_LEFT] is None or at > stored[_LEFT]:
+        stored[_LEFT] = at
+        stored[_ENTERED] = [entered for entered in stored[_ENTERED] if entered > at]
 
 
-def _enter(kept: Kept, at: int) -> None:
-    if (kept[_LEFT] is None or at > kept[_LEFT]) and at not in kept[_ENTERED]:
-        insort(kept[_ENTERED], at)
+def _enter(stored: Stored, at: int) -> None:
+    if (stored[_LEFT] is None or at > stored[_LEFT]) and at not in stored[_ENTERED]:
+        insort(stored[_ENTERED], at)
         # The newest stay: an older one could only ever be the first of them, or be ended by leaving.
-        del kept[_ENTERED][:-_ENTRIES_MAX]
+        del stored[_ENTERED][:-_ENTRIES_MAX]
 
 
 def merge(one: State, other: State) -> State:
     """The state of the union of two people's events."""
-    return keep_smallest(merge_entries(one, other, _merge_kept), _KNOWN_MAX)
+    return keep_smallest(merge_entries(one, other, _merge_stored), _KNOWN_MAX)
 
 
-def _merge_kept(one: Kept, other: Kept) -> Kept:
-    left = max((kept[_LEFT] for kept in (one, other) if kept[_LEFT] is not None), default=None)
+def _merge_stored(one: Stored, other: Stored) -> Stored:
+    left = max((stored[_LEFT] for stored in (one, other) if stored[_LEFT] is not None), default=None)
     entered = sorted(at for at in {*one[_ENTERED], *other[_ENTERED]} if left is None or at > left)
     return [left, entered[-_ENTRIES_MAX:], max(one[_VERSION], other[_VERSION])]
 
 
 def _view(state: State, now: int, edges: list[Recorded]) -> dict[str, dict[str, str]]:
     shown = {}
-    for name, kept in sorted(state.items()):
-        at = since(kept)
+    for name, stored in sorted(state.items()):
+        at = since(stored)
         if at is not None:
-            shown[name] = {"since": format_time(min(max(at, EARLIEST), LATEST)), "version": version(kept)}
+            shown[name] = {"since": format_time(min(max(at, EARLIEST), LATEST)), "version": version(stored)}
     return shown
 
 
@@ -116,8 +119,8 @@ def member_rows(store: Store, workspace: str, segment: str, after: str, size: in
 
 
 def _rows(state: State, workspace: str, person: str) -> Iterable[Row]:
-    for name, kept in state.items():
-        at = since(kept)
+    for name, stored in state.items():
+        at = since(stored)
         if at is not None:
             yield Row(TABLE, partition(workspace, name, person[0]), person, str(at).encode())
 
@@ -125,7 +128,7 @@ def _rows(state: State, workspace: str, person: str) -> Iterable[Row]:
 SEGMENTS = Projection(
     name="segments",
     version=1,
-    handles=frozenset({SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_KEPT}),
+    handles=frozenset({SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED}),
     empty=dict,
     fold=_fold,
     view=_view,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
 from threadline.capabilities.segments.definition import Segment
 from threadline.capabilities.segments.events import SEGMENTS_REFRESHED
-from threadline.capabilities.segments.membership import Memberships, next_turn
+from threadline.capabilities.segments.membership import Memberships, next_change
 from threadline.capabilities.segments.projection import SEGMENTS
 from threadline.kernel.event import Event
 from threadline.kernel.operation import Refresh
@@ -27,22 +27,18 @@ def segments_refresh(segments: Sequence[Segment]) -> Refresh:
 
 def _page(segments: Sequence[Segment], engine: Needs, after: str, limit: int) -> tuple[int, str]:
     page, following = engine.reader.people(None, after, limit)
-    refresh(segments, engine, page)
-    return len(page), following
-
-
-def refresh(segments: Sequence[Segment], engine: Needs, people: Iterable[Person]) -> int:
-    """Ask for another look at the segments of these people; answers for how many of them one was needed."""
     now = engine.recorder.now()
-    events = [_request(engine, person) for person in people if _outdated(segments, engine, now, person)]
+    events = [_request(engine, person) for person in page if _outdated(segments, engine, now, person)]
     engine.recorder.record(events, known=True)
-    return len(events)
+    return len(page), following
 
 
 def _outdated(segments: Sequence[Segment], engine: WithReader, now: int, person: Person) -> bool:
     memberships = Memberships(engine.reader.as_of(person, now), now)
-    told = {name: word["version"] for name, word in (memberships.person.view(SEGMENTS.name) or {}).items()}
-    if told != {segment.name: segment.version for segment in segments if memberships.belongs(segment)}:
+    recorded = {
+        name: membership["version"] for name, membership in (memberships.person.view(SEGMENTS.name) or {}).items()
+    }
+    if recorded != {segment.name: segment.version for segment in segments if memberships.belongs(segment)}:
         return True
     ahead = memberships.next(segments)
     if ahead is None:
@@ -50,8 +46,8 @@ def _outdated(segments: Sequence[Segment], engine: WithReader, now: int, person:
     first = min((due for name, due in person.timers.items() if name.split("/")[1] == SEGMENTS.name), default=None)
     if first is not None and first <= ahead:
         return False
-    turn = next_turn(segments, memberships)
-    return turn is not None and (first is None or first > turn)
+    change_at = next_change(segments, memberships)
+    return change_at is not None and (first is None or first > change_at)
 
 
 def _request(engine: WithRecorder, person: Person) -> Event:

@@ -51,14 +51,14 @@ def sets_of_life(plan: Plan, state: State) -> tuple[Journey, dict[str, list[day_
     if not stays or plan.others:
         window = list(journey.go(named, bare))
     found = {}
-    for each in plan.tallies:
-        settled = state.get(each.part)
-        found[each.part] = [[*level] for level in settled] if settled else [[] for _ in range(each.tally.sets)]
+    for tally in plan.tallies:
+        settled = state.get(tally.part)
+        found[tally.part] = [[*level] for level in settled] if settled else [[] for _ in range(tally.tally.sets)]
     for part, column in plan.of_days:
         travelled = sorted({dated.day for dated in window if dated.counts[column]})
         _add_days(found[part][0], journey.days(named, bare, column) if stays else travelled)
-    for each in plan.others:
-        _count_in(plan, found[each.part], each, window)
+    for other in plan.others:
+        _count_in(plan, found[other.part], other, window)
     if stays:
         journey.arrive(named)
     return journey, found
@@ -132,6 +132,8 @@ def _day(plan: Plan, trial: State, slots: dict[int, int], deferred: dict[int, in
     day = local_day(zone or plan.calendar.timezone, at, plan.day_start)
     if is_alone(recorded):
         return day
-    firsts = {name: each[FIRST] for name, groups in trial[NAMED].items() for each in groups if each[FIRST_DAY] == day}
+    firsts = {
+        name: group[FIRST] for name, groups in trial[NAMED].items() for group in groups if group[FIRST_DAY] == day
+    }
     # The events of zones that are not distinguished count with the last one that is.
     return deferred.get(firsts[zone if zone in firsts else max(firsts)], day)

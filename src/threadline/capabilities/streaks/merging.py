@@ -58,7 +58,7 @@ def merge(plan: Plan, one: State, other: State) -> State | None:
     merges = {
         FREEZES: _merge_grants, UNDATED: _merge_grants, AMNESTY: _merge_amnesty, MILESTONES: _merge_milestones,
         HOPS: max, NAMED: _merge_named, BARE: lambda one, other: _merge_bare(len(plan.sources), one, other),
-        **{each.part: _sets_merger(each.tally) for each in plan.tallies},
+        **{tally.part: _sets_merger(tally.tally) for tally in plan.tallies},
     }  # fmt: skip
     merged: State = {}
     for name in one.keys() | other.keys() - {HEAD}:

@@ -163,9 +163,9 @@ def _first_event(plan: Plan, engine: WithReader, person: Person, at: int) -> tup
     """Id and instant of the first activity of a day."""
     # The state keeps an instant only: 16 bytes a day less, and the log finds it at once. Of what named no zone that is
     # the quarter of an hour, and what counts for other streaks alone is no activity.
-    for each in engine.reader.all_events(person, start=at, stop=at + DAY, size=_FIRST_EVENTS):
-        if plan.is_active(each.event):
-            return each.id, each.event.occurred_at
+    for event in engine.reader.all_events(person, start=at, stop=at + DAY, size=_FIRST_EVENTS):
+        if plan.is_active(event.event):
+            return event.id, event.event.occurred_at
     return "", at
 
 
@@ -174,9 +174,9 @@ def _points(plan: Plan, engine: WithReader, person: Person, state: State, since:
     calendar, journey = plan.calendar, dated_window(plan, state)[0]
     start, stop = day_begins("UTC", since) - DAY, day_begins("UTC", until) + 3 * DAY
     earned = [
-        each
-        for each in engine.reader.all_events(person, start=start, stop=stop, types=frozenset({POINTS_EARNED}))
-        if is_trusted(each.event)
+        event
+        for event in engine.reader.all_events(person, start=start, stop=stop, types=frozenset({POINTS_EARNED}))
+        if is_trusted(event.event)
     ]
     days: dict[str, int] = {}
     if earned and (len(journey.changes) > 2 or any(_may_lie_elsewhere(journey, each) for each in earned)):

@@ -56,7 +56,7 @@ class Plan:
         """Part and column of the tallies that are one set of days."""
         self.width = len(self.sources) + len(graced)
         """How many columns there are."""
-        self.counting = frozenset(each.column for each in self.others if each.tally.levels > 1 or each.tally.grace)
+        self.counting = frozenset(other.column for other in self.others if other.tally.levels > 1 or other.tally.grace)
         """The columns of which more than the first event of a day shows."""
 
     def conditions(self, type: str) -> list[tuple[int, Where]]:
@@ -93,7 +93,7 @@ def is_alone(recorded: Recorded) -> bool:
 def _counts_for(event: Event, sources: Iterable[Source]) -> bool:
     if event.source_type == "internal":
         return False
-    return any((where := _conditions(each, event.type)) is not None and where.test(event) for each in sources)
+    return any((where := _conditions(source, event.type)) is not None and where.test(event) for source in sources)
 
 
 def _conditions(source: Source, type: str) -> Where | None:

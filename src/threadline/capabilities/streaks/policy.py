@@ -17,9 +17,10 @@ from threadline.capabilities.streaks.events import (
 from threadline.capabilities.streaks.grants import AMNESTY, HOPS, MILESTONES
 from threadline.capabilities.streaks.plan import Plan
 from threadline.capabilities.streaks.projection import NAME
-from threadline.capabilities.streaks.state import NAMED, State
+from threadline.capabilities.streaks.state import BARE, COUNTS, FIRST_DAY, HEAD, LEAPS, NAMED, State
 from threadline.capabilities.streaks.view import Life, Reader
 from threadline.capabilities.streaks.whereabouts import changes_near, hops_within_a_day, zone_named
+from threadline.capabilities.streaks.window import stays
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.identity import MERGED
 from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Timer, Wish, emission_budget
@@ -36,8 +37,9 @@ _LENGTHENING = frozenset({MERGED, STREAK_AMNESTY_GRANTED, STREAK_FREEZE_GRANTED,
 
 def policy(streaks: StreakSet) -> Policy:
     """The policy of these streaks."""
-    watched = tuple(Watched(streaks, streak) for streak in streaks.streaks if streak.milestones)
-    react = partial(_react, Reader(Plan(streaks)), watched)
+    plan = Plan(streaks)
+    watched = tuple(Watched(plan, streak) for streak in streaks.streaks if streak.milestones)
+    react = partial(_react, Reader(plan), watched)
     return Policy(
         name=NAME,
         handles=None,
@@ -58,11 +60,12 @@ def _react(reader: Reader, watched: Sequence[Watched], recorded: Recorded, known
     state: State = known[NAME]
     wishes: list[Wish] = []
     travels = len(state.get(NAMED, ())) > 1
-    if watched or travels:
+    near = [each for each in watched if not each.is_far(state)]
+    if near or travels:
         life = reader.life(state)
         if travels and zone_named(event.context.get("timezone")) and event.occurred_at in life.journey.changes[1::2]:
             wishes += _hopping(life, event)
-        for each in watched:
+        for each in near:
             if each.may_have_reached(life, known.at):
                 wishes += _reached(each.streak, known, event)
     return _within_budget(watched, wishes, known)
@@ -91,16 +94,40 @@ def _hopping(life: Life, event: Event) -> Iterator[Wish]:
 class Watched:
     """A streak with milestones, and how to see at a glance that none of them can have been reached."""
 
-    __slots__ = ("least", "name", "plain", "streak", "top")
+    __slots__ = ("column", "least", "name", "plain", "streak", "top")
 
-    def __init__(self, streaks: StreakSet, streak: Streak) -> None:
+    def __init__(self, plan: Plan, streak: Streak) -> None:
+        calendar = plan.calendar
         self.streak = streak
-        self.name = streaks.parts[streak.name][0]
+        self.name = plan.streaks.parts[streak.name][0]
         self.least = streak.milestones[0]
         self.top = streak.times - 1 if streak.counting == "events" else 0
-        bridged = streak.grace or streak.freezes.max or streaks.calendar.amnesty
+        bridged = streak.grace or streak.freezes.max or calendar.amnesty
         self.plain = streak.cadence == "day" and not bridged
         """Whether a run is simply one range of days."""
+        self.column = dict(plan.of_days).get(self.name) if self.plain else None
+        """The column of a group that says whether its day counts; None where there is more to it."""
+
+    def is_far(self, state: State) -> bool:
+        """Whether the days in a row up to the newest are surely too few for any milestone."""
+        named = state.get(NAMED)
+        if self.column is None or not named or BARE in state or AMNESTY in state:
+            return False
+        if not stays(state, named) or state[HEAD][LEAPS] or any(map(days_left_out, named)):
+            return False
+        [groups] = named.values()
+        settled: list[int] = next(iter(state.get(self.name, ())), [])
+        if settled and settled[-1] >= groups[0][FIRST_DAY]:
+            return False
+        days, following = 0, 0
+        for group in reversed(groups):
+            if group[COUNTS + self.column]:
+                if days and group[FIRST_DAY] != following - 1:
+                    return True
+                days, following = days + 1, group[FIRST_DAY]
+                if days == self.least:
+                    return False
+        return not settled
 
     def may_have_reached(self, life: Life, at: int) -> bool:
         """Whether the event may have made a run reach a milestone that was not emitted for it."""

@@ -84,14 +84,14 @@ def _settle(
             if sets is None:
                 sets = state[part] = [[]]
             shows |= day_ranges.add(sets[0], day)
-    for each in plan.others:
-        for early, times in enumerate(counted(plan, each, Dated(day, first, counts, into, deferred))):
+    for other in plan.others:
+        for early, times in enumerate(counted(plan, other, Dated(day, first, counts, into, deferred))):
             if times:
-                sets = state.get(each.part)
+                sets = state.get(other.part)
                 if sets is None:
-                    sets = state[each.part] = [[] for _ in range(each.tally.sets)]
-                unit = period_of(each.tally.unit, day, plan.calendar.week_start)
-                shows |= add_to_levels(levels(sets, each.tally, bool(early)), unit, times)
+                    sets = state[other.part] = [[] for _ in range(other.tally.sets)]
+                unit = period_of(other.tally.unit, day, plan.calendar.week_start)
+                shows |= add_to_levels(levels(sets, other.tally, bool(early)), unit, times)
     return shows
 
 

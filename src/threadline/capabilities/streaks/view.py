@@ -111,7 +111,7 @@ class Reader:
         closed = running - 1 if now >= self._ends(streak, zone, running - 1, 1) else running - 2
         course = run_course(done, excused, streak.freezes, granted, closed, running)
         open_periods = range(closed + 1, running + 1)
-        settled = all(holds(done, each) or holds(excused, each) for each in open_periods)
+        settled = all(holds(done, period) or holds(excused, period) for period in open_periods)
         to_come = bool(granted) and granted[-1][0] > running
         return Standing(course, sets, running, progress, settled, to_come)
 
@@ -127,7 +127,7 @@ class Reader:
     def _granted(self, streak: Streak, life: Life) -> list[tuple[int, int]]:
         """Freezes that were granted, each with the period of its local day."""
         calendar, names = self.calendar, ("", streak.name)
-        known = [each for name in names for each in pairs(life.state.get(FREEZES, {}).get(name, []))]
+        known = [pair for name in names for pair in pairs(life.state.get(FREEZES, {}).get(name, []))]
         undated = life.state.get(UNDATED, {})
         for name in names:
             for at, count in pairs(undated.get(name, [])):

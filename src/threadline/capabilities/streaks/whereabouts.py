@@ -224,8 +224,8 @@ def changes_near(changes: list[Any], at: int) -> list[int]:
     """The changes of zone whose last 24 hours may be others because of an event at an instant: those in the 24 hours
     from it, and from the change that follows it."""
     instants: list[int] = changes[3::2]
-    following = next((each for each in instants if each > at), at)
-    return [each for each in instants if at <= each < at + DAY or following <= each < following + DAY]
+    following = next((instant for instant in instants if instant > at), at)
+    return [instant for instant in instants if at <= instant < at + DAY or following <= instant < following + DAY]
 
 
 def hops_within_a_day(changes: list[Any], at: int) -> list[str]:

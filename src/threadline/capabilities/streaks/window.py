@@ -61,13 +61,13 @@ def add(plan: Plan, columns: Columns, state: State, name: Any, at: int) -> bool:
         group[FIRST] = min(at, group[FIRST])
         group[LAST] = max(at, group[LAST])
         # Of somebody who stays in one zone no more shows than which days there are.
-        shows = shows or not _stays(state, named)
+        shows = shows or not stays(state, named)
     for place in columns.places:
         shows = shows or not group[place]
         group[place] += 1
-    for each in plan.others:
-        if each.early >= 0 and each.column in columns.numbers and plan.is_early(each.tally, day, into):
-            group[COUNTS + each.early] += 1
+    for other in plan.others:
+        if other.early >= 0 and other.column in columns.numbers and plan.is_early(other.tally, day, into):
+            group[COUNTS + other.early] += 1
     return shows
 
 
@@ -115,7 +115,7 @@ def _move_on(plan: Plan, state: State, day: int) -> None:
         settle_before(plan, state, block)
 
 
-def _stays(state: State, named: dict[str, list[Group]]) -> bool:
+def stays(state: State, named: dict[str, list[Group]]) -> bool:
     """Whether the person was in one zone all the time, as far as a glance shows."""
     if len(named) > 1 or BARE in state:
         return False

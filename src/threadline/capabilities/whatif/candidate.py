@@ -118,7 +118,7 @@ def sections_of(text: str) -> frozenset[str]:
 
 def variant_spec(side: Candidate, policies: frozenset[str], *, history: bool, ends: bool) -> VariantSpec:
     """The variant of a candidate; ``ends``: `ending` is compared too."""
-    also = [(read.projection, read.path) for each in side.segments for read in each.reads] if ends else []
+    also = [(read.projection, read.path) for segment in side.segments for read in segment.reads] if ends else []
     evaluator = RulesEvaluator(side.active, history=history, also=[*also, ("points", ())] if ends else ())
     explaining = RulesEvaluator(side.active, history=history, explaining=True)
     return VariantSpec(side.catalogue, evaluator, explaining, policies, {POLICY: side.active})
@@ -132,7 +132,7 @@ def ending(side: Candidate) -> Callable[[PersonView], dict[str, Any]]:
         memberships = Memberships(person, person.at)
         points = person.view("points") or {}
         return {
-            "segments": {each.name for each in segments if memberships.belongs(each)},
+            "segments": {segment.name for segment in segments if memberships.belongs(segment)},
             "points": (points.get("earned", 0), points.get("balance", 0)),
         }
 

@@ -29,7 +29,7 @@ def _without_person(value: Any, names: frozenset[str]) -> Any:
 
 def _names(subject: Subject) -> frozenset[str]:
     identifiers = subject.person.identifiers.values()
-    return frozenset({*subject.ids, *map(str, identifiers), *(each.value for each in identifiers)})
+    return frozenset({*subject.ids, *map(str, identifiers), *(identifier.value for identifier in identifiers)})
 
 
 def _plain(item: Item) -> Any:

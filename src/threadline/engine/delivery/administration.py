@@ -53,8 +53,8 @@ class Delivery:
 
         Outcomes are looked for among the same events.
         """
-        others = (each for each in self._recorder.catalogue.policies if each.name != without)
-        waiting = any(each.sends is None or each.sends for each in others)
+        others = (policy for policy in self._recorder.catalogue.policies if policy.name != without)
+        waiting = any(other.sends is None or other.sends for other in others)
         found = caused_effects(self._store, self._queues if waiting else None, events)
         return [each for each in found if each.policy != without]
 
@@ -71,7 +71,8 @@ class Delivery:
             keys.append(timer_key(thread, policy, key, due_at))
         timers = [pending_timer(item) for item in self._store.get(keys) if item is not None]
         return [
-            {"policy": each.policy, "key": each.key, "due_at": due_of(each.item), "data": each.data} for each in timers
+            {"policy": timer.policy, "key": timer.key, "due_at": due_of(timer.item), "data": timer.data}
+            for timer in timers
         ]
 
     def pending_timers(self, workspace: str, after: str = "", limit: int = 100) -> list[DueTimer]:

@@ -22,6 +22,8 @@ class Wanted(NamedTuple):
     one: PendingEffect
     """With the claim."""
     keys: list[Key]
+    value: bytes
+    """The effect as it is stored."""
 
 
 Claimed = PendingEffect | Literal["taken", "overtaken"]
@@ -34,41 +36,41 @@ def wanted(one: PendingEffect, keys: Sequence[str]) -> Wanted:
     places = [Key(CLAIMED, f"{one.workspace}/{short_hash('claim', key)}") for key in dict.fromkeys(keys)]
     if len(places) > CLAIM_KEYS_MAX:
         raise LimitExceeded(f"it claims {len(places)} keys; at most {CLAIM_KEYS_MAX} are taken")
-    if len(pack_effect(one)) > ITEM_BYTES_MAX:
+    value = pack_effect(one)
+    if len(value) > ITEM_BYTES_MAX:
         raise LimitExceeded("the effect and what is to be noted of it do not fit into one item")
-    return Wanted(one, places)
+    return Wanted(one, places, value)
 
 
 def claim(store: Store, claims: Sequence[Wanted], check: Check) -> list[Claimed]:
     """Claim these effects, all that can be in one commit; the result for each."""
-    values = [pack_effect(each.one) for each in claims]
-    batches = [_batch(each, value, check, frozenset()) for each, value in zip(claims, values, strict=True)]
-    refusals = store.commit(batches)
+    refusals = store.commit([_batch(each, check, frozenset()) for each in claims])
     return [
-        _claimed(each.one, value) if refusal is None else _again(store, each, value, check)
-        for each, value, refusal in zip(claims, values, refusals, strict=True)
+        _claimed(each) if refusal is None else _again(store, each, check)
+        for each, refusal in zip(claims, refusals, strict=True)
     ]
 
 
-def _again(store: Store, each: Wanted, value: bytes, check: Check) -> Claimed:
+def _again(store: Store, each: Wanted, check: Check) -> Claimed:
     """What was refused: the keys may be its own, from an earlier attempt."""
     items = store.get(each.keys)
     holders = {item.value.decode() for item in items if item is not None}
     if holders - {each.one.id}:
         return "taken"
     own = frozenset(item for item in items if item is not None)
-    if not own or store.commit([_batch(each, value, check, own)])[0] is not None:
+    if not own or store.commit([_batch(each, check, own)])[0] is not None:
         return "overtaken"
-    return _claimed(each.one, value)
+    return _claimed(each)
 
 
-def _batch(each: Wanted, value: bytes, check: Check, own: frozenset[Item]) -> Batch:
+def _batch(each: Wanted, check: Check, own: frozenset[Item]) -> Batch:
     versions = {item.key: item.version for item in own}
     keys: list[Put | Check] = [
         Check(key, versions[key]) if key in versions else Put(key, each.one.id.encode(), 0) for key in each.keys
     ]
-    return Batch(writes=[Put(each.one.item.key, value, each.one.item.version), *keys, check])
+    return Batch(writes=[Put(each.one.item.key, each.value, each.one.item.version), *keys, check])
 
 
-def _claimed(one: PendingEffect, value: bytes) -> PendingEffect:
-    return one._replace(item=Item(one.item.key, one.item.version + 1, value))
+def _claimed(each: Wanted) -> PendingEffect:
+    item = each.one.item
+    return each.one._replace(item=Item(item.key, item.version + 1, each.value))

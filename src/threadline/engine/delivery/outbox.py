@@ -149,22 +149,38 @@ class Outbox:
 
     def _prepared(self, able: Sequence[Able], check: Check) -> tuple[list[Ready], list[Done], int]:
         """What is to be sent, what has an outcome without that, and how many were postponed."""
-        ready, done, later = [], [], []
-        now = self._engine.recorder.now()
-        people: set[tuple[str, str]] = set()
+        ready: list[Ready] = []
+        done, later, waiting = [], [], []
         for each in able:
-            if (each.person.id, each.one.effect.kind) in people:
-                continue  # it stays due: what it is prepared with must hold what comes of the other one
-            made = self._left(each.one) or prepare(self._engine, each.one, each.person, now)
-            if isinstance(made, Prepared):
-                ready.append(Ready(each, made))
-                if each.one.effect.kind in self._engine.catalogue.preparations:
-                    people.add((each.person.id, each.one.effect.kind))
-            elif isinstance(made, Outcome):
-                done.append(Done(each, fitting(made), check))
+            left = self._left(each.one)
+            if left is None:
+                waiting.append(each)
             else:
-                later.append(self._postponed(each.one, made, check))
+                done.append(Done(each, left, check))
+        now = self._engine.recorder.now()
+        while waiting:
+            wave: dict[tuple[str, str], Able] = {}
+            for each in waiting:
+                wave.setdefault(self._place(each), each)
+            answers = prepare(self._engine, [(each.one, each.person) for each in wave.values()], now)
+            sent = set()
+            for place, each in wave.items():
+                made = answers[each.one.id]
+                if isinstance(made, Prepared):
+                    ready.append(Ready(each, made))
+                    sent.add(place)
+                elif isinstance(made, Outcome):
+                    done.append(Done(each, fitting(made), check))
+                else:
+                    later.append(self._postponed(each.one, made, check))
+            # Others of the same people stay due: what they are prepared with must hold what comes of these.
+            waiting = [each for each in waiting if each.one.id not in answers and self._place(each) not in sent]
         return ready, done, self._engine.store.commit(later).count(None) if later else 0
+
+    def _place(self, each: Able) -> tuple[str, str]:
+        """The same for effects of which only one can be prepared at a time."""
+        kind = each.one.effect.kind
+        return (each.person.id if kind in self._engine.catalogue.preparations else each.one.id), kind
 
     def _postponed(self, one: PendingEffect, made: Postponed, check: Check) -> Batch:
         now = self._engine.clock()

@@ -106,18 +106,18 @@ def effect_of(store: Store, queues: Iterable[str], workspace: str, id: str, at: 
 
 def caused_effects(store: Store, queues: Iterable[str] | None, events: Sequence[Recorded]) -> list[CausedEffect]:
     """The effects whose causes and outcomes are among these events, by policy; ``queues`` None: without what waits."""
-    causes = {each.id for each in events}
+    causes = {event.id for event in events}
     outcomes: dict[str, list[Recorded]] = {}
-    for each in events:
-        if each.event.source == DISPATCH and "effect" in each.event.properties:
-            outcomes.setdefault(each.event.properties["effect"], []).append(each)
+    for event in events:
+        if event.event.source == DISPATCH and "effect" in event.event.properties:
+            outcomes.setdefault(event.event.properties["effect"], []).append(event)
     found = {}
     for id, made in outcomes.items():
         outcome, last = made[-1].event.properties, made[-1].event.type
         status = EffectStatus(id, last in _WAITING, last == EFFECT_PARKED, made, last == EFFECT_UNKNOWN)
         found[id] = CausedEffect(outcome["cause"], outcome["policy"], outcome["kind"], {}, status)
     # None is due before its cause has happened, and what is due again has an outcome that says so.
-    start = time_key(min(min(each.event.occurred_at, each.recorded_at) for each in events))
+    start = time_key(min(min(event.event.occurred_at, event.recorded_at) for event in events))
     for item in islice(due_effects(store, queues, start) if queues is not None else (), WAITING_LOOKED_AT_MAX):
         one = pending_effect(item)
         if one.cause in causes:

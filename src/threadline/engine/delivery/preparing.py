@@ -1,37 +1,95 @@
-"""What an effect needs before it is sent: its policy still wants it, and the preparation of its kind says with what."""
+"""What effects need before they are sent: their policy wants them still, and their preparation says with what."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 from threadline.engine.delivery.access import EngineAccess
 from threadline.engine.delivery.retry_schedule import RETRY_SECONDS_FIRST
 from threadline.engine.folding.person import Person
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.outbox import PendingEffect
-from threadline.kernel.preparation import Postponed, Prepared
+from threadline.kernel.person_view import PersonView
+from threadline.kernel.preparation import Answer, DueEffect, Postponed, Prepared
 from threadline.kernel.sender import EFFECT_RETRIED, EFFECT_WITHDRAWN, Outcome
 
+T = TypeVar("T")
+Withdrawn = Callable[[PendingEffect, PersonView], str]
 
-def prepare(engine: EngineAccess, one: PendingEffect, person: Person, now: int) -> Prepared | Postponed | Outcome:
-    """What becomes of an effect right before it is sent, with its person as of now."""
-    policy = engine.catalogue.policy(one.policy)
-    withdrawn = None if policy is None else policy.withdrawn
-    preparation = engine.catalogue.preparations.get(one.effect.kind)
-    guard = engine.catalogue.guards.get(one.policy)
-    if withdrawn is None and preparation is None and guard is None:
-        return Prepared(data=one.effect.data)
+
+def prepare(engine: EngineAccess, wave: Sequence[tuple[PendingEffect, Person]], now: int) -> Mapping[str, Answer]:
+    """By the id of each effect what becomes of it right before it is sent, with its person as of now."""
+    due = [DueEffect(engine.reader.as_of(person, now), one) for one, person in wave]
+    answers: dict[str, Answer] = {}
+    for ask in (_guarded, _withdrawn, _prepared):
+        answers |= ask(engine, [each for each in due if each.pending.id not in answers])
+    return answers
+
+
+def _guarded(engine: EngineAccess, due: Sequence[DueEffect]) -> dict[str, Answer]:
+    """The answers of guards; nothing for what may go on."""
+    found: dict[str, Answer] = {}
+    for policy, group in _groups(due, lambda one: one.policy).items():
+        guard = engine.catalogue.guards.get(policy)
+        if guard is not None:
+            found |= _refused(group, _asked(partial(guard.allow, engine), group))
+    return found
+
+
+def _withdrawn(engine: EngineAccess, due: Sequence[DueEffect]) -> dict[str, Answer]:
+    """The outcomes of effects that their policy does not want any more."""
+    found: dict[str, Answer] = {}
+    for name, group in _groups(due, lambda one: one.policy).items():
+        policy = engine.catalogue.policy(name)
+        if policy is not None and policy.withdrawn is not None:
+            found |= _refused(group, _asked(partial(_reasons, policy.withdrawn), group))
+    return found
+
+
+def _reasons(withdrawn: Withdrawn, due: Sequence[DueEffect]) -> list[str]:
+    return [withdrawn(one, view) for view, one in due]
+
+
+def _refused(due: Sequence[DueEffect], answers: Sequence[str | Postponed | Outcome]) -> dict[str, Answer]:
+    return {
+        each.pending.id: _no_more(each, answer) if isinstance(answer, str) else answer
+        for each, answer in zip(due, answers, strict=True)
+        if answer
+    }
+
+
+def _prepared(engine: EngineAccess, due: Sequence[DueEffect]) -> dict[str, Answer]:
+    """The answers of the preparations; what has none is sent with what its policy wished for."""
+    found: dict[str, Answer] = {each.pending.id: Prepared(data=each.pending.effect.data) for each in due}
+    for kind, group in _groups(due, lambda one: one.effect.kind).items():
+        preparation = engine.catalogue.preparations.get(kind)
+        if preparation is not None:
+            made = _asked(partial(preparation.prepare, engine), group)
+            found |= {each.pending.id: answer for each, answer in zip(group, made, strict=True)}
+    return found
+
+
+def _groups(due: Iterable[DueEffect], by: Callable[[PendingEffect], str]) -> dict[str, list[DueEffect]]:
+    groups: dict[str, list[DueEffect]] = {}
+    for each in due:
+        groups.setdefault(by(each.pending), []).append(each)
+    return groups
+
+
+def _asked(ask: Callable[[Sequence[DueEffect]], Sequence[T]], due: Sequence[DueEffect]) -> Sequence[T | Outcome]:
+    """The answers for all; if that raises, each is asked for by itself, and one for which it raises is retried."""
     try:
-        why = guard.allow(engine, one) if guard is not None else ""
-        if isinstance(why, Postponed):
-            return why
-        view = engine.reader.as_of(person, now)
-        why = why or (withdrawn(one, view) if withdrawn is not None else "")
-        if why:
-            return Outcome(type=EFFECT_WITHDRAWN, properties={"why": why, "data": one.effect.data})
-        return Prepared(data=one.effect.data) if preparation is None else preparation.prepare(engine, view, one)
+        return ask(due)
     except Unavailable:
         raise  # the store is away: that is no attempt
     except Exception as error:  # noqa: BLE001 — an effect that cannot be prepared must not stop the others, nor be lost
-        return failed(error)
+        return [failed(error)] if len(due) == 1 else [answer for each in due for answer in _asked(ask, [each])]
+
+
+def _no_more(each: DueEffect, why: str) -> Outcome:
+    return Outcome(type=EFFECT_WITHDRAWN, properties={"why": why, "data": each.pending.effect.data})
 
 
 def failed(error: Exception) -> Outcome:

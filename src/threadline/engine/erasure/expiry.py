@@ -9,8 +9,8 @@ from threadline.engine.erasure import removal
 from threadline.engine.erasure.erased_ids import note_erased
 from threadline.engine.erasure.steps import EngineParts
 from threadline.engine.folding.history import in_occurred_order
-from threadline.engine.folding.index_rows import index_rows
 from threadline.engine.folding.person import Person, own
+from threadline.engine.folding.person_packing import index_rows
 from threadline.engine.folding.refold import fold_events, refold_person
 from threadline.engine.folding.states import States
 from threadline.engine.recording.attempt import Attempt

@@ -11,10 +11,9 @@ from typing import NamedTuple
 import msgspec
 
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.folding.index_rows import index_rows
 from threadline.engine.folding.packing import pack, unpack, unpack_event
 from threadline.engine.folding.person import PERSON, THREAD, Person, own, person_key, thread_key
-from threadline.engine.folding.person_packing import people_of
+from threadline.engine.folding.person_packing import index_rows, people_of
 from threadline.engine.folding.refold import refold_person
 from threadline.engine.maintenance.indexes import is_complete
 from threadline.engine.recording.attempt import Attempt

@@ -11,9 +11,8 @@ from threadline.engine.erasure import ledger, removal
 from threadline.engine.erasure.expiry import Expiry
 from threadline.engine.erasure.record import Record, packed, record_key, stored
 from threadline.engine.erasure.steps import EngineParts, Overtaken, Steps, job_id, without_zeros
-from threadline.engine.folding.index_rows import index_rows
 from threadline.engine.folding.person import Person
-from threadline.engine.folding.person_packing import erasing_writes
+from threadline.engine.folding.person_packing import erasing_writes, index_rows
 from threadline.engine.jobs.jobs import new_job
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.attempt import Attempt

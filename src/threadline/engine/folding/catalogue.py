@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable
+from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -245,7 +246,7 @@ def _unique(values: Iterable[Declared]) -> tuple[Declared, ...]:
     return tuple(by_name[name] for name in sorted(by_name))
 
 
-_DECLARED = Declared.__constraints__
+_DECLARED = frozenset(Declared.__constraints__)
 
 
 def discover(*packages: str, definitions: Declarations | None) -> list[object]:
@@ -265,16 +266,34 @@ def discover(*packages: str, definitions: Declarations | None) -> list[object]:
 def _values(packages: Iterable[str], definitions: Declarations | None) -> list[object]:
     values: list[object] = []
     for package in packages:
-        for module in _modules(package):
-            values += [v for v in vars(module).values() if isinstance(v, _DECLARED)]
-            declare = vars(module).get("declare")
-            if isinstance(declare, FunctionType) and declare.__module__ == module.__name__:
-                values += list(declare(definitions))
+        for module in _declaring(importlib.import_module(package)):
+            values += module.values
+            if module.declare is not None:
+                values += module.declare(definitions)
     return list({id(v): v for v in values}.values())
 
 
-def _modules(package: str) -> Iterable[ModuleType]:
-    root = importlib.import_module(package)
+class _Declaring(NamedTuple):
+    """What one module declares."""
+
+    values: tuple[object, ...]
+    declare: Callable[[Declarations | None], Iterable[object]] | None
+
+
+@cache
+def _declaring(root: ModuleType) -> tuple[_Declaring, ...]:
+    """The modules of a package that declare something, in order. Modules do not change, so they are looked at once."""
+    found = []
+    for module in _modules(root):
+        values = tuple(v for v in vars(module).values() if type(v) in _DECLARED)
+        declare = vars(module).get("declare")
+        own = declare if isinstance(declare, FunctionType) and declare.__module__ == module.__name__ else None
+        if values or own is not None:
+            found.append(_Declaring(values, own))
+    return tuple(found)
+
+
+def _modules(root: ModuleType) -> Iterable[ModuleType]:
     yield root
-    for info in pkgutil.walk_packages(getattr(root, "__path__", []), prefix=f"{package}."):
+    for info in pkgutil.walk_packages(getattr(root, "__path__", []), prefix=f"{root.__name__}."):
         yield importlib.import_module(info.name)

@@ -48,9 +48,9 @@ def log_entry(recorded: Recorded, encoded: bytes, digest: int) -> LogEntry:
     """
     event, thread, sequence, id = recorded.event, recorded.thread, recorded.sequence, recorded.id
     occurred_at, type = event.occurred_at, event.type
-    content = b"[%b,%d,%b" % (encoded, recorded.recorded_at, _json.encode(recorded.cause))
+    content = b"".join((b"[", encoded, b",%d," % recorded.recorded_at, _json.encode(recorded.cause)))
     columns = f"{thread} {sequence} {occurred_at} {id} {digest} {type}".encode()
-    body = b"%b,%d]" % (content, crc32(columns, crc32(content)))
+    body = content + b",%d]" % crc32(columns, crc32(content))
     return LogEntry(thread, sequence, occurred_at, type, id, digest, body)
 
 
@@ -65,12 +65,12 @@ def check_entry(entry: LogEntry) -> str:
     An entry of a version that wrote no checksum is compared with what can be derived from its event: id, type, time and
     digest.
     """
-    if type(entry.body) is not bytes:
+    thread, sequence, occurred_at, type_name, id, digest, body = entry
+    if type(body) is not bytes:
         return "its body is of another type"  # SQLite keeps types with values, where a bit can flip too
-    if not entry.body:
-        return "" if entry == erased(entry.id) else "its body is gone"
-    content, _, end = entry.body.rpartition(b",")
-    thread, sequence, occurred_at, type_name, id, digest, _ = entry
+    if not body:
+        return "" if entry == erased(id) else "its body is gone"
+    content, _, end = body.rpartition(b",")
     columns = f"{thread} {sequence} {occurred_at} {id} {digest} {type_name}"
     return "" if end == b"%d]" % crc32(columns.encode(), crc32(content)) else _difference(entry)
 
@@ -97,12 +97,13 @@ def _difference(entry: LogEntry) -> str:
 
 def unpack_event(entry: LogEntry) -> Recorded:
     """The recorded event of a log entry. Raises `EventDamaged` for a body that cannot be read."""
+    thread, sequence, _, _, id, _, encoded = entry
     try:
-        body = _body.decode(entry.body)
+        body = _body.decode(encoded)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         why = f"its body cannot be read: {error}"
-        raise EventDamaged(entry.id, entry.thread, entry.sequence, why) from None
-    return Recorded(body.event, entry.id, entry.thread, entry.sequence, body.recorded_at, body.cause)
+        raise EventDamaged(id, thread, sequence, why) from None
+    return Recorded(body.event, id, thread, sequence, body.recorded_at, body.cause)
 
 
 def checked_event(entry: LogEntry, position: str = "") -> Recorded:

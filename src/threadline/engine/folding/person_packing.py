@@ -22,6 +22,18 @@ from threadline.kernel.errors import EventDamaged, StoreDamaged
 from threadline.kernel.event import Identifier, Recorded
 from threadline.kernel.store import Delete, Item, Key, Put, Store
 
+
+def index_rows(person: Person, catalogue: Catalogue, only: Iterable[int] | None = None) -> dict[Key, bytes]:
+    """The index rows of all projections, or of ``only`` some, by key."""
+    found: dict[Key, bytes] = {}
+    for index in catalogue.with_rows if only is None else only:
+        rows = catalogue.projections[index].index.rows
+        assert rows is not None
+        for row in rows(person.states[index], person.workspace, person.id):
+            found[Key(row.table, row.partition, row.sort)] = row.value or b"\x00"
+    return found
+
+
 _ALIAS, _WHOLE, _HEAD, _ERASING = 0, 1, 2, 3
 """The first element of a person's item: an alias leads to the survivor of a merge."""
 
@@ -29,10 +41,13 @@ WHOLE_BYTES_MAX = 1_000
 """States of up to so many bytes are written whole: reading a tail for them costs more than it saves."""
 SNAPSHOT_BYTES_MAX = VALUE_BYTES_MAX // 2
 """Larger states are written whole as well, so that the event that makes a person too large is the one refused."""
-TAIL_EVENTS_MAX = 16
-"""Readers fold the tail, so it is short."""
 TAIL_EVENT_BYTES = 250
 """One event of tail for so many bytes of states: a larger snapshot is written less often."""
+TAIL_EVENTS_USUAL = 16
+"""Readers fold the tail, so it is short."""
+TAIL_FURTHER_BYTES = 1_000
+"""One event more for so many bytes of states: a reader who opens a large snapshot hardly notices a longer tail."""
+TAIL_EVENTS_MAX = 64
 TAIL_INTERIM_MAX = 100
 """The tail may be longer between two commits of one call."""
 PAGE_PEOPLE = 200
@@ -81,7 +96,7 @@ def person_writes(person: Person, catalogue: Catalogue, *, interim: bool = False
 
 def tail_max(size: int) -> int:
     """How many events may follow a snapshot of so many bytes."""
-    return min(TAIL_EVENTS_MAX, size // TAIL_EVENT_BYTES)
+    return min(size // TAIL_EVENT_BYTES, TAIL_EVENTS_USUAL + size // TAIL_FURTHER_BYTES, TAIL_EVENTS_MAX)
 
 
 def alias_writes(merged: Person, survivor: str) -> list[Put | Delete]:

@@ -57,12 +57,12 @@ def _people(store: Store, catalogue: Catalogue) -> Iterator[Person]:
 
 
 def _person_line(store: Store, catalogue: Catalogue, person: Person, arrival: bool) -> str:
-    events = [r for r in in_occurred_order(store, person.heads) if arrival or was_told(r)]
+    events = [r for r in in_occurred_order(store, person.heads) if arrival or was_known(r)]
     states: Sequence[State] = person.states
     if not arrival:
-        told = catalogue.empty()
-        fold_events(catalogue, events, told)
-        states = States(catalogue, told)
+        known_states = catalogue.empty()
+        fold_events(catalogue, events, known_states)
+        states = States(catalogue, known_states)
     content: dict[str, Any] = {
         "workspace": person.workspace,
         "identifiers": sorted(str(i) for i in person.identifiers.values()),
@@ -90,7 +90,7 @@ def fingerprint(contents: Iterable[bytes]) -> Fingerprint:
     return Fingerprint(number, total % (1 << 128))
 
 
-def was_told(recorded: Recorded) -> bool:
+def was_known(recorded: Recorded) -> bool:
     """Whether an event came from outside: what policies and timers append depends on what had arrived by then."""
     return not recorded.cause and not recorded.event.type.startswith(SYSTEM_PREFIX)
 

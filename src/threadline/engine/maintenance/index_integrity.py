@@ -7,8 +7,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.folding.index_rows import index_rows
 from threadline.engine.folding.person import THREAD, Person, thread_key
+from threadline.engine.folding.person_packing import index_rows
 from threadline.engine.maintenance.indexes import asked_for, is_complete, owners_of, remove_unasked, write_person
 from threadline.kernel.event import Recorded
 from threadline.kernel.store import Batch, Item, Key, Put, Store, scan_pages
@@ -21,7 +21,7 @@ class RowFault(NamedTuple):
 
     projection: str
     """Which asks for it; "" where people themselves do."""
-    said: str
+    problem: str
     row: Key
     owner: Key | None = None
     """Whose row it is that is not there, or says something else."""
@@ -87,37 +87,37 @@ class RowCheck:
 
     def _look_for_marks(self) -> None:
         # They are written with their event, and stay: what is not there by now was lost.
-        held = self._stored(list(self._marks))
+        stored = self._stored(list(self._marks))
         for key, (projection, value) in self._marks.items():
-            if held.get(key) != value:
-                said = "says something else" if key in held else "is missing"
-                self._faults.append(_fault(projection, key, said, mending=_one(key, value)))
+            if stored.get(key) != value:
+                problem = "says something else" if key in stored else "is missing"
+                self._faults.append(_fault(projection, key, problem, mending=_one(key, value)))
         self._marks.clear()
 
     def look(self, people: Sequence[tuple[Item, Person]]) -> None:
         """Look for the rows of these people, whose states are those of their items, or better."""
         self._look_for_marks()
         wanted = [self._rows(person) for _, person in people]
-        held = self._stored([key for rows in wanted for key in rows])
+        stored = self._stored([key for rows in wanted for key in rows])
         for (item, _), rows in zip(people, wanted, strict=True):
-            wrong = [key for key, value in rows.items() if held.get(key) != value]
-            self._found += sum(key in held for key in rows)
+            wrong = [key for key, value in rows.items() if stored.get(key) != value]
+            self._found += sum(key in stored for key in rows)
             if wrong and self._store.get([item.key])[0] == item:
-                self._faults += [self._not_held(item, key, rows[key], key in held) for key in wrong]
+                self._faults += [self._not_stored(item, key, rows[key], key in stored) for key in wrong]
 
-    def _not_held(self, item: Item, key: Key, value: bytes, is_held: bool) -> RowFault:
+    def _not_stored(self, item: Item, key: Key, value: bytes, is_stored: bool) -> RowFault:
         if key.table != THREAD:
-            return _fault(self._name(key), key, "says something else" if is_held else "is missing", owner=item.key)
-        if is_held:  # two people may claim the thread, and only somebody who looks at them can tell whose it is
+            return _fault(self._name(key), key, "says something else" if is_stored else "is missing", owner=item.key)
+        if is_stored:  # two people may claim the thread, and only somebody who looks at them can tell whose it is
             return _fault("", key, f"leads to somebody else than {item.key.partition}, who has its events")
         # A join or a split that came in between would have written it.
         return _fault("", key, f"is missing, and does not lead to {item.key.partition}", mending=_one(key, value, 0))
 
     def result(self) -> tuple[int, list[RowFault]]:
         """How many rows that are asked for are there, and what is amiss, since it was told last."""
-        told = self._found, self._faults
+        counts = self._found, self._faults
         self._found, self._faults = 0, []
-        return told
+        return counts
 
     def unasked(self, found: int) -> Iterator[RowFault]:
         """Rows for which nobody asks. ``found`` is how many there are of those that somebody asks for."""
@@ -129,8 +129,8 @@ class RowCheck:
             while page := list(islice(rows, _PAGE_ROWS)):
                 asked = self._asked_for(self._store.get(owners_of(page)))
                 astray = (row.key for row in page if self._astray(row, asked))
-                said = "leads to nobody who has it" if table == THREAD else "is asked for by nobody"
-                yield from (_fault(self._name(key), key, said) for key in astray)
+                problem = "leads to nobody who has it" if table == THREAD else "is asked for by nobody"
+                yield from (_fault(self._name(key), key, problem) for key in astray)
 
     def _astray(self, row: Item, asked: set[Key]) -> bool:
         if row.key in asked:
@@ -163,6 +163,8 @@ def _one(key: Key, value: bytes, expected: int | None = None) -> Batch:
     return Batch(writes=[Put(key, value, expected)])
 
 
-def _fault(projection: str, key: Key, said: str, *, owner: Key | None = None, mending: Batch | None = None) -> RowFault:
+def _fault(
+    projection: str, key: Key, problem: str, *, owner: Key | None = None, mending: Batch | None = None
+) -> RowFault:
     where = f"{key.table} {key.partition}" if key.table == THREAD else " ".join(key)
-    return RowFault(projection, f"{where} {said}", key, owner, mending)
+    return RowFault(projection, f"{where} {problem}", key, owner, mending)

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.folding.index_rows import index_rows
 from threadline.engine.folding.person import PERSON, THREAD, Person, thread_key
-from threadline.engine.folding.person_packing import Erasing, people_of, person_writes
+from threadline.engine.folding.person_packing import Erasing, index_rows, people_of, person_writes
 from threadline.engine.folding.refold import catch_up
 from threadline.kernel.errors import StoreDamaged, ThreadlineError, Unavailable
 from threadline.kernel.limits import BATCH_WRITES_MAX
@@ -80,12 +79,12 @@ def _writes_of_marks(store: Store, wanted: Mapping[str, Put], besides: Put) -> l
     """Refused if anybody else writes marks meanwhile: of two processes that open a store without people with different
     definitions, the later one would leave marks of the other, for which it will write no rows."""
     applied = store.get([besides.key])[0]  # before the marks: whoever changes these after that changes it as well
-    held = {item.key.partition: item for item in scan_pages(store, MARKS)}
-    missing = [mark for name, mark in wanted.items() if name not in held or held[name].value != mark.value]
+    stored = {item.key.partition: item for item in scan_pages(store, MARKS)}
+    missing = [mark for name, mark in wanted.items() if name not in stored or stored[name].value != mark.value]
     right = {(mark.key, mark.value) for mark in wanted.values()}
-    other = (item.key for item in held.values() if item.value != _NONE and (item.key, item.value) not in right)
+    other = (item.key for item in stored.values() if item.value != _NONE and (item.key, item.value) not in right)
     writes = {key: Put(key, _NONE) for key in other}
-    versions = {item.key: item.version for item in held.values()}
+    versions = {item.key: item.version for item in stored.values()}
     if applied is None or applied.value != besides.value:
         missing.append(besides)
     if missing and not store.scan(PERSON, limit=1):
@@ -146,7 +145,7 @@ def remove_unasked(store: Store, catalogue: Catalogue, rows: Sequence[Item]) -> 
             # Only if nobody whose row it may be has changed meanwhile: they may ask for it now.
             checks = [Check(key, owners[key].version if key in owners else 0) for key in owners_of([row])]
             batches.append(Batch(writes=[Delete(row.key, row.version), *checks]))
-        refused = [row.key for row, said in zip(unasked, store.commit(batches), strict=True) if said is not None]
+        refused = [row.key for row, refusal in zip(unasked, store.commit(batches), strict=True) if refusal is not None]
         rows = list(_get(store, refused).values())
         if not rows:
             return
@@ -155,8 +154,8 @@ def remove_unasked(store: Store, catalogue: Catalogue, rows: Sequence[Item]) -> 
 
 def owners_of(rows: Iterable[Item]) -> list[Key]:
     """Whose rows these may be. Two people's would be one if the key of a row did not tell; a thread's value tells."""
-    told = (row.value.decode() if row.key.table == THREAD else f"{row.key.sort} {row.key.partition}" for row in rows)
-    return [Key(PERSON, id) for id in {id for text in told for id in _PERSON_ID.findall(text)}]
+    names = (row.value.decode() if row.key.table == THREAD else f"{row.key.sort} {row.key.partition}" for row in rows)
+    return [Key(PERSON, id) for id in {id for text in names for id in _PERSON_ID.findall(text)}]
 
 
 def asked_for(
@@ -239,9 +238,9 @@ def _writes_of_person(store: Store, catalogue: Catalogue, item: Item, person: Pe
     was_stale = bool(person.stale)
     catch_up(store, catalogue, person)
     rows = index_rows(person, catalogue)
-    held = store.get(list(rows))
+    stored = store.get(list(rows))
     missing = [
-        Put(key, rows[key]) for key, old in zip(rows, held, strict=True) if old is None or old.value != rows[key]
+        Put(key, rows[key]) for key, old in zip(rows, stored, strict=True) if old is None or old.value != rows[key]
     ]
     if not missing and not was_stale:
         return []

@@ -18,13 +18,13 @@ from threadline.engine.folding.person import PERSON, SNAPSHOT, snapshot_key
 from threadline.engine.folding.person_packing import pages_of_people
 from threadline.engine.maintenance.applying import APPLIED
 from threadline.engine.maintenance.dump import Fingerprint, dump_lines, fingerprint
-from threadline.engine.maintenance.erased_alike import erased_alike
 from threadline.engine.maintenance.indexes import MARKS
 from threadline.engine.maintenance.person_keys import keys_of_people
 from threadline.engine.maintenance.scrub import SCRUB
 from threadline.kernel.errors import Conflict, EventDamaged, StoreDamaged
 from threadline.kernel.limits import BATCH_BYTES_MAX, BATCH_WRITES_MAX
 from threadline.kernel.store import (
+    ERASED_DIGEST,
     Batch,
     Delete,
     FeedEntry,
@@ -38,6 +38,21 @@ from threadline.kernel.store import (
     scan_pages,
 )  # fmt: skip
 from threadline.kernel.typed import prepared
+
+
+def erased_alike(source: Store, target: Store) -> Iterator[FeedEntry]:
+    """The whole feed of the source; what of it is erased, and is not in the target, is erased there on the way."""
+    cursor, count = "", 0
+    while page := source.feed(cursor):
+        cursor = page[-1].cursor
+        gone = [each.entry.id for each in page if is_erased(each.entry)]
+        known = target.seen(gone) if gone else {}
+        if there := [id for id, digest in known.items() if digest != ERASED_DIGEST]:
+            count += target.erase(there)
+        yield from page
+    if count:
+        target.purge()
+
 
 MOVE = "move"
 NOT_MOVED = {

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.folding.index_rows import index_rows
 from threadline.engine.folding.person import Person, person_key, snapshot_key, thread_key
-from threadline.engine.folding.person_packing import Erasing, Found, people_of
+from threadline.engine.folding.person_packing import Erasing, Found, index_rows, people_of
 from threadline.engine.scheduled import timer_key
 from threadline.kernel.store import Key, Store
 

@@ -168,13 +168,13 @@ def compared(
     store: Store, catalogue: Catalogue, items: Sequence[Item], onlooker: Onlooker | None = None
 ) -> list[Compared]:
     """The people of these items, as stored and folded anew."""
-    held = {item.key.partition: item for item in items}
+    stored = {item.key.partition: item for item in items}
     everybody, done = _readable(store, catalogue, items)
     people = []
     for person, ahead in read_ahead(store, everybody):
         entries = person_entries(store, person, ahead)
         events = person_events(store, person, entries)
-        item, is_stale = held[person.id], bool(person.stale)
+        item, is_stale = stored[person.id], bool(person.stale)
         try:
             differs = _fold_anew(catalogue, person, entries, events, onlooker)
             fresh = pack_person(person, catalogue) if differs else None

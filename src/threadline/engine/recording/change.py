@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.folding.index_rows import index_rows
 from threadline.engine.folding.person import Person
-from threadline.engine.folding.person_packing import person_writes
+from threadline.engine.folding.person_packing import index_rows, person_writes
 from threadline.kernel.event import Event
 from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.policy import Emit

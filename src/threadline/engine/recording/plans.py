@@ -26,6 +26,8 @@ class EventPlan(NamedTuple):
     """The policies that may be asked."""
     reads: tuple[int, ...]
     """Of each policy: the projections one of which the event must touch, as bits; 0 if it is always asked."""
+    awaits: int
+    """All of `reads`; -1 if there is a policy that may be asked whatever the event touches."""
     room: int
     """Writes to reserve for these policies: an event and its consequences commit together."""
 
@@ -77,8 +79,11 @@ class Plans:
             if policy.shared is None or policy.shared.handles(self.shared(workspace, policy.shared.name), event_type)
         )
         reads = tuple(self._reads(policy) if policy.goes_by_touch(event_type) else 0 for policy in policies)
+        awaits = 0
+        for policy, bits in zip(policies, reads, strict=True):
+            awaits |= bits if bits and policy.unsettled is None else -1
         room = 2 * CASCADE_EVENTS_MAX if policies else 0
-        return EventPlan(plan.steps, plan.rows, plan.marks, policies, reads, room)
+        return EventPlan(plan.steps, plan.rows, plan.marks, policies, reads, awaits, room)
 
     def _reads(self, policy: Policy) -> int:
         return sum({1 << self._catalogue.index[read.projection] for read in policy.reads})

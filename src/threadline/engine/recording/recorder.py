@@ -175,7 +175,7 @@ class Recorder:
         up, and name these by an identifier in its stored form; see `RecordRequest.known`. Raises `BeingErased` once all
         others are recorded.
         """
-        receipts = self.record_requests([RecordRequest(event, cause, expected, known=known) for event in events])
+        receipts = self.record_requests([RecordRequest(event, cause, expected, (), known) for event in events])
         refuse_erased(receipts)
         return receipts
 

@@ -57,7 +57,7 @@ def _record(attempt: Attempt, one: ValidatedEvent) -> None:
         note_fired(person, thread, one.event)
     plan = attempt.plans.of(person.workspace, one.event.type)
     recorded = attempt.append(person, thread, one, plan)
-    if plan.policies:
+    if plan.awaits == -1 or plan.awaits & attempt.touched.get(one.id, 0):
         trace = attempt.trace
         stage = Reactions(attempt) if trace is None else TracedReactions(attempt, trace, one.id)
         cascade(stage, person, recorded)

@@ -189,7 +189,7 @@ class _PersonSimulation:
         self._cuts = there.cuts
         if simulation.recorded_decision is not None:
             # What was left out of the thread has no decisions, and nothing marks which part that is.
-            if any(each.event.type == CASCADE_CUT and each.known_at >= simulation.start for each in events):
+            if any(event.event.type == CASCADE_CUT and event.known_at >= simulation.start for event in events):
                 raise InvalidValue(f"{CASCADE_CUT}: not all that came of an event was recorded, so nothing is compared")
             return _paired(self._recorded_decisions(events), there.decided)
         here = self._simulated(old, events)

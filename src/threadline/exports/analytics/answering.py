@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from threadline.engine.engine import Engine
 from threadline.engine.erasure.erased_ids import erased_since
 from threadline.exports.curated.reading import Reading, opened
+from threadline.exports.curated.writing import write
 from threadline.exports.duck import explained
 from threadline.exports.lake.compaction import compact
 from threadline.exports.lake.folder import FolderStorage
@@ -30,6 +31,8 @@ from threadline.kernel.store import Store
 
 TAIL_EVENTS = 10_000
 """Entries of the log behind the copy that are read for a question; of more the copy is brought up to date first."""
+FOLDED_MAX = 1_000
+"""People from whom on what was folded of them for a question is put into the copy."""
 FILES_MAX = 200
 """Files of the copy from which on small ones are put together after it has grown."""
 OPEN_MAX = 4
@@ -61,7 +64,7 @@ class Answering:
         """See `AnalyticsPort.query`."""
         text = filled(sql, params)
         with self._lock:
-            reading = self._reading(workspace)
+            reading = self._folded(workspace, self._reading(workspace), text)
             rows: list[tuple[Any, ...]] = []
             with explained():
                 found = reading.run(text)
@@ -101,6 +104,26 @@ class Answering:
             found = _Open(stack.enter_context(opened(self._engine, lake, workspace)), tag, stack)
         self._open[workspace] = found
         return found.reading
+
+    def _folded(self, workspace: str, reading: Reading, text: str) -> Reading:
+        """The tables, with those in it that are folded person by person.
+
+        Whenever something was recorded tables are opened anew. If the copy did not have what was folded for many, each
+        question to a store that is written to would fold everybody.
+        """
+        if self._url or reading.zone is None or not reading.has_to_fold(text):
+            return reading
+        if reading.is_locked:
+            reading = self._anew(workspace)
+        if reading.fold() < FOLDED_MAX:
+            return reading
+        with suppress(Conflict):  # an erasure came between: the next question writes them
+            write(reading)
+        return self._anew(workspace)
+
+    def _anew(self, workspace: str) -> Reading:
+        self._open.pop(workspace).stack.close()
+        return self._reading(workspace)
 
     def _is_behind(self, reading: Reading) -> bool:
         """Whether something was recorded or erased since the tables were opened."""

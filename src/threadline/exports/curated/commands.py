@@ -19,6 +19,9 @@ from threadline.exports.spark.recipe import MakeCatalogue, recipe
 from threadline.kernel.errors import InvalidSetting, InvalidValue
 from threadline.kernel.time import format_time, from_datetime
 
+COMPACTED_FROM = 250_000
+"""Events of one sync from which on files are put together after it: each of its ranges wrote one for every type."""
+
 
 class LakeCommands:
     """The commands on a lake, and on the store alone where there is none."""
@@ -54,10 +57,14 @@ class LakeCommands:
     def sync(
         self, engine: Engine, limit: int | None, on_progress: Callable[[int, int], None] = lambda done, total: None
     ) -> Mapping[str, Any]:
-        """Bring the lake up to the end of the log."""
+        """Bring the lake up to the end of the log; ``compacted`` is how many of the new files were put together."""
+        from threadline.exports.lake.compaction import compact
         from threadline.exports.lake.sync import sync
 
-        return sync(engine, self._needed(), limit=limit, on_progress=on_progress)._asdict()
+        lake = self._needed()
+        done = sync(engine, lake, limit=limit, on_progress=on_progress)
+        compacted = compact(engine, lake).before if done.events >= COMPACTED_FROM else 0
+        return {**done._asdict(), "compacted": compacted}
 
     def status(self, engine: Engine) -> Mapping[str, Any]:
         """How far the lake has come."""

@@ -32,8 +32,8 @@ _OF_EVENTS = "SELECT person, count(*) AS events, sum(position)::BIGINT AS positi
 """A person by the set of their events. A late event, an erasure, a merge and a split all show in it."""
 
 
-def folded_tables(connection: Any, engine: Engine, zone: Zone | None, workspace: str, folds: Folds) -> None:
-    """Make the folded tables in a connection that has the view `events`."""
+def folded_tables(connection: Any, engine: Engine, zone: Zone | None, workspace: str, folds: Folds) -> int:
+    """Make the folded tables in a connection that has the view `events`; how many people had to be folded."""
     connection.execute(f"CREATE TABLE parts.{PEOPLE} AS {_OF_EVENTS} FROM events GROUP BY person")
     current = zone if zone is not None and zone.is_current() else None
     tables = (PEOPLE, *(each.name for each in folds.tables))
@@ -57,6 +57,7 @@ def folded_tables(connection: Any, engine: Engine, zone: Zone | None, workspace:
             connection.register("rows", arrow_table(table, rows))
             connection.execute(f"INSERT INTO parts.new_{table.name} FROM rows")
     connection.unregister("rows")
+    return len(changed)
 
 
 def arrow_schema(table: Table) -> Any:

@@ -35,10 +35,11 @@ BATCH_ROWS = 10_000
 QUERIES = {**TABLES, **VIEWS}
 MOVED = (
     "WITH several AS MATERIALIZED (SELECT thread FROM identities GROUP BY thread HAVING count(*) > 1) "
-    "SELECT thread, arg_max(person, position) AS person FROM identities WHERE thread IN (FROM several) GROUP BY thread "
-    "UNION ALL SELECT thread, person FROM identities ANTI JOIN several USING (thread) WHERE person <> thread"
+    "SELECT thread, arg_max(person, position) AS person FROM identities WHERE thread IN (FROM several) GROUP BY thread"
 )
-"""Whose those threads are that were not always their own person's. Most have one row, which needs no aggregate."""
+"""Whose those threads are that have changed hands. The person of all other events is right as it is."""
+ALONE = " UNION ALL SELECT thread, person FROM identities ANTI JOIN several USING (thread) WHERE person <> thread"
+"""In a lake of version 1, a single row may be what a compaction has left."""
 
 
 @contextmanager
@@ -78,7 +79,9 @@ class Reading:
         """How far what was read of the log goes, and of its erasures."""
         self._folders: list[str] = []
         self._typed: dict[str, list[str]] = {}
-        self._folded = self._locked = False
+        self._folded = False
+        self.is_locked = False
+        """Whether it was asked, from when on it writes no file."""
         connection.execute("CREATE SCHEMA parts")
         connection.register("rows", pa.table({"id": pa.array(sorted(erased), pa.string())}))
         connection.execute("CREATE TABLE parts.erased AS FROM rows")
@@ -96,8 +99,8 @@ class Reading:
                     if file.table == EVENTS:
                         self._typed.setdefault(file.event, []).append(lake.storage.url(file.name))
         self._view("identities", f"SELECT * FROM {self._files(urls[IDENTITIES], IDENTITY_COLUMNS)}")
-        # A thread that was always its own person's needs no look-up, and there are usually few others.
-        self.connection.execute(f"CREATE TABLE parts.moved AS {MOVED}")
+        alone = ALONE if any(manifest.schema_version < 2 for _, manifest in lakes) else ""
+        self.connection.execute(f"CREATE TABLE parts.moved AS {MOVED}{alone}")
         self._view("events", self._events(self._files(urls[EVENTS], RAW), RAW.names))
 
     def run(self, query: str) -> Any:
@@ -107,10 +110,21 @@ class Reading:
             # Others may write files, also into the lake, which has to be open for reading.
             raise InvalidValue("this is not one query: write a single SELECT, FROM, SHOW or DESCRIBE")
         self._add_tables(query.lower())
-        if not self._locked:
+        if not self.is_locked:
             duck.lock(self.connection, self._folders)
-            self._locked = True
+            self.is_locked = True
         return self.connection.execute(query).to_arrow_reader(BATCH_ROWS)
+
+    def has_to_fold(self, query: str) -> bool:
+        """Whether a query reads tables for which people have to be looked at, and none has read them yet."""
+        return not self._folded and self._reads_folded(query.lower())
+
+    def fold(self) -> int:
+        """Make the tables that are folded person by person, if there are none; how many people were folded."""
+        if self._folded:
+            return 0
+        self._folded = True
+        return folded_tables(self.connection, self.engine, self.zone, self.workspace, self.folds)
 
     def add_all(self) -> None:
         """Make every table and view, and fold the people of whom something is new."""
@@ -122,10 +136,8 @@ class Reading:
         asks = query.lstrip().startswith(("show", "desc"))
         lists = asks or any(each in query for each in ("information_schema", "duckdb_"))
         needed = set(QUERIES) if lists else _read_by(query)
-        if not asks and any(table.name in _read_by(query) for table in self.folds.tables):
-            if not self._folded:
-                folded_tables(self.connection, self.engine, self.zone, self.workspace, self.folds)
-            self._folded = True
+        if not asks and self._reads_folded(query):
+            self.fold()
         elif lists and not self._folded:
             for table in self.folds.tables:
                 columns = ", ".join(f"NULL::{DUCKDB[each.kind]} AS {name(each.name)}" for each in table.columns)
@@ -135,6 +147,9 @@ class Reading:
                 self._view(view, its_query)
         if TYPED in query:
             self._add_typed()
+
+    def _reads_folded(self, query: str) -> bool:
+        return any(table.name in _read_by(query) for table in self.folds.tables)
 
     def _add_typed(self) -> None:
         self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {TYPED}")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from threadline.engine.engine import Engine
 from threadline.exports.curated.folded import folds_of
 from threadline.exports.curated.people import DUCKDB
-from threadline.exports.curated.reading import opened
+from threadline.exports.curated.reading import Reading, opened
 from threadline.exports.curated.schema import FIXED, Column, Table
 from threadline.exports.curated.warehouse import Dialect, Files, Target, dbt_sources, statements
 from threadline.exports.curated.zone import PEOPLE, Zone
@@ -41,13 +41,18 @@ def tables_of(engine: Engine) -> tuple[Table, ...]:
 def curate(engine: Engine, lake: Lake, workspace: str) -> list[Curated]:
     """Write the curated tables of a workspace, as of the end of the log. Killed at any instant it has changed nothing,
     and what is the same as before is not another file."""
-    done = []
-    with opened(engine, lake, workspace) as reading, TemporaryDirectory(prefix="threadline-curated-") as scratch:
-        reading.add_all()
-        zone = reading.zone
-        assert zone is not None
+    with opened(engine, lake, workspace) as reading:
+        return write(reading)
+
+
+def write(reading: Reading) -> list[Curated]:
+    """Write the curated tables of a reading that was asked nothing yet. Raises `Conflict` for an erasure since then."""
+    reading.add_all()
+    done, zone = [], reading.zone
+    assert zone is not None
+    with TemporaryDirectory(prefix="threadline-curated-") as scratch:
         written = {}
-        for table, query in _queries(tables_of(engine)):
+        for table, query in _queries(tables_of(reading.engine)):
             rows, files = _parquet(reading.connection, query, Path(scratch, table))
             written[table] = zone.add(table, files, rows, reading.tail.position)
             done.append(Curated(table, rows, sum(each.bytes for each in written[table])))

@@ -1,10 +1,11 @@
-"""Small files of one day and partition become one; those of identities become one with the last row of each thread."""
+"""Small files of one day and partition become one; those of identities become one with the last rows of each thread."""
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from threadline.exports.lake.identities import identity_table, owners
 from threadline.exports.lake.lake import EVENTS, IDENTITIES, File, Lake, Manifest, Obsolete
 from threadline.exports.lake.part import IN_ORDER, Part
 from threadline.exports.lake.reading import Parts
+from threadline.exports.lake.schema import IDENTITIES as IDENTITY_COLUMNS
 from threadline.exports.lake.schema import RAW, pa
 
 COMPACTED_BYTES = 16 * 1_024 * 1_024
@@ -94,11 +96,20 @@ def _merged(engine: Parts, lake: Lake, group: Sequence[File]) -> list[File]:
 
 
 def _last_rows(engine: Parts, tables: Sequence[Any]) -> Any:
+    """The last row of each thread, and the one before it that names another person: where there is none, the person of
+    the thread's events is right, and queries need not look for it."""
     last: dict[str, tuple[str, str, str, int]] = {}
-    for table in tables:
-        for row in zip(*(table[name].to_pylist() for name in table.column_names), strict=True):
-            if row[1] not in last or row[3] >= last[row[1]][3]:
-                last[row[1]] = row
+    other: dict[str, tuple[str, str, str, int]] = {}
+    rows = (
+        row
+        for table in tables
+        for row in zip(*(table[name].to_pylist() for name in IDENTITY_COLUMNS.names), strict=True)
+    )
+    for row in sorted(rows, key=itemgetter(3)):
+        thread = row[1]
+        if thread in last and last[thread][2] != row[2]:
+            other[thread] = last[thread]
+        last[thread] = row
     # Of somebody who is erased nothing stays, whenever that was.
     owned = owners(engine.store, last)
-    return identity_table(row for thread, row in sorted(last.items()) if thread in owned)
+    return identity_table(sorted(row for found in (last, other) for row in found.values() if row[1] in owned))

@@ -12,8 +12,11 @@ from threadline.exports.lake.storage import Storage
 from threadline.kernel.errors import Conflict, InvalidValue
 
 MANIFEST = "_manifest.json"
-SCHEMA_VERSION = 1
-"""Of the manifest and of the columns that every file has."""
+SCHEMA_VERSION = 2
+"""Of the manifest and of the columns that every file has. A lake keeps the one that it began with.
+
+2: a single row of identities says that the thread never changed hands; compaction in 1 left the last row alone.
+"""
 EVENTS = "events"
 IDENTITIES = "identities"
 _ATTEMPTS_MAX = 32

@@ -174,7 +174,8 @@ class EmbeddedIndex:
         with _transaction(db):
             if self._reached(db) != reached:
                 return  # another process has taken them
-            values = {value for each in documents for value in (each.type, each.rule, each.status)}
+            values = {each.type for each in documents} | {each.rule for each in documents}
+            values |= {each.status for each in documents}
             number_of = self._numbers(db, values)
             by_workspace: dict[str, list[Document]] = defaultdict(list)
             for each in documents:
@@ -192,15 +193,14 @@ class EmbeddedIndex:
             clean(db, rewritten=removed >= REWRITE_FROM)
 
     def _documents(self, page: Sequence[FeedEntry]) -> list[Document]:
-        documents = []
+        documents, read, document_of = [], self._log.read, self._document_of
         for found in page:
             if is_erased(found.entry):
                 continue
             try:
-                recorded = self._log.read(found)
+                documents.append(document_of(read(found)))
             except EventDamaged:
                 continue  # noted by whoever reads it; nobody can find what cannot be read
-            documents.append(self._document_of(recorded))
         return documents
 
     # --- the file -----------------------------------------------------------------------------

@@ -96,21 +96,30 @@ class Tables:
 
     def rows(self, documents: Sequence[Document], number_of: Mapping[str, int]) -> Rows:
         """Documents as rows, by key: the index takes keys that rise, and begins a new segment at one that does not."""
-        unhex = bytes.fromhex
-        wanted = [(key_of(each.occurred_at) + (int(each.id[:4], 16) >> 1), unhex(each.id), each) for each in documents]
-        stored = self._run("SELECT k FROM doc# WHERE k IN carray(?)", (integers([each[0] for each in wanted]),))
-        taken = {key for (key,) in stored}
-        rows = Rows([], [])
-        add, count = rows.documents.append, rows.facets.append
-        wanted.sort()
-        for key, id, each in wanted:
-            if key in taken:
-                key = self._free(key, taken)
-            taken.add(key)
-            add((key, id, each.text, _terms(each)))
-            count((key, number_of[each.type], number_of[each.rule], number_of[each.status]))
-        rows.documents.sort()
-        return rows
+        keys = [(each.occurred_at // MILLISECOND << _SLOT_BITS) + (int(each.id[:4], 16) >> 1) for each in documents]
+        taken = self._taken(keys)
+        if taken or len(set(keys)) < len(keys):
+            keys = self._free_keys(keys, taken, documents)
+        found, unhex = sorted(zip(keys, documents, strict=True)), bytes.fromhex
+        return Rows(
+            [(key, unhex(each.id), each.text, _terms(each)) for key, each in found],
+            [(key, number_of[each.type], number_of[each.rule], number_of[each.status]) for key, each in found],
+        )
+
+    def _taken(self, keys: Sequence[int]) -> set[int]:
+        """Which of these keys documents have. Of events that come in their order none is looked for."""
+        last: Any = self._run("SELECT max(k) FROM doc#").get
+        if last is None or min(keys, default=_KEY_MAX) > last:
+            return set()
+        return {key for (key,) in self._run("SELECT k FROM doc# WHERE k IN carray(?)", (integers(keys),))}
+
+    def _free_keys(self, keys: list[int], taken: set[int], documents: Sequence[Document]) -> list[int]:
+        """The same where a key is taken, or wanted twice: the next one that is free."""
+        free = list(keys)
+        for key, _, place in sorted((key, documents[place].id, place) for place, key in enumerate(keys)):
+            free[place] = self._free(key, taken) if key in taken else key
+            taken.add(free[place])
+        return free
 
     def _free(self, key: int, taken: set[int]) -> int:
         while (key := key + 1) in taken or self._has(key):

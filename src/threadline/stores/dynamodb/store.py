@@ -16,6 +16,7 @@ from threadline.kernel.store import (
     Item,
     Key,
     LogEntry,
+    Range,
     Refusal,
     Span,
     event_pages,
@@ -66,6 +67,8 @@ class DynamoStore:
         self._closed = False
         check_table(self.client)
         self._journal = Journal(self.client, clock, expiry_seconds=expiry_seconds)
+        self.leave_journal = self._journal.leave
+        """Lets readers of the feed not wait for this process until its next commit: it is about to be frozen."""
         tail = StreamTail(self.client, clock) if self.address.streams else None
         self._frames = Frames(self.client)
         self._feed = Feed(self.client, self._journal, tail)
@@ -123,6 +126,10 @@ class DynamoStore:
         # One more, for DynamoDB's ranges include their end.
         answers = reading.query_pages(self.client, pk, start, stop, reverse=reverse, limit=limit + 1)
         return self._page(answers, limit, stop)
+
+    def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
+        """See `Store.ranges`."""
+        return list(self._pool.map(lambda each: self.query(*each), wanted))
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000
@@ -367,10 +374,6 @@ class DynamoStore:
         """See `Store.integrity`; that its copies are whole is the service's own affair."""
         self._check_open()
         return []
-
-    def leave_journal(self) -> None:
-        """Let readers of the feed not wait for this process until its next commit: it is about to be frozen."""
-        self._journal.leave()
 
     def close(self) -> None:
         """See `Store.close`."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from threadline.kernel.errors import InvalidValue, StoreDamaged, Unavailable
+from threadline.kernel.ids import packed_ids
 from threadline.kernel.store import (
     ERASED_THREAD,
     Batch,
@@ -13,6 +14,7 @@ from threadline.kernel.store import (
     Item,
     Key,
     LogEntry,
+    Range,
     Refusal,
     Span,
     by_thread,
@@ -20,7 +22,6 @@ from threadline.kernel.store import (
 )
 from threadline.settings import Settings
 from threadline.stores.bounds import check_batches, check_erase, check_page, check_shard
-from threadline.stores.ids import packed_ids
 from threadline.stores.postgres import schema as postgres_schema
 from threadline.stores.postgres.commit import Commits
 from threadline.stores.postgres.connection import Connections, place
@@ -29,6 +30,13 @@ from threadline.stores.postgres.rows import Ask, Tables, columns, log_entry, utf
 _GET = """SELECT tbl, partition, sort, version, value
     FROM unnest(%b::int[], %b::bytea[], %b::bytea[]) AS k (tbl, partition, sort)
     JOIN item USING (tbl, partition, sort)"""
+_RANGES = """SELECT place, i.partition, i.sort, i.version, i.value
+    FROM unnest(%b::int[], %b::int[], %b::bytea[], %b::bytea[], %b::bytea[], %b::int[])
+        AS r (place, tbl, partition, start, stop, most),
+    LATERAL (SELECT partition, sort, version, value FROM item
+        WHERE tbl = r.tbl AND partition = r.partition AND sort >= r.start AND (r.stop IS NULL OR sort < r.stop)
+        ORDER BY sort LIMIT r.most) AS i
+    ORDER BY place, i.sort"""
 _TABLES = "SELECT name FROM item_table WHERE EXISTS (SELECT FROM item WHERE tbl = item_table.id) ORDER BY name"
 _ERASED = f"'\\x{ERASED_THREAD}'::bytea"
 _ERASE = f"""UPDATE log SET thread = {_ERASED}, sequence = 0, occurred_at = 0, type = '', digest = 0, body = ''
@@ -142,6 +150,22 @@ class PostgresStore:
         where = "partition = %b AND sort >= %b" + ("" if stop is None else " AND sort < %b")
         values = [utf8(text) for text in (partition, start, *(() if stop is None else (stop,)))]
         return self._items(table, where, "sort DESC" if reverse else "sort", values, limit)
+
+    def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
+        """See `Store.ranges`."""
+        for each in wanted:
+            check_page(each.limit)
+        numbers = self._tables.numbers(self._ask, {each.table for each in wanted})
+        rows = [
+            (number, numbers.get(table), utf8(partition), utf8(start), None if stop is None else utf8(stop), limit)
+            for number, (table, partition, start, stop, limit) in enumerate(wanted)
+        ]
+        found: list[list[Item]] = [[] for _ in wanted]
+        rows = [row for row in rows if row[1] is not None]
+        for number, partition, sort, version, value in self._ask(_RANGES, columns(rows, 6)) if rows else ():
+            key = Key(wanted[number].table, partition.decode(), sort.decode())
+            found[number].append(Item(key, version, value))
+        return found
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from threadline.kernel.errors import ThreadlineError
-from threadline.kernel.store import Batch, Check, FeedEntry, Item, Key, LogEntry, Put, Refusal, Span, Store
+from threadline.kernel.store import Batch, Check, FeedEntry, Item, Key, LogEntry, Put, Range, Refusal, Span, Store
 from threadline.stores.bounds import check_batches, text_bytes
 from threadline.stores.redis.client import RedisLost, RedisServer, RedisUnreachable
 from threadline.stores.redis.epochs import Epoch, Epochs
@@ -57,6 +57,8 @@ class CachedStore:
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
+        self.leave_journal: Callable[[], None] = getattr(store, "leave_journal", lambda: None)
+        """See `DynamoStore.leave_journal`; the other stores have nothing to leave."""
         self._connect = connect
         """(nonce, run id or "") -> what Redis keeps under this nonce, on this server."""
         self._lifetimes_ms = {table: round(lifetime * 1_000) for table, lifetime in lifetimes.items()}
@@ -222,6 +224,12 @@ class CachedStore:
 
     # --- passed through -----------------------------------------------------------------------
 
+    def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
+        """See `Store.ranges`."""
+        if any(each.table in self._lifetimes_ms for each in wanted):
+            return [self.query(*each) for each in wanted]
+        return self._store.ranges(wanted)
+
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000
     ) -> list[Item]:
@@ -286,12 +294,6 @@ class CachedStore:
     def integrity(self) -> list[str]:
         """See `Store.integrity`, of the store behind the cache."""
         return self._store.integrity()
-
-    def leave_journal(self) -> None:
-        """See `DynamoStore.leave_journal`; the other stores have nothing to leave."""
-        leave = getattr(self._store, "leave_journal", None)
-        if leave is not None:
-            leave()
 
     def close(self) -> None:
         """See `Store.close`."""

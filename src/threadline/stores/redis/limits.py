@@ -154,4 +154,4 @@ class RedisLimits:
         windows = [each for _, rate, burst in limits for each in (rate, burst)]
         counts = [count for _, count in people]
         waits: list[int] = self._take(keys, [events, self._clock(), len(limits), *person, *windows, *counts])
-        return [each / 1_000_000 for each in waits]
+        return [wait / 1_000_000 for wait in waits]

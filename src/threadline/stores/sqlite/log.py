@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import ge, itemgetter
 
 from threadline.kernel.errors import StoreDamaged
+from threadline.kernel.ids import packed_ids
 from threadline.kernel.store import FeedEntry, LogEntry, Span, by_thread
-from threadline.stores.ids import packed_ids
 from threadline.stores.sqlite.names import Names
 from threadline.stores.sqlite.rows import Ask, Row, fat, write
 from threadline.stores.sqlite.tail import AFTER_ALL, BEFORE_ALL, BUCKETS, ERASED, IndexRow, Tail, View
@@ -118,8 +118,9 @@ class EventLog:
         """The digests of the entries with these ids."""
         packed, before = _packed(ids), self._tail.view()
         rows, view = self._look(ask, list(fat(_SEEN, packed)), before)
-        found = {row[0].hex(): row[1] for row in rows}
-        newest = [(id, place) for (id,) in packed if id.hex() not in found and (place := view.find(id))]
+        indexed = {row[0]: row[1] for row in rows}
+        found = {id.hex(): digest for id, digest in indexed.items()}
+        newest = [(id, place) for (id,) in packed if id not in indexed and (place := view.find(id))]
         if self._follow:
             # The tail does not hear of it when the process that writes erases an entry.
             found.update((row[4].hex(), row[5]) for row in _read(ask, [position for _, (position, _) in newest]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 from zlib import crc32
 
@@ -19,6 +20,8 @@ APPLICATION_ID = 0x5468_726C
 """``Thrl``: how ``file`` and we tell a store from any other SQLite file."""
 
 Row = tuple[Any, ...]
+Place = tuple[int, int]
+"""The number of an item's row, and the item's version."""
 Ask = Callable[[str, Sequence[Any]], list[Row]]
 """Runs one statement with its values and gives all its rows."""
 
@@ -79,7 +82,7 @@ _FAULTS_MAX = 100
 _GET = """SELECT item.tbl, item.partition, item.sort, item.version, item.value, item.crc
     FROM (VALUES {rows}) AS v CROSS JOIN item
     ON item.tbl = v.column1 AND item.partition = v.column2 AND item.sort = v.column3"""
-_VERSIONS = _GET.replace("item.value, item.crc", "item.id")
+_PLACES = _GET.replace("item.value, item.crc", "item.id")
 _INSERT = """INSERT INTO item (tbl, partition, sort, version, value, crc)
     SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"""
 _UPDATE = """UPDATE item SET version = v.column2, value = v.column3, crc = v.column4 FROM (VALUES {rows}) AS v
@@ -104,7 +107,7 @@ def fat(sql: str, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[str, list[Any
         chunk = rows[start : start + ROWS_MAX]
         width = len(chunk[0])
         count = 1 << (len(chunk) - 1).bit_length()
-        flat = [value for row in chunk for value in row]
+        flat = list(chain.from_iterable(chunk))
         flat.extend([None] * (width * (count - len(chunk))))
         yield _shaped(sql, width, count), flat
 
@@ -142,10 +145,9 @@ def checksum(key: Key, version: int, value: bytes) -> int:
     return crc32(value, crc32(f"{key[0]}\0{key[1]}\0{key[2]}\0{version}".encode()))
 
 
-def versions(ask: Ask, keys: Sequence[Key], names: Mapping[str, int | None]) -> tuple[dict[Key, int], dict[Key, int]]:
-    """The numbers of the rows of those items that exist, and their versions, each by key."""
-    found = list(_items(ask, _VERSIONS, keys, names))
-    return {key: row[4] for key, row in found}, {key: row[3] for key, row in found}
+def places(ask: Ask, keys: Sequence[Key], names: Mapping[str, int | None]) -> dict[Key, Place]:
+    """Where those items stand that exist."""
+    return {key: (row[4], row[3]) for key, row in _items(ask, _PLACES, keys, names)}
 
 
 def _items(ask: Ask, sql: str, keys: Sequence[Key], names: Mapping[str, int | None]) -> Iterator[tuple[Key, Row]]:
@@ -163,29 +165,27 @@ class RowMemory:
     """
 
     def __init__(self) -> None:
-        self._known: dict[Key, tuple[int, int]] = {}
+        self._known: dict[Key, Place] = {}
 
-    def versions(
-        self, ask: Ask, keys: Sequence[Key], names: Mapping[str, int | None]
-    ) -> tuple[dict[Key, int], dict[Key, int]]:
+    def places(self, ask: Ask, keys: Sequence[Key], names: Mapping[str, int | None]) -> dict[Key, Place]:
         """As the function of that name."""
         known = self._known
-        rows, found = versions(ask, [key for key in keys if key not in known], names)
-        for key in keys:
-            place = known.get(key)
-            if place is not None:
-                rows[key], found[key] = place
-        return rows, found
+        found = {key: known[key] for key in keys if key in known}
+        if len(found) < len(keys):
+            found.update(places(ask, [key for key in keys if key not in found], names))
+        return found
 
-    def written(self, plan: Plan, rows: Mapping[Key, int]) -> None:
+    def written(self, plan: Plan, found: Mapping[Key, Place]) -> None:
         """Remember how a commit left what it touched."""
-        if len(self._known) > ROWS_REMEMBERED:
-            self._known.clear()
+        known = self._known
+        if len(known) > ROWS_REMEMBERED:
+            known.clear()
         for key, after in plan.items.items():
-            if after is not None and key in rows:
-                self._known[key] = (rows[key], after[0])
+            place = found.get(key)
+            if after is not None and place is not None:
+                known[key] = (place[0], after[0])
             else:
-                self._known.pop(key, None)
+                known.pop(key, None)
 
     def clear(self) -> None:
         """Forget everything: nobody knows what the file has now."""
@@ -193,9 +193,9 @@ class RowMemory:
 
 
 def write_items(
-    ask: Ask, plan: Plan, rows: Mapping[Key, int], names: Mapping[str, int | None]
+    ask: Ask, plan: Plan, found: Mapping[Key, Place], names: Mapping[str, int | None]
 ) -> tuple[int, int] | None:
-    """Bring the items that a plan touched to their last state; ``rows`` has the rows of those that existed.
+    """Bring the items that a plan touched to their last state; ``found`` has the places of those that existed.
 
     Version and checksum of one that was written, if any was.
     """
@@ -203,13 +203,14 @@ def write_items(
     updates: list[Row] = []
     deletes: list[Row] = []
     for key, after in plan.items.items():
-        row = rows.get(key)
-        if row is None and after is not None:
+        place = found.get(key)
+        if after is None:
+            if place is not None:
+                deletes.append((place[0],))
+        elif place is None:
             inserts.append((names[key.table], key.partition, key.sort, *after, checksum(key, *after)))
-        elif row is not None and after is not None:
-            updates.append((row, *after, checksum(key, *after)))
-        elif row is not None:
-            deletes.append((row,))
+        else:
+            updates.append((place[0], *after, checksum(key, *after)))
     write(ask, _DELETE, deletes)
     write(ask, _UPDATE, updates)
     write(ask, _INSERT, inserts)

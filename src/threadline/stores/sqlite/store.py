@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 
 from threadline.kernel.errors import InvalidSetting, InvalidValue, StoreDamaged, StoreMissing, Unavailable
-from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Refusal, Span
+from threadline.kernel.store import Batch, FeedEntry, Item, Key, LogEntry, Range, Refusal, Span
 from threadline.stores.bounds import check_batches, check_erase, check_page, check_shard
 from threadline.stores.plan import decide
 from threadline.stores.sqlite import file as sqlite_file
@@ -34,6 +34,7 @@ from threadline.stores.sqlite.log import EventLog
 from threadline.stores.sqlite.loss import refuse_loss, refuse_loss_beside_writer
 from threadline.stores.sqlite.names import Names, named
 from threadline.stores.sqlite.rescue import rescue
+from threadline.stores.sqlite.rows import Ask
 from threadline.stores.sqlite.wal import CHECKPOINT_BUSY_MS, WriteAheadLog
 
 READER_CACHE_BYTES = 4 * 1_024 * 1_024
@@ -181,7 +182,7 @@ class SqliteStore:
 
     def get(self, keys: Sequence[Key]) -> list[Item | None]:
         """See `Store.get`."""
-        with self._reading() as db:
+        with self._looking_up() as db:
             ask = asking(db)
             names = self._names.numbers(ask, {key.table for key in keys})
             # One snapshot for all, however many statements it takes.
@@ -200,9 +201,22 @@ class SqliteStore:
     ) -> list[Item]:
         """See `Store.query`."""
         check_page(limit)
+        with self._reading() as db:
+            return self._range(asking(db), Range(table, partition, start, stop, limit), reverse=reverse)
+
+    def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
+        """See `Store.ranges`."""
+        for each in wanted:
+            check_page(each.limit)
+        with self._reading() as db:
+            ask = asking(db)
+            return [self._range(ask, each) for each in wanted]
+
+    def _range(self, ask: Ask, wanted: Range, *, reverse: bool = False) -> list[Item]:
+        table, partition, start, stop, limit = wanted
         where = "tbl = ? AND partition = ? AND sort >= ?" + ("" if stop is None else " AND sort < ?")
         values = (partition, start) if stop is None else (partition, start, stop)
-        return self._items(table, where, "sort DESC" if reverse else "sort", values, limit)
+        return self._items(ask, table, where, "sort DESC" if reverse else "sort", values, limit)
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000
@@ -212,17 +226,18 @@ class SqliteStore:
         check_shard(shard, shards)
         where = sqlite_rows.OF_SHARD + ("" if after is None else " AND (partition, sort) > (?, ?)")
         values = (shards, shard) if after is None else (shards, shard, after.partition, after.sort)
-        found = self._items(table, where, "partition, sort", values, limit)
+        with self._reading() as db:
+            found = self._items(asking(db), table, where, "partition, sort", values, limit)
         if after is not None and found and found[-1].key <= after._replace(table=table):
             raise StoreDamaged(f"the items of {table!r} are not in their order after {after.partition!r}")
         return found
 
-    def _items(self, table: str, where: str, order: str, values: Sequence[int | str], limit: int) -> list[Item]:
+    def _items(
+        self, ask: Ask, table: str, where: str, order: str, values: Sequence[int | str], limit: int
+    ) -> list[Item]:
         # Only the fixed texts of the two callers are put together here; values are bound.
         sql = f"SELECT partition, sort, version, value, crc FROM item WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
-        with self._reading() as db:
-            ask = asking(db)
-            found = ask(sql, (self._names.numbers(ask, (table,))[table], *values, limit))
+        found = ask(sql, (self._names.numbers(ask, (table,))[table], *values, limit))
         return [sqlite_rows.checked(Key(table, row[0], row[1]), *row[2:]) for row in found]
 
     def tables(self) -> list[str]:
@@ -239,7 +254,7 @@ class SqliteStore:
 
     def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
         """See `Store.seen`."""
-        with self._reading() as db:
+        with self._looking_up() as db:
             return self._log.digests(asking(db), ids)
 
     def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
@@ -292,6 +307,23 @@ class SqliteStore:
                 raise
         self._wal.after_commit()
         return outcomes
+
+    @contextmanager
+    def _looking_up(self) -> Iterator[Connection]:
+        """The writer's connection where it is at rest, else one for reading: with each commit the pages that another
+        connection has cached are void."""
+        if self._writer is None or not self._writing_lock.acquire(blocking=False):
+            with self._reading() as db:
+                yield db
+            return
+        try:
+            if self._closing.is_set() or self._presence is None:
+                raise Unavailable("the store is closed")
+            self._presence.check()
+            with translated(self.path):
+                yield self._writer
+        finally:
+            self._writing_lock.release()
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
@@ -358,14 +390,15 @@ class SqliteStore:
         keys = list({write.key: None for batch in batches for write in batch.writes})
         with transaction(db):
             self._log.catch_up(ask)
-            rows, versions = self._rows.versions(ask, keys, names)
+            places = self._rows.places(ask, keys, names)
+            versions = {key: version for key, (_, version) in places.items()}
             taken = self._log.taken(ask, [entry.id for batch in batches for entry in batch.events])
             plan = decide(batches, versions, taken)
             added = self._log.append(ask, plan.entries, names)
-            written = sqlite_rows.write_items(ask, plan, rows, names)
+            written = sqlite_rows.write_items(ask, plan, places, names)
             buckets = self._log.index(ask, len(added))
         self._log.published(added, buckets)
-        self._rows.written(plan, rows)
+        self._rows.written(plan, places)
         self._mark(written)
         return plan.outcomes
 

@@ -52,9 +52,12 @@ class Generation:
             if thread == ERASED:
                 continue
             place = (occurred_at, sequence, type, position)
-            places = threads[thread[0]].get(thread)
+            bucket = threads[thread[0]]
+            places = bucket.get(thread)
             if places is None:
-                threads[thread[0]][thread] = [place]
+                bucket[thread] = [place]
+            elif places[-1] < place:
+                places.append(place)
             else:
                 insort(places, place)
         self.count += len(rows)

@@ -22,8 +22,8 @@ def backup(session: Session, into: Path) -> None:
     The copy is checked before it gets its name. A BACKUP that is there already is not overwritten.
     """
     began = time.monotonic()
-    with progress_bar("Copying") as told:
-        events, size, _ = session.composition.back_up(session.settings(), into, told)
+    with progress_bar("Copying") as progress:
+        events, size, _ = session.composition.back_up(session.settings(), into, progress)
     seconds = time.monotonic() - began
     session.console.print(
         f"{into}: {counted(events, 'event')}, {size:,} bytes, whole; {seconds:.1f} s.", highlight=False, markup=False
@@ -41,8 +41,8 @@ def restore(session: Session, backup: Path, replace: bool) -> None:
     Stop the server first: a store in use is not touched. What was sent after the backup was made is due again.
     """
     settings = session.settings()
-    with progress_bar("Copying") as told:
-        events, size, aside = session.composition.restore(settings, backup, told, replace)
+    with progress_bar("Copying") as progress:
+        events, size, aside = session.composition.restore(settings, backup, progress, replace)
     session.console.print(
         f"{settings.store}: {counted(events, 'event')}, {size:,} bytes, whole.", highlight=False, markup=False
     )

@@ -35,8 +35,8 @@ def check(session: Session, path: Path | None, as_json: bool) -> None:
     found = checked(session.given, session.composition.catalogue)
     problems, warned = _by_the_store(session, found)
     if as_json:
-        told = {"files": list(map(str, found.files)), "problems": problems, "warnings": warned}
-        answer(told, session.console, as_json=True)
+        content = {"files": list(map(str, found.files)), "problems": problems, "warnings": warned}
+        answer(content, session.console, as_json=True)
     else:
         show_problems(session.console, problems, warned)
         files, mistakes = counted(len(found.files), "file"), counted(len(problems), "mistake")

@@ -46,8 +46,8 @@ def doctor(session: Session) -> None:
         findings += _store(session, settings)
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for finding in findings:
-        told = visible_lines if finding.what == DEFINITIONS else visible
-        table.add_row(_SIGNS[finding.sign], finding.what, Text(told(finding.seen)))
+        shown = visible_lines if finding.what == DEFINITIONS else visible
+        table.add_row(_SIGNS[finding.sign], finding.what, Text(shown(finding.seen)))
     session.console.print(table)
     if any(finding.sign == "fault" for finding in findings):
         raise click.exceptions.Exit(1)
@@ -130,8 +130,8 @@ def _file(session: Session, settings: Settings, stats: Mapping[str, int]) -> Ite
     """The files of an embedded store, and who writes to them."""
     bound = settings.wal_pages_max * stats.get("page_bytes", 4_096) * WAL_GROWTH_MAX
     ahead_bytes = stats.get("wal_bytes", 0)
-    told = f"{ahead_bytes:,} bytes not yet in the file"
-    yield Finding("log ahead", "note" if ahead_bytes > bound else "ok", told)
+    shown = f"{ahead_bytes:,} bytes not yet in the file"
+    yield Finding("log ahead", "note" if ahead_bytes > bound else "ok", shown)
     mark, exposed = session.composition.files(settings)
     yield Finding("mark", "ok", mark)
     if exposed:

@@ -13,7 +13,7 @@ from threadline.surfaces.cli.printing import visible
 from threadline.surfaces.cli.session import Session, lake_option, own_store_option
 from threadline.surfaces.composition import IcebergDoor, IcebergSynced
 
-KEPT = "1d"
+READERS_GRACE = "1d"
 
 
 @click.command()
@@ -27,7 +27,9 @@ def sync(session: Session) -> None:
 
 
 @click.command()
-@click.option("--keep", default=KEPT, show_default=True, help="How long readers may still use what is replaced now.")
+@click.option(
+    "--keep", default=READERS_GRACE, show_default=True, help="How long readers may still use what is replaced now."
+)
 @lake_option
 @click.pass_obj
 def compact(session: Session, keep: str) -> None:

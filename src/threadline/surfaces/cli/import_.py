@@ -206,8 +206,8 @@ def _show_check(console: Console, summary: Summary) -> None:
 
 def _show_problems(console: Console, summary: Summary, where: str) -> None:
     for problem in summary.problems:
-        said = visible(f"  row {problem.row}: {problem.code}: {problem.message}")
-        console.print(said, highlight=False, markup=False)
+        line = visible(f"  row {problem.row}: {problem.code}: {problem.message}")
+        console.print(line, highlight=False, markup=False)
     more = summary.rejected + summary.conflicts - len(summary.problems)
     if more > 0:
         console.print(f"  … and {more:,} more{where}.", highlight=False)

@@ -97,11 +97,11 @@ class _BytesFile:
         self._raw.close()
 
     def _whole(self, rows: Iterator[Row | BadRow]) -> Iterator[Row | BadRow]:
-        with self._damage_told():
+        with self._damage_reported():
             yield from rows
 
     @contextmanager
-    def _damage_told(self) -> Iterator[None]:
+    def _damage_reported(self) -> Iterator[None]:
         try:
             yield
         except (EOFError, OSError, zlib.error) as error:
@@ -132,7 +132,7 @@ class CsvFile(_BytesFile):
     def columns(self) -> list[str]:
         """See `RowFile.columns`. Raises `InvalidValue` for a first line that does not name them."""
         if not self._columns:
-            with self._damage_told():
+            with self._damage_reported():
                 self._columns = self._header()
         return self._columns
 
@@ -275,9 +275,9 @@ class ParquetFile:
             self._file = pa.parquet.ParquetFile(path)
         except (self._damaged, OSError) as error:
             raise InvalidValue(f"{path.name} is not a Parquet file: {error}") from None
-        told = self._file.schema_arrow
-        kept = [each.with_type(_coarse(pa, each.type)) for each in told]
-        self._cut = None if kept == list(told) else pa.schema(kept)
+        schema = self._file.schema_arrow
+        fields = [each.with_type(_coarse(pa, each.type)) for each in schema]
+        self._cut = None if fields == list(schema) else pa.schema(fields)
         self.size = int(self._file.metadata.num_rows)
         self._read = 0
 

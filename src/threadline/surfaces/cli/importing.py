@@ -71,9 +71,9 @@ class Summary:
         before = self.earlier
         if before is None:
             return self.rows > 0 and not self.accepted + self.duplicates
-        told = before.accepted + before.duplicates + before.conflicts + before.rejected
+        done = before.accepted + before.duplicates + before.conflicts + before.rejected
         # A checkpoint from before the counts were kept says nothing of its rows.
-        known = told == before.rows and self.skipped + self.rows > 0
+        known = done == before.rows and self.skipped + self.rows > 0
         return known and not before.accepted + before.duplicates + self.accepted + self.duplicates
 
     def note(self, row: int, code: str, message: str) -> None:
@@ -147,9 +147,9 @@ def _refusal(checked: Checked, catalogue: Catalogue) -> EventRejected | None:
 
 def _digest(plan: Plan) -> str:
     """Names an import: the same content, mapping and source is the same import, another is another."""
-    said = (plan.name, plan.mapping, plan.source, plan.delimiter)
+    options = (plan.name, plan.mapping, plan.source, plan.delimiter)
     # Deterministic, because the order of a set is another one in every process.
-    digest = hashlib.blake2b(msgspec.json.encode(said, enc_hook=str, order="deterministic"), digest_size=16)
+    digest = hashlib.blake2b(msgspec.json.encode(options, enc_hook=str, order="deterministic"), digest_size=16)
     try:
         with plan.path.open("rb") as content:
             while part := content.read(1 << 20):

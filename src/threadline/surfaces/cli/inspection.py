@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
 import msgspec
 
 from threadline.capabilities.events.operations.catalogue import CatalogueView
+from threadline.kernel.operation import Operation
 from threadline.settings import Described, describe, without_secret
 from threadline.surfaces.cli.printing import answer, show
 from threadline.surfaces.cli.session import Session, json_option, store_option, url_option, workspace_option
-from threadline.surfaces.cli.tables import errors_table, operations_table
+from threadline.surfaces.http.codes import error_codes
 from threadline.surfaces.operation_calls import shown
+
+
+def operations_table(operations: Iterable[Operation]) -> str:
+    """Every operation by its group, as docs/http.md shows it."""
+    rows: dict[str, list[str]] = {}
+    for each in sorted(operations, key=lambda each: (each.group is not None, each.name)):
+        group = "beside the groups" if each.group is None else f"`{each.group.name}`: {each.group.summary.rstrip('.')}"
+        scope = "" if (each.method, each.scope) == ("GET", "read") else f" {each.scope}"
+        rows.setdefault(group, []).append(f"`{each.verb}` {each.method} `{each.path}`{scope}")
+    lines = [f"| {group} | {', '.join(found)} |" for group, found in rows.items()]
+    return "\n".join(["| group | operations |", "|---|---|", *lines]) + "\n"
+
+
+def errors_table() -> str:
+    """Every code of an error or a rejection, as docs/errors.md shows it."""
+    lines = ["| code | status | meaning |", "|---|---|---|"]
+    lines += [f"| `{code}` | {status} | {meaning} |" for code, status, meaning in error_codes()]
+    return "\n".join(lines) + "\n"
 
 
 @click.command()

@@ -53,8 +53,9 @@ def sync(session: Session, watch: float | None, limit: int | None, as_json: bool
         return
     text = f"{counted(done['events'], 'event')} in {counted(done['files'], 'file')}, {done['bytes']:,} bytes"
     erased = f"; {counted(done['erased'], 'erased event')} taken out" if done["erased"] else ""
+    compacted = f"; {counted(done['compacted'], 'file')} put together" if done["compacted"] else ""
     reached = counted(done["position"], "entry of the log", "entries of the log")
-    session.console.print(f"{text}{erased}. The lake has {reached}.", highlight=False)
+    session.console.print(f"{text}{erased}{compacted}. The lake has {reached}.", highlight=False)
 
 
 def _watch(session: Session, lake: LakeDoor, seconds: float) -> None:

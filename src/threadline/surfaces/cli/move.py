@@ -53,11 +53,11 @@ def move(session: Session, source: str, target: str, follow: bool, level_seconds
     with (
         closing(session.composition.open_store(settings, follow)) as old,
         closing(session.composition.open_store(into, False)) as new,
-        _bar(old) as told,
+        _bar(old) as progress,
     ):
         moved = None
         try:
-            begun = Move(old, new, catalogue, _name(settings), told)
+            begun = Move(old, new, catalogue, _name(settings), progress)
             if follow:
                 begun.follow(_stopped(), time.monotonic, level_seconds=level_seconds)
             else:
@@ -103,9 +103,9 @@ def _bar(source: Store) -> Iterator[OnProgress]:
     with Progress(*shown, console=console, transient=True, disable=not console.is_terminal) as progress:
         tasks: dict[str, TaskID] = {}
 
-        def told(what: str, done: int) -> None:
+        def advance(what: str, done: int) -> None:
             if what not in tasks:
                 tasks[what] = progress.add_task(what, total=stats.get("log_entries") if what == "events" else None)
             progress.update(tasks[what], advance=done)
 
-        yield told
+        yield advance

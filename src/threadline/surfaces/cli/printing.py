@@ -139,15 +139,15 @@ def _table(entries: Sequence[Mapping[str, Any]], width: int) -> RenderableType:
 
 def _widths(wanted: Mapping[str, int], width: int) -> dict[str, int]:
     """The columns for which there is room, in order. One that needs more than is left is the one that is cut."""
-    kept: dict[str, int] = {}
+    widths: dict[str, int] = {}
     left = width
     for name, wide in wanted.items():
         if name in _FOLDED and name not in _SENTENCES:
             wide = min(wide, max(CELL_LENGTH_MIN, width // 5))
-        if not kept or wide <= left or left >= max(len(name), CELL_LENGTH_MIN):
-            kept[name] = min(wide, left)
+        if not widths or wide <= left or left >= max(len(name), CELL_LENGTH_MIN):
+            widths[name] = min(wide, left)
             left -= wide + GAP
-    return kept
+    return widths
 
 
 def _columns(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:

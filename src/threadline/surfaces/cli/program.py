@@ -272,10 +272,10 @@ def _in_commands(hint: str, composition: Composition) -> str:
 
 
 def _tell(message: str, hint: str) -> int:
-    told = terminal(stderr=True, soft_wrap=True)
-    told.print(Text.assemble(("Error:", "bold red"), " ", message))
+    console = terminal(stderr=True, soft_wrap=True)
+    console.print(Text.assemble(("Error:", "bold red"), " ", message))
     if hint:
-        told.print(Text.assemble(("Hint:", "dim"), " ", visible(hint)))
+        console.print(Text.assemble(("Hint:", "dim"), " ", visible(hint)))
     return 1
 
 

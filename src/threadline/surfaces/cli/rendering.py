@@ -13,15 +13,35 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, g
 import click
 import msgspec
 
+from threadline.kernel.chart import Chart
 from threadline.kernel.errors import InvalidValue, MalformedBody
 from threadline.kernel.operation import SECRET, Operation
-from threadline.surfaces.cli.pictures import show_picture
 from threadline.surfaces.cli.printing import answer
 from threadline.surfaces.cli.session import Session, shared_parameters
 from threadline.surfaces.operation_calls import convert, metas_of, path_names
 from threadline.surfaces.row_formats import MEDIA_TYPES, Format, rendered, rows_of
 from threadline.wire.message import read_array
 from threadline.wire.scan import BLANKS
+
+
+def show_picture(chart: Chart, session: Session, png: Path | None, svg: Path | None, *, plotted: bool) -> None:
+    """Write the files that are asked for; without any, and if ``plotted``, draw in the terminal."""
+    try:
+        if svg is not None:
+            from threadline.surfaces.charts.svg import svg_file
+
+            svg.write_text(svg_file(chart), "utf-8")
+        if png is not None:
+            from threadline.surfaces.charts.png import png as png_of
+
+            png.write_bytes(png_of(chart))
+    except OSError as error:
+        raise click.UsageError(f"{error.filename}: {error.strerror}") from None
+    if plotted and png is None and svg is None:
+        from threadline.surfaces.charts.terminal import Plot
+
+        session.console.print(Plot(chart))
+
 
 _PLAIN: Mapping[Any, Any] = {str: click.STRING, int: click.INT, float: click.FLOAT}
 
@@ -89,17 +109,14 @@ def render(operation: Operation) -> click.Command:
     hints = get_type_hints(operation.params, include_extras=True)
     names = path_names(operation)
     fields = {field.encode_name: field for field in msgspec.structs.fields(operation.params)}
-    secrets: dict[str, bool] = {}
+    secrets = {name: field.required for name, field in fields.items() if SECRET in metas_of(hints[field.name])}
     parameters: list[click.Parameter] = [click.Argument([name], metavar=name.upper()) for name in names]
     for name, field in fields.items():
-        if name not in names:
-            if SECRET in metas_of(hints[field.name]):
-                secrets[name] = field.required
-                if not field.required:
-                    parameters.append(click.Option([_flag(name), name], is_flag=True, help=f"Ask for a new {name}."))
-                continue
-            events = operation.intake is not None and operation.intake.member == name
-            kind = _Events() if events else None
+        if name in secrets and not field.required:
+            parameters.append(click.Option([_flag(name), name], is_flag=True, help=f"Ask for a new {name}."))
+        elif name not in secrets and name not in names:
+            is_intake = operation.intake is not None and operation.intake.member == name
+            kind = _Events() if is_intake else None
             parameters.append(_option(name, hints[field.name], field.required, _default(field), kind))
     parameters += [*shared_parameters(), *_forms(operation)]
 
@@ -129,8 +146,10 @@ def render(operation: Operation) -> click.Command:
         if operation.refused(result):
             raise click.exceptions.Exit(1)
 
-    told = [f"{name.upper()}: {help_text}" for name in names if (help_text := _description(hints[fields[name].name]))]
-    text = "\n\n".join((operation.summary, *told, *((operation.params.__doc__ or "",) if fields else ())))
+    documented = [
+        f"{name.upper()}: {help_text}" for name in names if (help_text := _description(hints[fields[name].name]))
+    ]
+    text = "\n\n".join((operation.summary, *documented, *((operation.params.__doc__ or "",) if fields else ())))
     return click.Command(
         operation.verb.replace("_", "-"), callback=run, params=parameters, help=text, short_help=operation.summary
     )
@@ -162,8 +181,8 @@ def _listed(value: Any) -> Any:
 
 def _default(field: msgspec.structs.FieldInfo) -> str:
     """What an option is where it is not given, in words; empty where that is nothing."""
-    told = isinstance(field.default, str | int | float) and not isinstance(field.default, bool)
-    return f"Default: {field.default}." if told and field.default != "" else ""
+    is_shown = isinstance(field.default, str | int | float) and not isinstance(field.default, bool)
+    return f"Default: {field.default}." if is_shown and field.default != "" else ""
 
 
 def _option(name: str, hint: Any, required: bool, default: str, kind: _Json | None = None) -> click.Option:

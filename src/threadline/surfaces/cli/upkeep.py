@@ -54,7 +54,7 @@ def refold(session: Session, jobs: int) -> None:
     if mended := [fault for fault in done.rows_amiss if fault.can_be_mended]:
         names = ", ".join(sorted({fault.projection or "threads" for fault in mended}))
         session.console.print(f"Index rows of {names} were amiss, and are written anew.", highlight=False)
-    _list(session.console, "row", "red", [each.said for each in done.rows_amiss if not each.can_be_mended])
+    _list(session.console, "row", "red", [each.problem for each in done.rows_amiss if not each.can_be_mended])
     _list(session.console, "person", "red", done.unreadable)
     if done.unreadable:
         raise click.exceptions.Exit(1)
@@ -89,7 +89,7 @@ def verify(session: Session, jobs: int) -> None:
     _list(console, "breach", "red", found.breaches)
     _list(console, "person", "red", people.unreadable)
     _list(console, "person", "yellow", [f"{id} differs from a fold of the log" for id in people.differing])
-    _list(console, "row", "red", [row.said for row in people.rows_amiss])
+    _list(console, "row", "red", [row.problem for row in people.rows_amiss])
     console.print(
         f"{counted(people.people, 'person')} with {counted(found.events, 'event')} verified: "
         f"{counted(len(found.faults), 'fault')} of the file, "

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from threadline.capabilities.whatif.job import save
+from threadline.capabilities.whatif.operations.runs import WHAT_IF
 from threadline.capabilities.whatif.simulation import SAMPLES_MAX, Asked, Checkpoint, Simulation, prepare
 from threadline.capabilities.whatif.views import WhatIfView, view
 from threadline.engine.context import Context
@@ -26,7 +27,7 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.store import Key
 from threadline.surfaces.cli.printing import json_of, terminal, visible
 from threadline.surfaces.cli.session import Session, json_option, store_option, url_option, workspace_option
-from threadline.surfaces.python import calls
+from threadline.surfaces.python.call import call_of
 
 if TYPE_CHECKING:
     from threadline.surfaces.python.client import Client
@@ -125,7 +126,7 @@ def _there(client: Client, asked: Asked, given: dict[str, Any]) -> WhatIfView:
         raise click.UsageError("--checkpoint is for a store that is opened here; a server resumes a what-if by its id")
     with client:
         values = {**msgspec.to_builtins(asked), "save": given["save"], "note": given["note"]}
-        found = client.call(calls.WHAT_IF_RUN, values)
+        found: WhatIfView = client.call(call_of(WHAT_IF), values)
         while found.state == "running":
             time.sleep(LOOK_SECONDS)
             found = client.what_if.status(found.id)

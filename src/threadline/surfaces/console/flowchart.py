@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 
 WIDE, HIGH = 224, 58
 """Of a box."""
-APART, LANE = 28, 104
+APART, EMPTY_WIDE = 28, 104
 """Between two columns, and the width of a way on which there is no step."""
 GAP = 72
 """Between two boxes, with room for what an arrow says."""
-TURN = 26
+BEND = 26
 """How far below a box its arrows turn, and above the next one they come together."""
 EDGE = 16
 LOSS = 96
 """Room beside a box for those who leave there."""
 ROUND = 8
 LINE_LETTERS, LINES_MAX = 27, 2
-SAID_LETTERS = 26
+LABEL_LETTERS = 26
 START = "\0"
 """Where everybody comes from: no step is called so."""
 
@@ -73,7 +73,7 @@ def drawn(journey: Mapping[str, Any], flow: Mapping[str, Any] | None) -> dict[st
         for id, x, y in block.boxes
     ]
     right = max([axis + WIDE / 2, *(each["x"] + WIDE + (LOSS if each["left"] else 0) for each in boxes)])
-    right = max([right, *(x + LANE / 2 for line in lines for x, _ in line.corners)])
+    right = max([right, *(x + EMPTY_WIDE / 2 for line in lines for x, _ in line.corners)])
     return {
         "boxes": boxes, "arrows": [_arrow(line, passed.get(line[:2], 0) if flow else None) for line in lines],
         "width": right + EDGE, "height": bottom + 40 + EDGE, "wide": WIDE, "high": HIGH,
@@ -114,7 +114,7 @@ def _branching(steps: Mapping[str, Mapping[str, Any]], step: Mapping[str, Any]) 
     for way, block in below:
         part = block.moved(left, top)
         left += block.width + APART
-        begun: list[Corner] = [(axis, HIGH), (axis, HIGH + TURN), (part.axis, HIGH + TURN)]
+        begun: list[Corner] = [(axis, HIGH), (axis, HIGH + BEND), (part.axis, HIGH + BEND)]
         if part.boxes:
             lines.append(Line(step["step"], way["to"], way["when"], [*begun, (part.axis, top)]))
         else:
@@ -126,7 +126,7 @@ def _branching(steps: Mapping[str, Mapping[str, Any]], step: Mapping[str, Any]) 
 def _stacked(parts: Sequence[Block]) -> Block:
     """Blocks below each other on one axis, with arrows to the first step of the next."""
     if not parts:
-        return Block(LANE, 0, LANE / 2, [], [], [])
+        return Block(EMPTY_WIDE, 0, EMPTY_WIDE / 2, [], [], [])
     axis = max(each.axis for each in parts)
     width = axis + max(each.width - each.axis for each in parts)
     boxes: list[tuple[str, float, float]] = []
@@ -147,24 +147,24 @@ def _moved(line: Line, x: float, y: float) -> Line:
 def _joined(line: Line, next: str, axis: float, top: float) -> Line:
     """Down its column, over to the axis right above what comes next, and there."""
     x = line.corners[-1][0]
-    return line._replace(next=next, corners=[*line.corners, (x, top - TURN), (axis, top - TURN), (axis, top)])
+    return line._replace(next=next, corners=[*line.corners, (x, top - BEND), (axis, top - BEND), (axis, top)])
 
 
 # --- how it is drawn --------------------------------------------------------------------------------
 
 
 def _arrow(line: Line, runs: int | None) -> dict[str, Any]:
-    corners = [*_turns(line.corners)]
-    begin, turn = corners[0], corners[1]
+    corners = [*_bends(line.corners)]
+    begin, bend = corners[0], corners[1]
     # What decides stands where the ways part, the number beside it.
-    x, y = (corners[2][0], turn[1]) if line.when and len(corners) > 2 else (begin[0], begin[1])
+    x, y = (corners[2][0], bend[1]) if line.when and len(corners) > 2 else (begin[0], begin[1])
     return {
-        "path": _rounded(corners), "when": _cut(line.when, SAID_LETTERS), "why": line.when, "runs": runs,
+        "path": _rounded(corners), "when": _cut(line.when, LABEL_LETTERS), "why": line.when, "runs": runs,
         "x": x + 8, "y": y + 19, "is_empty": runs == 0,
     }  # fmt: skip
 
 
-def _turns(corners: Sequence[Corner]) -> Iterator[Corner]:
+def _bends(corners: Sequence[Corner]) -> Iterator[Corner]:
     """The corners without those at which nothing turns."""
     for number, corner in enumerate(corners):
         before, after = corners[max(number - 1, 0)], corners[min(number + 1, len(corners) - 1)]

@@ -10,6 +10,7 @@ from strawberry.dataloader import DataLoader
 
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
+from threadline.engine.reading.person_reader import PersonReader
 from threadline.kernel.errors import Forbidden
 from threadline.kernel.event import is_thread_id
 from threadline.kernel.operation import Operation
@@ -83,7 +84,7 @@ def _key(call: Call) -> tuple[str, bytes]:
 class _PeopleReadOnce:
     """The reader of people, with those of this request read once; many are read together."""
 
-    def __init__(self, reader: Any, workspace: str) -> None:
+    def __init__(self, reader: PersonReader, workspace: str) -> None:
         self._reader = reader
         self._workspace = workspace
         self._known: dict[str, Person] = {}

@@ -43,20 +43,24 @@ class Measure:
         self._person = schema.get_type("Person")
         self._variables = variables
         self._fragments = {
-            each.name.value: each for each in document.definitions if isinstance(each, FragmentDefinitionNode)
+            definition.name.value: definition
+            for definition in document.definitions
+            if isinstance(definition, FragmentDefinitionNode)
         }
         self._defaults: dict[str, Any] = {}
 
     def operation(self, operation: OperationDefinitionNode) -> None:
         """Count what an operation asks for."""
-        self._defaults = {each.variable.name.value: each.default_value for each in operation.variable_definitions}
+        self._defaults = {
+            definition.variable.name.value: definition.default_value for definition in operation.variable_definitions
+        }
         root = self._schema.get_root_type(operation.operation)
         self._count(operation.selection_set, root, 1, 1, ())
 
     def unused(self) -> None:
         """Count the fields of fragments as they stand: validation looks at those that nothing spreads, too."""
-        for each in self._fragments.values():
-            self._add(sum(1 for _ in _own_fields(each.selection_set)))
+        for fragment in self._fragments.values():
+            self._add(sum(1 for _ in _own_fields(fragment.selection_set)))
 
     def _add(self, fields: int) -> None:
         self.fields += fields
@@ -109,7 +113,7 @@ class Measure:
             )
 
     def _entries(self, field: FieldNode) -> int:
-        given = next((each.value for each in field.arguments if each.name.value == "limit"), None)
+        given = next((argument.value for argument in field.arguments if argument.name.value == "limit"), None)
         if isinstance(given, VariableNode):
             name = given.name.value
             value = self._variables.get(name)
@@ -151,9 +155,9 @@ def measure(schema: GraphQLSchema, document: DocumentNode, variables: Mapping[st
     """Measure a document with all of its operations. Raises `GraphQLError` for one that is too large."""
     found = Measure(schema, document, variables)
     found.unused()
-    for each in document.definitions:
-        if isinstance(each, OperationDefinitionNode):
-            found.operation(each)
+    for definition in document.definitions:
+        if isinstance(definition, OperationDefinitionNode):
+            found.operation(definition)
     return found
 
 
@@ -170,13 +174,13 @@ class Document:
             raise GraphQLError("the document is nested too deeply") from None
         self.introspects = any(
             field.name.value in INTROSPECTION
-            for each in self.node.definitions
-            for field in _own_fields(getattr(each, "selection_set", None))
+            for definition in self.node.definitions
+            for field in _own_fields(getattr(definition, "selection_set", None))
         )
 
     def refuse_ambiguity(self, name: str | None) -> None:
         """Raise `GraphQLError` unless there is one operation to run, or one of that name."""
-        found = [each for each in self.node.definitions if isinstance(each, OperationDefinitionNode)]
+        found = [definition for definition in self.node.definitions if isinstance(definition, OperationDefinitionNode)]
         named = [each for each in found if name is None or (each.name is not None and each.name.value == name)]
         if len(named) != 1:
             wrong = f"has no operation {name[:64]!r}" if name else f"has {len(found)} operations; name one of them"

@@ -109,8 +109,8 @@ def _alike(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
     order = {path: place for place, path in enumerate(INGEST_PATHS)}
     groups: dict[str, list[Entry]] = {}
     for method, path, body in entries:
-        said = {name: each for name, each in body.items() if name != "operationId"}
-        groups.setdefault(json.dumps([method, said]), []).append((method, path, body))
+        described = {name: each for name, each in body.items() if name != "operationId"}
+        groups.setdefault(json.dumps([method, described]), []).append((method, path, body))
     for group in groups.values():
         yield sorted(group, key=lambda entry: order.get(entry[1], 0))
 

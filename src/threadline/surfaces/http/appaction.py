@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from functools import partial
@@ -19,10 +20,10 @@ from threadline.kernel.errors import EventRejected, Forbidden, InvalidValue, Not
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.limits import EVENT_BYTES_MAX
 from threadline.kernel.lists import comma_separated
+from threadline.kernel.time import MINUTE, SECOND, Clock
 from threadline.settings import Settings
 from threadline.surfaces.composition import SharedLimits
 from threadline.surfaces.http.appaction_body import SOURCE, AppAction, TopicQuestion, event_of, read
-from threadline.surfaces.http.appaction_window import Window
 from threadline.surfaces.http.body import read_body
 from threadline.surfaces.http.client_address import client_host, limited_name
 from threadline.surfaces.http.ingest import Ingest
@@ -31,6 +32,42 @@ from threadline.surfaces.http.problem import RateLimited
 from threadline.surfaces.http.routing import Route
 from threadline.surfaces.http.web_user import WebUsers
 from threadline.surfaces.operation_calls import convert, run, shown
+
+NAMES_MAX = 20_000
+"""Names that are remembered; beyond it those that have not acted for longest start afresh."""
+
+
+class Window:
+    """``most`` actions of a name in any ``size`` microseconds; 0 lets all pass."""
+
+    def __init__(self, most: int, clock: Clock, size: int = MINUTE) -> None:
+        self.most = most
+        self._clock = clock
+        self._size = size
+        self._times: dict[str, deque[int]] = {}
+        """Name -> when it acted, least recently used name first."""
+
+    def wait(self, name: str) -> int:
+        """Seconds until this name may act again, rounded up; 0 if it may now."""
+        times = self._times.get(name)
+        if not self.most or times is None:
+            return 0
+        now = self._clock()
+        # What lies ahead was counted before the clock was set back, and would otherwise never leave.
+        while times and (times[0] <= now - self._size or times[-1] > now):
+            times.popleft() if times[0] <= now - self._size else times.pop()
+        return 0 if len(times) < self.most else max(1, math.ceil((times[0] + self._size - now) / SECOND))
+
+    def charge(self, name: str) -> None:
+        """Count one action of a name that was let pass."""
+        if not self.most:
+            return
+        times = self._times.pop(name, None) or deque(maxlen=self.most)
+        times.append(self._clock())
+        self._times[name] = times
+        while len(self._times) > NAMES_MAX:
+            del self._times[next(iter(self._times))]
+
 
 USER_PATH = "/ux/user/appaction"
 ANONYMOUS_PATH = "/ux/appaction"
@@ -115,8 +152,8 @@ class AppActions:
         if first is None:
             return event
         user, *others = event.identifiers
-        emails = [each for each in first.event.identifiers if each.kind == EMAIL]
-        identifiers = (user, *emails, *(each for each in others if each.kind != EMAIL))
+        emails = [identifier for identifier in first.event.identifiers if identifier.kind == EMAIL]
+        identifiers = (user, *emails, *(other for other in others if other.kind != EMAIL))
         return msgspec.structs.replace(event, identifiers=identifiers)
 
     async def of_visitor(self, request: Request, names: Mapping[str, str]) -> Response:

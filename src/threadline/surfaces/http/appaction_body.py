@@ -10,13 +10,13 @@ from msgspec import Meta
 
 from threadline.capabilities.interests.actions import SEPARATOR
 from threadline.capabilities.interests.attribution import FIELDS
-from threadline.capabilities.interests.events import ACTION
-from threadline.capabilities.interests.lengths import (
+from threadline.capabilities.interests.definition import (
     ACTION_VALUE_LENGTH_MAX,
     APPLICATION_LENGTH_MAX,
     SCOPE_LENGTH_MAX,
     TOPIC_LENGTH_MAX,
 )
+from threadline.capabilities.interests.events import ACTION
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.ids import short_hash
@@ -103,10 +103,10 @@ def read(body: Mapping[str, Any], form: type[Any]) -> Any:
         raise InvalidValue(str(error)) from None
 
 
-def _scope(told: object) -> object:
-    if not isinstance(told, dict):
-        return told
-    lowered = {name.lower(): value for name, value in told.items() if value is not None}
+def _scope(given: object) -> object:
+    if not isinstance(given, dict):
+        return given
+    lowered = {name.lower(): value for name, value in given.items() if value is not None}
     scope = {
         name: lowered.get(name, lowered.get(f"scope{name}"))
         for name in ("topic", "value")
@@ -137,8 +137,8 @@ def event_of(
     if action.application_id:
         properties["application_id"] = action.application_id
     campaign = _campaign(dict(scopes), action.utm)
-    said = parse_time(action.occurred_at) if action.occurred_at else None
-    at, marks = place_in_time(said, None, received_at)
+    occurred_at = parse_time(action.occurred_at) if action.occurred_at else None
+    at, marks = place_in_time(occurred_at, None, received_at)
     actor = identifiers[0]
     return Event(
         type=ACTION,
@@ -151,7 +151,7 @@ def event_of(
         properties=properties,
         context={"campaign": campaign} if campaign else {},
         received_at=received_at,
-        sent_time=said,
+        sent_time=occurred_at,
         marks=marks,
         wire={SOURCE: wire},
     )
@@ -159,9 +159,9 @@ def event_of(
 
 def _campaign(scopes: Mapping[str, str], utm: Mapping[str, str]) -> dict[str, str]:
     """The campaign of an action: what ``utm`` tells, else scopes that are named as UTM parameters are."""
-    told = {name.lower(): value for name, value in scopes.items()}
+    by_name = {name.lower(): value for name, value in scopes.items()}
     for name, value in utm.items():
         name = name.lower()
-        told[name if name.startswith("utm_") else f"utm_{name}"] = value
-    told.setdefault("utm_campaign", told.get("utm_name", ""))
-    return {field: told[name] for name, field in _UTM.items() if told.get(name)}
+        by_name[name if name.startswith("utm_") else f"utm_{name}"] = value
+    by_name.setdefault("utm_campaign", by_name.get("utm_name", ""))
+    return {field: by_name[name] for name, field in _UTM.items() if by_name.get(name)}

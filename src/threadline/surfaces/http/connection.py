@@ -23,8 +23,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from threadline.kernel.errors import ThreadlineError
 from threadline.settings import Settings
 from threadline.surfaces.http import connection_limits as limits
+from threadline.surfaces.http.connection_limits import accept_the_last
 from threadline.surfaces.http.in_flight import SHARE, InFlight
-from threadline.surfaces.http.last_connections import accept_the_last
 from threadline.surfaces.http.problem import BodyTooSlow, HeadTooLarge, HeadTooSlow, MalformedRequest, NotNow, problem
 from threadline.surfaces.http.reloading import Reloadable
 
@@ -331,13 +331,13 @@ class Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         ready: Callable[[], None],
-        told_to_stop: list[int],
+        stop_signals: list[int],
         in_flight: InFlight,
         drain_seconds: float,
     ) -> None:
         super().__init__(config)
         self._ready = ready
-        self._told_to_stop = told_to_stop
+        self._stop_signals = stop_signals
         self._in_flight = in_flight
         self._drain_seconds = drain_seconds
         self._is_announced = self._hurries = False
@@ -346,7 +346,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and say so. If that fails, end in good order and keep why."""
         await super().startup(sockets)
-        if self._told_to_stop:
+        if self._stop_signals:
             self.should_exit = True  # before uvicorn listened to signals
         if not self.started or self.should_exit:
             return

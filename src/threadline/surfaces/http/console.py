@@ -165,8 +165,8 @@ class Console:
             "stale": sorted(asking.stale),
             "may": {name: True for name in self._operations if asking.may(name)},
             "calls": [
-                {"name": each.operation.name, "http": each.http(server), "cli": each.command(), "python": each.python()}
-                for each in asking.calls
+                {"name": call.operation.name, "http": call.http(server), "cli": call.command(), "python": call.python()}
+                for call in asking.calls
             ],
         }
 

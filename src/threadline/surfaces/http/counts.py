@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from threadline.kernel.time import Clock
 from threadline.settings import Settings
-from threadline.surfaces.http.appaction_window import Window
+from threadline.surfaces.http.appaction import Window
 from threadline.surfaces.http.descriptors import Room
 from threadline.surfaces.http.in_flight import InFlight
 from threadline.surfaces.http.metrics import Metrics

@@ -50,7 +50,7 @@ class Following:
         self, operation: Operation, ended: Callable[[Any], bool], request: Request, names: Mapping[str, str]
     ) -> Response:
         credential = await self._access.token(request, operation.scope)
-        values = {**read_query(request.scope["query_string"], many_valued(operation)), **names}
+        values = {**read_query(request.scope["query_string"], many_valued(operation.params)), **names}
         params = convert(operation, values, strict=False)
 
         def look() -> Any:

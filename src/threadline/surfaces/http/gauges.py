@@ -31,7 +31,7 @@ def gauges(engine: Engine) -> Gauges:
     backlog = engine.delivery.backlog()
 
     def by_queue(value: Callable[[QueueState], float]) -> Mapping[str, float]:
-        return {each.queue.name or NO_QUEUE: float(value(each)) for each in backlog.queues}
+        return {queue.queue.name or NO_QUEUE: float(value(queue)) for queue in backlog.queues}
 
     def seconds(since: int | None) -> float:
         return 0.0 if since is None else max(0, now - since) / SECOND

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -112,6 +113,7 @@ class Health:
         return Response(self._metrics.text(found, workspace), headers={"content-type": MEDIA_TYPE})
 
 
+@cache
 def package_version() -> str:
     """The version of the package that runs; from a checkout that was never installed, ``0+source``."""
     try:

@@ -25,7 +25,7 @@ from threadline.surfaces.http.writer import Writer
 from threadline.surfaces.rejections import entry_of
 from threadline.wire.rejection import Rejection, masked
 
-REJECTED_KEPT_MAX = 2_500
+REJECTED_STORED_MAX = 2_500
 """Rejections of one request that the rejected log keeps; one more entry says how many there were besides."""
 REPEATS_AT_ONCE_MAX = 1_000
 REPEATS_PER_SECOND = 0.1
@@ -177,10 +177,12 @@ class Ingest:
         secrets: Sequence[str],
     ) -> list[RejectedEntry]:
         now = self.engine.clock()
-        entries = [self._entry(each, credential, form, now, secrets) for each in rejections[:REJECTED_KEPT_MAX]]
-        if len(rejections) > REJECTED_KEPT_MAX:
-            message = f"{len(rejections) - REJECTED_KEPT_MAX} more messages of the same request were rejected"
-            last = msgspec.structs.replace(rejections[REJECTED_KEPT_MAX], message=message)
+        entries = [
+            self._entry(rejection, credential, form, now, secrets) for rejection in rejections[:REJECTED_STORED_MAX]
+        ]
+        if len(rejections) > REJECTED_STORED_MAX:
+            message = f"{len(rejections) - REJECTED_STORED_MAX} more messages of the same request were rejected"
+            last = msgspec.structs.replace(rejections[REJECTED_STORED_MAX], message=message)
             entries.append(self._entry(last, credential, form, now, secrets))
         return entries
 

@@ -103,12 +103,12 @@ class Metrics:
         """
         lines = []
         failures = self.failures_of_engines
-        keys = {key for each in failures for key in each}
-        self.policy_failures.values = {key: sum(each.get(key, 0) for each in failures) for key in keys}
+        keys = {key for failure in failures for key in failure}
+        self.policy_failures.values = {key: sum(failure.get(key, 0) for failure in failures) for key in keys}
         by_workspace = (self.events, self.policy_failures, *_counters(self.counts_of_engines))
         others = (self.mcp_calls, self.append, self.requests, self.refused, self.request_seconds)
         samples = [(metric, metric.lines(workspace)) for metric in by_workspace]
-        for metric, shown in [*samples, *((each, each.lines()) for each in others)]:
+        for metric, shown in [*samples, *((other, other.lines()) for other in others)]:
             lines += [f"# HELP {metric.name} {metric.meaning}", f"# TYPE {metric.name} {metric.kind}", *shown]
         for name, (meaning, value) in gauges.items():
             label = "consumer" if name.startswith("feed_consumer_") else _LABELS.get(name, "queue")

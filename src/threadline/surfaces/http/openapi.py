@@ -123,14 +123,16 @@ _OTHER_TAGS = {
 
 
 def _tags(operations: Iterable[Operation], paths: dict[str, dict[str, Any]]) -> list[dict[str, str]]:
-    summaries = _OTHER_TAGS | {each.group.name: each.group.summary for each in operations if each.group is not None}
+    summaries = _OTHER_TAGS | {
+        operation.group.name: operation.group.summary for operation in operations if operation.group is not None
+    }
     used = sorted({body["tags"][0] for methods in paths.values() for body in methods.values()})
     return [{"name": tag, "description": summaries[tag]} if tag in summaries else {"name": tag} for tag in used]
 
 
 def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
     names = path_names(operation)
-    told = _example(operation, shape)
+    example = _example(operation, shape)
     meaning = (operation.params.__doc__ or "").strip() if shape.get("properties") else ""
     together = [_sentence(str(choice)) for choice in operation.choices]
     together += [f"`{name}` needs `{other}`." for name, other in operation.needs]
@@ -156,7 +158,7 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
             body["allOf"] = combined
         content: dict[str, Any] = {"schema": body}
         if operation.example is not None:
-            content["example"] = {name: value for name, value in told.items() if name in others}
+            content["example"] = {name: value for name, value in example.items() if name in others}
         needed = bool(required) or any(choice.required for choice in operation.choices)
         described["requestBody"] = {"required": needed, "content": {"application/json": content}}
     else:
@@ -169,8 +171,8 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
         if operation.method != "POST":
             described["parameters"].append(_FORMAT)
     for parameter in described["parameters"]:
-        if parameter["name"] in told:
-            parameter["example"] = told[parameter["name"]]
+        if parameter["name"] in example:
+            parameter["example"] = example[parameter["name"]]
     if operation.method != "POST" or not others:
         described["x-without"] = ("415",)
     return described
@@ -206,9 +208,9 @@ def _example(operation: Operation, shape: dict[str, Any]) -> dict[str, Any]:
     """The parameters of a call that makes sense, without those that say what holds anyway."""
     if operation.example is None:
         return {}
-    told = msgspec.to_builtins(operation.example)
+    example = msgspec.to_builtins(operation.example)
     needed, properties = shape.get("required", ()), shape["properties"]
-    return {name: each for name, each in told.items() if name in needed or each != properties[name].get("default")}
+    return {name: each for name, each in example.items() if name in needed or each != properties[name].get("default")}
 
 
 def _path_parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:

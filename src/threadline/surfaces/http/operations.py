@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import nullcontext
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, urlencode
 
@@ -56,7 +56,7 @@ class Operations:
     def routes(self) -> Iterator[Route]:
         """One route for each operation."""
         for operation in shown(self._engine.catalogue.operations, "http").values():
-            many = many_valued(operation)
+            many = many_valued(operation.params)
             yield Route(operation.method, operation.path, partial(self._answer, operation, many))
 
     async def _answer(
@@ -190,9 +190,10 @@ def _params(operation: Operation, values: Mapping[str, Any], names: Mapping[str,
     return params
 
 
-def many_valued(operation: Operation) -> frozenset[str]:
+@cache
+def many_valued(params: type) -> frozenset[str]:
     """The parameters that are lists: in a query they may be given more than once."""
-    hints = get_type_hints(operation.params)
+    hints = get_type_hints(params)
     return frozenset(name for name, hint in hints.items() if _is_list(hint))
 
 

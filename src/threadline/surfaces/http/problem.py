@@ -127,10 +127,10 @@ def problem(error: ThreadlineError, instance: str, server: str) -> Response:
     which it was asked for."""
     title = (type(error).__doc__ or error.code).split(";")[0].split(". ")[0].rstrip(".")
     inside = is_inside(error)
-    told = f"{title}; the server's log tells more" if inside else str(error)
+    text = f"{title}; the server's log tells more" if inside else str(error)
     body = Problem(
-        type=f"{server}/docs#error-{error.code}", title=title, status=error.status, code=error.code, detail=told,
-        instance=instance, hint="" if inside else error.hint, param=error.param, message=told,
+        type=f"{server}/docs#error-{error.code}", title=title, status=error.status, code=error.code, detail=text,
+        instance=instance, hint="" if inside else error.hint, param=error.param, message=text,
     )  # fmt: skip
     return Response(msgspec.json.encode(body), error.status, _headers(error), MEDIA_TYPE)
 

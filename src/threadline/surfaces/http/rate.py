@@ -263,9 +263,9 @@ def _people(checked: Sequence[Checked]) -> list[str]:
     return [f"person:{one.names[0].thread}" if isinstance(one, ValidatedEvent) else "" for one in checked]
 
 
-def admitted(told: Sequence[T], refused: Collection[int]) -> Sequence[T]:
+def admitted(given: Sequence[T], refused: Collection[int]) -> Sequence[T]:
     """What remains of what was told without what was refused by its place."""
-    return [each for place, each in enumerate(told) if place not in refused] if refused else told
+    return [each for place, each in enumerate(given) if place not in refused] if refused else given
 
 
 def merged(receipts: Sequence[Receipt], refused: Mapping[int, Receipt]) -> list[Receipt]:

@@ -43,7 +43,7 @@ def serve(
     # The writer must get the interpreter back soon after each call into SQLite, or commits crawl beside a busy loop.
     before = sys.getswitchinterval()
     sys.setswitchinterval(settings.switch_interval_seconds)
-    told_to_stop = _keep_signals()
+    stop_signals = _keep_signals()
     space = room(raise_limit(), settings.clients_max)
     generations: Reloadable | None = None
     try:
@@ -59,7 +59,7 @@ def serve(
             generations.start()
             settled = config(generations, settings, counts.in_flight)
             announce = lambda: ready(_address(listening))  # noqa: E731
-            server = Server(settled, announce, told_to_stop, counts.in_flight, settings.drain_seconds)
+            server = Server(settled, announce, stop_signals, counts.in_flight, settings.drain_seconds)
             if threading.current_thread() is threading.main_thread():
                 at_hang_up(server.handle_exit, None if reopen is None else generations.reload_at_signal)
             server.run(sockets=[listening])
@@ -99,11 +99,11 @@ def _keep_signals() -> list[int]:
     """The signals to stop that came since, but for those that came while uvicorn listened to them itself."""
     # uvicorn raises the signal that ended it once more when it is done. By its usual meaning that would end the
     # process before the store is closed.
-    told: list[int] = []
+    signals: list[int] = []
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda number, _: told.append(number))
-    return told
+            signal.signal(number, lambda number, _: signals.append(number))
+    return signals
 
 
 def own_address(listening: socket.socket) -> str:

@@ -32,10 +32,10 @@ class QueueReader:
             QueueUrl=self._url, MaxNumberOfMessages=_AT_ONCE, WaitTimeSeconds=wait_seconds
         )
         messages = answer.get("Messages", [])
-        for each in messages:
+        for message in messages:
             # What is refused would come for ever; the queue's own redrive policy keeps it.
-            if self._intake.notification(each["Body"]) == "taken":
-                self._client.delete_message(QueueUrl=self._url, ReceiptHandle=each["ReceiptHandle"])
+            if self._intake.notification(message["Body"]) == "taken":
+                self._client.delete_message(QueueUrl=self._url, ReceiptHandle=message["ReceiptHandle"])
         return len(messages)
 
     def watch(self, stopping: threading.Event) -> None:

@@ -1,12 +1,12 @@
-"""What a generated method hands on: which operation, with which values, and what type its answer has."""
+"""What a method hands on: which operation, with which values, and what type its answer has."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -26,10 +26,10 @@ class StaleAnswer(UserWarning):
     """An answer goes by what is older than the definitions; the message says by what, and what to do."""
 
 
-def warn_if_stale(call: Call[Any], note: str) -> None:
-    """Warn whoever called the method that made this call."""
+def warn_if_stale(call: Call[Any], note: str, frames: int = 4) -> None:
+    """Warn whoever called the method that made this call, so many frames up: one less where it is awaited."""
     if note:
-        warnings.warn(f"{call.name}: older than the definitions: {note}", StaleAnswer, stacklevel=4)
+        warnings.warn(f"{call.name}: older than the definitions: {note}", StaleAnswer, stacklevel=frames)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +73,6 @@ def is_repeatable(operation: Operation) -> bool:
     """Whether calling it twice changes nothing that calling it once does not."""
     # What names its request is done once; see `threadline.capabilities.events.requests`.
     return operation.method != "POST" or "request" in field_names(operation)
-
-
-class Caller(Protocol):
-    """Carries out calls and waits for them."""
-
-    def __call__(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer:
-        """The answer to a call with these values."""
-        ...
-
-
-class AsyncCaller(Protocol):
-    """Carries out calls without waiting."""
-
-    def __call__(self, call: Call[Answer], values: Mapping[str, Any], /) -> Awaitable[Answer]:
-        """The answer, later, to a call with these values."""
-        ...
 
 
 def _plain(value: Any) -> Any:

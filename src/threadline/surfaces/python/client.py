@@ -18,9 +18,10 @@ except ImportError as error:  # pragma: no cover — the tests have it
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.event import Receipt
 from threadline.surfaces.operation_calls import STALE_HEADER
-from threadline.surfaces.python import async_operations, exchange, operations
+from threadline.surfaces.python import exchange
 from threadline.surfaces.python.call import Answer, Call, warn_if_stale
 from threadline.surfaces.python.exchange import Lost, Request, Response
+from threadline.surfaces.python.operations import AsyncOperations, Operations
 from threadline.surfaces.python.recording import AsyncRecording, Recording
 
 ATTEMPTS = 5
@@ -28,7 +29,7 @@ TIMEOUT_SECONDS = 30.0
 """Of one attempt."""
 
 
-class Client(operations.Operations, Recording):
+class Client(Operations, Recording):
     """A server, seen through a token: `Client("http://127.0.0.1:8000", token="tl_...")`. Thread-safe.
 
     ``url`` and ``token`` are by default THREADLINE_URL and THREADLINE_TOKEN. Whatever the server cannot do now (429,
@@ -50,7 +51,7 @@ class Client(operations.Operations, Recording):
 
         A mapping has the fields of docs/events.md. An event without a ``key`` gets one, under which it is sent again.
         """
-        return [each for batch in exchange.batches(events) for each in self.call(exchange.RECORD, batch).receipts]
+        return [receipt for batch in exchange.batches(events) for receipt in self.call(exchange.RECORD, batch).receipts]
 
     def close(self) -> None:
         """Close the connections."""
@@ -81,23 +82,23 @@ class Client(operations.Operations, Recording):
         """The answer to a call that answers with a stream, in pieces as they come. It is not sent again."""
         request = exchange.request_of(call, values)
         try:
-            with self._http.stream(request.method, self.url + request.path, headers=request.headers) as told:
-                if told.status_code >= 300:
-                    raise exchange.error_of(Response(told.status_code, told.headers, told.read()))
-                yield from told.iter_bytes()
+            with self._http.stream(request.method, self.url + request.path, headers=request.headers) as response:
+                if response.status_code >= 300:
+                    raise exchange.error_of(Response(response.status_code, response.headers, response.read()))
+                yield from response.iter_bytes()
         except httpx.TransportError as error:
             raise exchange.lost(self.url, _lost(error)) from None
 
     def _send(self, request: Request) -> Response | Lost:
         url = self.url + request.path
         try:
-            told = self._http.request(request.method, url, content=request.body, headers=request.headers)
+            response = self._http.request(request.method, url, content=request.body, headers=request.headers)
         except httpx.TransportError as error:
             return _lost(error)
-        return Response(told.status_code, told.headers, told.content)
+        return Response(response.status_code, response.headers, response.content)
 
 
-class AsyncClient(async_operations.Operations, AsyncRecording):
+class AsyncClient(AsyncOperations, AsyncRecording):
     """The same for asyncio: every operation is awaited. See `Client`."""
 
     def __init__(
@@ -111,7 +112,7 @@ class AsyncClient(async_operations.Operations, AsyncRecording):
     async def record(self, events: Iterable[Mapping[str, Any]]) -> list[Receipt]:
         """Record events; see `Client.record`."""
         answers = [await self.call(exchange.RECORD, batch) for batch in exchange.batches(events)]
-        return [each for answer in answers for each in answer.receipts]
+        return [receipt for answer in answers for receipt in answer.receipts]
 
     async def close(self) -> None:
         """Close the connections."""
@@ -133,7 +134,7 @@ class AsyncClient(async_operations.Operations, AsyncRecording):
             pause = exchange.pause(call, attempt, self._attempts, outcome)
             if pause is None:
                 answer = _answer(call, outcome, self.url)
-                warn_if_stale(call, _stale(outcome))
+                warn_if_stale(call, _stale(outcome), frames=3)
                 return answer
             await asyncio.sleep(pause)
         raise AssertionError
@@ -141,10 +142,10 @@ class AsyncClient(async_operations.Operations, AsyncRecording):
     async def _send(self, request: Request) -> Response | Lost:
         url = self.url + request.path
         try:
-            told = await self._http.request(request.method, url, content=request.body, headers=request.headers)
+            response = await self._http.request(request.method, url, content=request.body, headers=request.headers)
         except httpx.TransportError as error:
             return _lost(error)
-        return Response(told.status_code, told.headers, told.content)
+        return Response(response.status_code, response.headers, response.content)
 
 
 def _url(url: str) -> str:

@@ -39,7 +39,7 @@ class Threadline(Operations, Recording):
         self.engine = engine
         self.workspace = workspace
         self.source = source
-        super().__init__()
+        super().__init__(engine.catalogue.operations)
 
     def record(self, events: Iterable[Event | Mapping[str, Any]]) -> list[Receipt]:
         """Record events and answer one receipt each, in order: what is ``accepted`` is durable when this returns.

@@ -80,14 +80,14 @@ def answer_of(call: Call[Answer], response: Response) -> Answer:
 def error_of(response: Response) -> ThreadlineError:
     """The error that a response tells, of the class that raises it in the server."""
     try:
-        told = msgspec.json.decode(response.body, type=dict[str, Any])
+        problem = msgspec.json.decode(response.body, type=dict[str, Any])
     except msgspec.MsgspecError:
-        told = {"detail": f"status {response.status} without a problem document: is this a Threadline server?"}
-    code = str(told.get("code", ""))
+        problem = {"detail": f"status {response.status} without a problem document: is this a Threadline server?"}
+    code = str(problem.get("code", ""))
     known = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, ThreadlineError)]
     chosen = next((each for each in known if each.code == code and each is not errors.EventRejected), None)
     chosen = chosen or next((each for each in known if each.status == response.status), ThreadlineError)
-    error = chosen(str(told.get("detail", "")), hint=told.get("hint") or None)
+    error = chosen(str(problem.get("detail", "")), hint=problem.get("hint") or None)
     error.code, error.status = code or chosen.code, response.status
     return error
 

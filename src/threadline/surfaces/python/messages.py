@@ -43,7 +43,7 @@ def identified(
     _check(user_id)
     message = _message("identify", user_id, dict(traits or {}), occurred_at, key, context)
     named = {} if anonymous_id is None else {"anonymous_id": anonymous_id}
-    message["identifiers"] |= {**named, **{each.kind: each.value for each in contacts(traits or {})}}
+    message["identifiers"] |= {**named, **{contact.kind: contact.value for contact in contacts(traits or {})}}
     return message
 
 

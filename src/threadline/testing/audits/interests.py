@@ -35,16 +35,16 @@ def interests(events: list[SentEvent], now: int) -> dict[str, Any]:
 
 
 def _actions(event: SentEvent) -> Iterator[Action]:
-    topic, scopes = _said(event["type"], event["properties"])
+    topic, scopes = _named(event["type"], event["properties"])
     if topic:
         for scope, value in sorted(set(scopes)) or [("", "")]:
             yield _date(event["occurred_at"]), topic, scope, value
 
 
-def _said(type: str, properties: dict[str, Any]) -> tuple[str, list[tuple[str, str]]]:
+def _named(type: str, properties: dict[str, Any]) -> tuple[str, list[tuple[str, str]]]:
     if type == "product_viewed":
-        told = properties.get("category")
-        values = told if isinstance(told, list) else [told]
+        category = properties.get("category")
+        values = category if isinstance(category, list) else [category]
         return "product", [("category", text) for value in values if (text := _text(value, 100))]
     if type == "interest_detected":
         text = _text(properties.get("topic"), 100)
@@ -108,9 +108,11 @@ def attribution(events: list[SentEvent], now: int) -> list[dict[str, str] | None
 
 
 def _campaign(event: SentEvent) -> dict[str, str]:
-    told = event["context"].get("campaign")
-    if isinstance(told, dict):
-        fields = {name: told[name] for name in _PARAMETERS if isinstance(told.get(name), str) and told[name]}
+    campaign = event["context"].get("campaign")
+    if isinstance(campaign, dict):
+        fields = {
+            name: campaign[name] for name in _PARAMETERS if isinstance(campaign.get(name), str) and campaign[name]
+        }
         if fields:
             return fields
     for page in (event["context"].get("page", {}), event["properties"]):

@@ -78,7 +78,7 @@ def memory(events: list[SentEvent], now: int) -> dict[str, Any]:
         for fact, saying in _sayings(event):
             if event["occurred_at"] > retracted.get(fact, (-(10**30), ""))[0]:
                 sayings.setdefault(fact, []).append({**saying, "event": event})
-    claims = {fact: _claims(fact, said) for fact, said in sayings.items()}
+    claims = {fact: _claims(fact, claimed) for fact, claimed in sayings.items()}
     bounds = _cascade(claims, {fact: at for fact, (at, _) in retracted.items()}, now)
     view: dict[str, Any] = {}
     went = set(retracted)
@@ -122,7 +122,7 @@ def _at(properties: Any, paths: str) -> Any:
     return None
 
 
-def _word(value: Any) -> str:
+def _trimmed(value: Any) -> str:
     return value.strip() if isinstance(value, str) else str(value) if type(value) is int else ""
 
 
@@ -133,64 +133,74 @@ def _slug(text: str) -> str:
 
 
 def _sayings(event: SentEvent) -> Iterator[tuple[FactId, dict[str, Any]]]:
-    kind, told = event["type"], event["properties"]
+    kind, given = event["type"], event["properties"]
     for name, source, fields, count, days in _PLAIN.get(kind, ()):
-        words = {field: _at(told, paths) for field, paths in fields.items()}
-        if any(word is not None for word in words.values()):
+        words = {field: _at(given, paths) for field, paths in fields.items()}
+        if any(text is not None for text in words.values()):
             made = {"by": name, "source": source, "words": words, "count": count, "days": days}
             type, _, key = name.partition("/")
             yield (type, key), made
     if kind == "purchase_completed":
-        yield from _purchase(told)
+        yield from _purchase(given)
     elif kind in ("subscription_created", "subscription_cancelled"):
-        words = {field: _at(told, field) for field in ("plan", "total", "currency", "reason")}
-        if any(word is not None for word in words.values()):
+        words = {field: _at(given, field) for field in ("plan", "total", "currency", "reason")}
+        if any(text is not None for text in words.values()):
             status = "active" if kind.endswith("created") else "cancelled"
             yield ("purchase", "subscription"), {"by": "s", "words": {**words, "status": status}}
-    elif kind == "product_asked" and (product := _word(_at(told, "product_id sku"))):
-        words = {"product_name": _at(told, "product_name name"), "question": _at(told, "question")}
+    elif kind == "product_asked" and (product := _trimmed(_at(given, "product_id sku"))):
+        words = {"product_name": _at(given, "product_name name"), "question": _at(given, "question")}
         yield ("interest", f"product:{product}"), {"by": "p", "words": words, "count": "questions", "tail": 1}
-    elif kind == "interest_detected" and (topic := _word(told.get("topic"))):
+    elif kind == "interest_detected" and (topic := _trimmed(given.get("topic"))):
         yield ("interest", f"topic:{topic}"), {
             "by": "t", "source": "system_computed", "words": {}, "count": "detections", "last": "last_at", "tail": 1,
-            "sure": told.get("confidence"),
+            "sure": given.get("confidence"),
         }  # fmt: skip
-    elif kind == "objection_raised" and (slug := _slug(_word(_at(told, "objection reason topic")))):
-        words = {"text": _at(told, "text objection reason topic")}
+    elif kind == "objection_raised" and (slug := _slug(_trimmed(_at(given, "objection reason topic")))):
+        words = {"text": _at(given, "text objection reason topic")}
         made = {"by": "o", "words": words, "count": "raised", "last": "last_at", "tail": 1}
         yield ("behavioral", f"objection:{slug}"), made
     elif kind == "form_submitted":
-        yield from _form(told)
-    if kind == "conversation_started" and told.get("category") == "support" and (topic := _word(told.get("topic"))):
-        words = {"channel": _at(told, "channel")}
+        yield from _form(given)
+    if (
+        kind == "conversation_started"
+        and given.get("category") == "support"
+        and (topic := _trimmed(given.get("topic")))
+    ):
+        words = {"channel": _at(given, "channel")}
         made = {"by": "r", "words": words, "count": "requests", "first": "first_at", "last": "last_at", "tail": 1}
         yield ("support", f"topic:{topic}"), made
     if kind in _SAYING:
-        yield from _said(event)
+        yield from _declared(event)
 
 
-def _purchase(told: dict[str, Any]) -> Iterator[tuple[FactId, dict[str, Any]]]:
-    lines = told.get("products")
+def _purchase(given: dict[str, Any]) -> Iterator[tuple[FactId, dict[str, Any]]]:
+    lines = given.get("products")
     if not isinstance(lines, list) or not lines:
-        lines = [{"product_id": told.get("product_id"), "name": told.get("product_name"), "price": told.get("total")}]
+        lines = [
+            {
+                "product_id": given.get("product_id"),
+                "name": given.get("product_name"),
+                "price": given.get("total"),
+            }
+        ]
     first = lines[0] if isinstance(lines[0], dict) else {}
-    words = {field: _at(told, field) for field in ("order_id", "total", "currency", "payment_method")}
-    words["product_id"] = _at(told, "product_id") if told.get("product_id") is not None else first.get("product_id")
-    words["product_name"] = _at(told, "product_name") if told.get("product_name") is not None else first.get("name")
-    if any(word is not None for word in words.values()):
+    words = {field: _at(given, field) for field in ("order_id", "total", "currency", "payment_method")}
+    words["product_id"] = _at(given, "product_id") if given.get("product_id") is not None else first.get("product_id")
+    words["product_name"] = _at(given, "product_name") if given.get("product_name") is not None else first.get("name")
+    if any(text is not None for text in words.values()):
         yield ("purchase", "last_transaction"), {"by": "l", "words": words, "last": "purchased_at"}
-    if told.get("payment_method") is not None:
-        yield ("preference", "payment_method"), {"by": "m", "whole": told["payment_method"]}
+    if given.get("payment_method") is not None:
+        yield ("preference", "payment_method"), {"by": "m", "whole": given["payment_method"]}
     products: dict[str, dict[str, Any]] = {}
     for line in lines:
-        product = _word(_at(line, "product_id sku"))
+        product = _trimmed(_at(line, "product_id sku"))
         name, amount = _at(line, "name product_name"), _amount(line.get("price"))
         if amount is not None and line.get("quantity") is not None:
             factor = _amount(line["quantity"])
             amount = None if factor is None else amount * factor
         if product:
             made = products.setdefault(product, {"by": "b", "words": {"product_name": name}, "amounts": []})
-            made["amounts"] += [] if amount is None else [(_currency(told.get("currency")), amount)]
+            made["amounts"] += [] if amount is None else [(_currency(given.get("currency")), amount)]
     for product, made in products.items():
         yield ("purchase", f"product:{product}"), {**made, "count": "purchases", "product": True, "tail": 1}
 
@@ -208,8 +218,8 @@ def _currency(value: Any) -> str:
     return value.upper() if isinstance(value, str) and value.isascii() and value.isalpha() else "unknown"
 
 
-def _form(told: dict[str, Any]) -> Iterator[tuple[FactId, dict[str, Any]]]:
-    form, answers = _word(_at(told, "form form_id")), told.get("answers")
+def _form(given: dict[str, Any]) -> Iterator[tuple[FactId, dict[str, Any]]]:
+    form, answers = _trimmed(_at(given, "form form_id")), given.get("answers")
     if not form or not isinstance(answers, dict | list):
         return
     pairs = (
@@ -219,25 +229,25 @@ def _form(told: dict[str, Any]) -> Iterator[tuple[FactId, dict[str, Any]]]:
     )
     seen = set()
     for question, answer in pairs:
-        slug = _slug(_word(question))
+        slug = _slug(_trimmed(question))
         if slug and answer is not None and slug not in seen:
             seen.add(slug)
             yield ("form", f"{form}:{slug}"), {"by": "f", "source": "user_declared", "whole": answer, "tail": 1}
 
 
-def _said(event: SentEvent) -> Iterator[tuple[FactId, dict[str, Any]]]:
-    told, source = event["properties"], _SAYING[event["type"]]
-    type, key, recalled = told.get("type"), _word(told.get("key")), told.get("recalled")
+def _declared(event: SentEvent) -> Iterator[tuple[FactId, dict[str, Any]]]:
+    given, source = event["properties"], _SAYING[event["type"]]
+    type, key, recalled = given.get("type"), _trimmed(given.get("key")), given.get("recalled")
     id = f"{type}/{key}"
-    if type not in _TYPES or not key or told.get("value") is None:
+    if type not in _TYPES or not key or given.get("value") is None:
         return
     if source != "user_declared" and (recalled is True or recalled == id or id in (recalled or [])):
         return
     yield (type, key), {
-        "by": event["type"], "source": source, "whole": told["value"], "voiced": True,
-        "voice": "" if source == "user_declared" else event["source"], "until": told.get("expires_at"),
-        "sure": None if source == "user_declared" else told.get("confidence"),
-        "premises": [tuple(premise.split("/", 1)) for premise in told.get("derived_from") or []],
+        "by": event["type"], "source": source, "whole": given["value"], "voiced": True,
+        "voice": "" if source == "user_declared" else event["source"], "until": given.get("expires_at"),
+        "sure": None if source == "user_declared" else given.get("confidence"),
+        "premises": [tuple(premise.split("/", 1)) for premise in given.get("derived_from") or []],
     }  # fmt: skip
 
 
@@ -272,11 +282,11 @@ def _claim(newest: dict[str, Any], of_kind: list[dict[str, Any]], voice: str) ->
     if isinstance(until, str):
         expires_at = round(dt.datetime.fromisoformat(until).timestamp() * 1_000_000)
     sure: Any = newest.get("sure")
-    told = isinstance(sure, int | float) and not isinstance(sure, bool)
+    is_number = isinstance(sure, int | float) and not isinstance(sure, bool)
     return {
         "source": source, "voice": voice, "value": value, "at": at, "id": event_id(newest["event"]),
         "expires_at": expires_at, "premises": newest.get("premises", []),
-        "sure": Fraction(str(min(max(sure, 0), _MOST[source]) if told else _USUAL[source])),
+        "sure": Fraction(str(min(max(sure, 0), _MOST[source]) if is_number else _USUAL[source])),
     }  # fmt: skip
 
 
@@ -308,10 +318,10 @@ def _shown(fact: FactId, claims: list[dict[str, Any]], sayings: list[dict[str, A
                 break
         else:
             groups.append([claim])
-    words = sorted((_together(group) for group in groups), key=lambda word: word["order"], reverse=True)
-    words = [word for word in words if word is words[0] or word["value"] != words[0]["value"]]
-    for word in words:
-        del word["order"]
+    words = sorted((_together(group) for group in groups), key=lambda candidate: candidate["order"], reverse=True)
+    words = [candidate for candidate in words if candidate is words[0] or candidate["value"] != words[0]["value"]]
+    for candidate in words:
+        del candidate["order"]
     kinds = {saying["by"]: saying.get("tail", 3) for saying in sayings}
     ids: list[tuple[int, str]] = []
     for by, size in kinds.items():
@@ -346,8 +356,8 @@ def _retractions(events: list[SentEvent]) -> dict[FactId, tuple[int, str]]:
     undone = {event["properties"].get("retraction") for event in events if event["type"] == "fact_restored"}
     standing: dict[Any, tuple[int, str]] = {}
     for event in events:
-        told = event["properties"]
-        fact = (told.get("type"), told.get("key"))
+        properties = event["properties"]
+        fact = (properties.get("type"), properties.get("key"))
         named = fact[0] in _TYPES and isinstance(fact[1], str) and 0 < len(fact[1]) <= 128
         if event["type"] == "fact_retracted" and named and event_id(event) not in undone:
             standing[fact] = max(standing.get(fact, (-(10**30), "")), (event["occurred_at"], event_id(event)))

@@ -33,8 +33,8 @@ def points(lines: list[Line], now: int) -> dict[str, int]:
             sums["adjusted"] += amount
         elif line["type"] in ("points_earned", "points_spent", "points_expired") and amount > 0:
             sums[line["type"].removeprefix("points_")] += amount
-    told = {name: sums[name] for name in ("earned", "spent", "adjusted", "expired")}
-    return {"balance": told["earned"] + told["adjusted"] - told["spent"] - told["expired"], **told}
+    by_kind = {name: sums[name] for name in ("earned", "spent", "adjusted", "expired")}
+    return {"balance": by_kind["earned"] + by_kind["adjusted"] - by_kind["spent"] - by_kind["expired"], **by_kind}
 
 
 def _is_amount(amount: Any) -> bool:
@@ -44,7 +44,7 @@ def _is_amount(amount: Any) -> bool:
 def problems(lines: list[Line]) -> list[str]:
     """What is wrong with the lines that Threadline wrote itself; nothing if all is well."""
     found = []
-    told = {line["id"]: line for line in lines}
+    by_id = {line["id"]: line for line in lines}
     written = [line for line in lines if line["type"] == "points_earned" and line["cause"]]
     causes = Counter(line["cause"] for line in written)
     days: Counter[tuple[str, int]] = Counter()
@@ -57,7 +57,7 @@ def problems(lines: list[Line]) -> list[str]:
         and line["properties"]["points"] > 0
     )
     for line in written:
-        cause = told.get(line["cause"])
+        cause = by_id.get(line["cause"])
         if cause is None or cause["type"] not in EARNS or line["properties"]["points"] != EARNS[cause["type"]]:
             found.append(f"{line['id']} earns what its cause does not give")
         elif not _is_in_time(cause):

@@ -53,9 +53,9 @@ def streaks(
         "at_risk": alive and today not in days and today not in leapt,
         "expires_at": _expiry(max(runs[-1][-1], today - _ONE), zone, leapt, day_start) if alive else None,
         "last_active_on": days[-1].isoformat() if days else None,
-        "run": _told(runs[-1]) if alive else None,
-        "longest_run": _told(longest) if longest else None,
-        "history": [_told(run) for run in reversed(over[-20:])],
+        "run": _shown(runs[-1]) if alive else None,
+        "longest_run": _shown(longest) if longest else None,
+        "history": [_shown(run) for run in reversed(over[-20:])],
     }
 
 
@@ -211,5 +211,5 @@ def _expiry(last: dt.date, zone: dt.tzinfo, leapt: set[dt.date], day_start: dt.t
     return end.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _told(run: list[dt.date]) -> dict[str, Any]:
+def _shown(run: list[dt.date]) -> dict[str, Any]:
     return {"from": run[0].isoformat(), "to": run[-1].isoformat(), "length": len(run), "frozen": 0}

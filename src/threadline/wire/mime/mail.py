@@ -56,7 +56,7 @@ def read_mail(raw: bytes, recipients: Iterable[str] = (), sender: str | None = N
     addresses = (*envelope, *message.addresses("delivered-to", "x-original-to", "envelope-to", "to", "cc"))
     found = Mail(
         kind="other",
-        to=tuple(dict.fromkeys(each.strip().lower() for each in addresses if each.strip()))[:IDS_MAX],
+        to=tuple(dict.fromkeys(address.strip().lower() for address in addresses if address.strip()))[:IDS_MAX],
         sender=next(iter(message.addresses("from", "sender")), ""),
         about=_about(message, everything),
         id=next(iter(_ids(message.header("message-id"))), ""),
@@ -116,14 +116,14 @@ def _report(
     recipients = recipients or failed
     if not recipients:
         return None
-    actions = {each.action for each in recipients}
+    actions = {recipient.action for recipient in recipients}
     kind: Kind = "bounce" if "failed" in actions else "delay" if "delayed" in actions else "delivered"
     return found._replace(kind=kind, recipients=tuple(recipients))
 
 
 def header_failed(message: Part) -> list[Recipient]:
     """The recipients in the header with which Exim says who failed."""
-    failed = [address_of(each) for each in message.addresses("x-failed-recipients")]
+    failed = [address_of(address) for address in message.addresses("x-failed-recipients")]
     return [Recipient(each, "failed") for each in dict.fromkeys(failed) if each]
 
 

@@ -136,10 +136,10 @@ def _split(part: Part) -> list[bytes]:
             pieces.append(part.body[start : match.start()])
         start = -1 if match[1] else match.end()
         if start < 0 or len(pieces) >= PARTS_MAX:
-            return [_without_break(each) for each in pieces]
+            return [_without_break(piece) for piece in pieces]
     if start >= 0:  # cut off: what is there of the last part
         pieces.append(part.body[start:])
-    return [_without_break(each) for each in pieces]
+    return [_without_break(piece) for piece in pieces]
 
 
 def _without_break(piece: bytes) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -27,9 +27,16 @@ from threadline.kernel.time import to_datetime
 
 PERIODS_MAX = 104
 
-_SQL = """
-WITH entries AS (SELECT person, min(occurred_at) AS entered FROM events WHERE $first GROUP BY person),
-cohorts AS (SELECT person, entered, $cohort AS cohort FROM entries WHERE $span),
+COHORTS = """entries AS (SELECT person, min(occurred_at) AS entered FROM events WHERE $first GROUP BY person),
+cohorts AS (SELECT person, entered, $cohort AS cohort FROM entries WHERE $span)"""
+GRID = """grid AS (
+  SELECT cohort, size, unnest(range(0, $periods + 1)) AS period
+  FROM (SELECT cohort, count(*) AS size FROM cohorts GROUP BY cohort)
+)"""
+COMPLETE = "(cohort + $units((period + 1)::INTEGER))::TIMESTAMPTZ <= $now"
+BEGUN = "(cohort + $units(period::INTEGER))::TIMESTAMPTZ <= $now"
+_SQL = f"""
+WITH {COHORTS},
 returns AS (
   SELECT DISTINCT person, date_diff($per, cohort, $period)::BIGINT AS period
   FROM events JOIN cohorts USING (person) WHERE $returning AND occurred_at >= entered
@@ -37,16 +44,11 @@ returns AS (
 counted AS (
   SELECT cohort, period, count(*) AS people FROM cohorts JOIN $present USING (person) GROUP BY ALL
 ),
-grid AS (
-  SELECT cohort, size, unnest(range(0, $periods + 1)) AS period
-  FROM (SELECT cohort, count(*) AS size FROM cohorts GROUP BY cohort)
-)
-SELECT cohort, size, period, coalesce(people, 0) AS people,
-  (cohort + $units((period + 1)::INTEGER))::TIMESTAMPTZ <= $now AS complete
-FROM grid LEFT JOIN counted USING (cohort, period)
-WHERE (cohort + $units(period::INTEGER))::TIMESTAMPTZ <= $now
+{GRID}
+SELECT cohort, size, period, coalesce(people, 0) AS people, {COMPLETE} AS complete
+FROM grid LEFT JOIN counted USING (cohort, period) WHERE {BEGUN}
 ORDER BY cohort, period
-"""
+"""  # noqa: S608 — our own parts
 _BOUNDED = "returns"
 # Who was there in a period counts in all periods before it.
 _ROLLING = """(
@@ -54,13 +56,18 @@ _ROLLING = """(
   )"""
 
 
-class RetentionParams(Span, kw_only=True, forbid_unknown_fields=True):
-    """Who is looked at, those who began in the range of time, and what counts as coming back."""
+class CohortParams(Span, kw_only=True, forbid_unknown_fields=True):
+    """Who is looked at: those who began in the range of time."""
 
     first: Annotated[Step, Meta(description="A person's first event of this kind is where they begin.")] = "*"
-    returning: Annotated[Step, Meta(description="What counts as being there.")] = "*"
     per: Annotated[Per, Meta(description="The length of a period. UTC; weeks begin on Monday.")] = "week"
     periods: Annotated[int, Meta(description="How many periods after the first.", ge=1, le=PERIODS_MAX)] = 8
+
+
+class RetentionParams(CohortParams, kw_only=True, forbid_unknown_fields=True):
+    """Who is looked at, and what counts as coming back."""
+
+    returning: Annotated[Step, Meta(description="What counts as being there.")] = "*"
     kind: Annotated[
         Literal["bounded", "rolling"],
         Meta(description="bounded: there in that very period; rolling: in that period or any later one."),
@@ -86,19 +93,20 @@ class Retention(Answered, kw_only=True):
     kind: str
 
 
+def cohort_parts(params: CohortParams, now: int) -> dict[str, Any]:
+    """What fills `COHORTS`, `GRID`, `COMPLETE` and `BEGUN`, and the period of an event."""
+    return {
+        "per": params.per, "units": Sql(f"to_{params.per}s"), "first": Sql(step_of(params.first, "first").sql),
+        "span": Sql(span_sql(params, "entered")), "cohort": Sql(period_sql(params.per, "utc_day(entered)")),
+        "period": Sql(period_sql(params.per)), "periods": params.periods, "now": to_datetime(now),
+    }  # fmt: skip
+
+
 def _retention(context: Context[WithAnalytics], params: RetentionParams) -> Retention:
-    first, returning = step_of(params.first, "first"), step_of(params.returning, "returning")
-    table, about = asked(
-        context,
-        _SQL,
-        {
-            "per": params.per, "units": Sql(f"to_{params.per}s"),
-            "first": Sql(first.sql), "returning": Sql(returning.sql), "span": Sql(span_sql(params, "entered")),
-            "cohort": Sql(period_sql(params.per, "utc_day(entered)")), "period": Sql(period_sql(params.per)),
-            "present": Sql(_BOUNDED if params.kind == "bounded" else _ROLLING), "periods": params.periods,
-            "now": to_datetime(context.now),
-        },
-    )  # fmt: skip
+    present = Sql(_BOUNDED if params.kind == "bounded" else _ROLLING)
+    returning = Sql(step_of(params.returning, "returning").sql)
+    parts = cohort_parts(params, context.now)
+    table, about = asked(context, _SQL, {**parts, "returning": returning, "present": present})
     rows = [
         RetentionRow(
             cohort=cohort.isoformat(), size=size, period=period, people=people, share=people / size, complete=complete

@@ -20,7 +20,7 @@ from threadline.capabilities.events.forms import PersonRef
 from threadline.capabilities.events.requests import RequestKey, place_and_key, wish
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Receipt
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import (
     Person,
     WithCatalogue,
@@ -47,10 +47,6 @@ class Needs(WithReader, WithRecorder, WithStore, WithCatalogue, WithLog, Protoco
     """What is needed here of the engine."""
 
 
-class TopicsParams(msgspec.Struct, forbid_unknown_fields=True):
-    """Asks for all topics."""
-
-
 class TopicView(msgspec.Struct, kw_only=True):
     """A topic as it is declared."""
 
@@ -67,7 +63,7 @@ class TopicList(msgspec.Struct):
     topics: list[TopicView]
 
 
-def _topics(consent: Consent, context: Context[object], params: TopicsParams) -> TopicList:
+def _topics(consent: Consent, context: Context[object], params: NoParams) -> TopicList:
     return TopicList(
         [
             TopicView(
@@ -118,9 +114,9 @@ def _address(context: Context[Needs], person: Person, given: str) -> str:
             raise InvalidValue(f"{given[:80]!r} is not a mail address", param="address")
         return address
     views = context.engine.reader.views(person, context.engine.recorder.now(), names=["profile"])
-    emails = (each.value for each in person.identifiers.values() if each.kind == "email")
+    emails = (identifier.value for identifier in person.identifiers.values() if identifier.kind == "email")
     candidates = (views["profile"]["traits"].get("email"), *sorted(emails))
-    return next((address for each in candidates if (address := normal_address(each))), "")
+    return next((address for candidate in candidates if (address := normal_address(candidate))), "")
 
 
 def _result(consent: Consent, context: Context[Needs], person: Person, address: str) -> ConsentResult:
@@ -178,7 +174,7 @@ def _change(consent: Consent, context: Context[Needs], params: ChangeParams) -> 
         (SUBSCRIBED, named | {"topic": topic, "via": "api"} | confirmed) for topic in dict.fromkeys(params.subscribe)
     ]
     statements = statements_for(engine, Recipient(context.workspace, person.id, address, ""), ["", *consent.topics])
-    last = max(max(each) for each in statements.values())
+    last = max(max(statement) for statement in statements.values())
     events = [after(last, _event(context, person, type, properties, params.request)) for type, properties in wishes]
     receipts = engine.recorder.record(events, known=True) if events else []
     person = engine.reader.person(context.workspace, person.id)
@@ -221,7 +217,7 @@ def operations(consent: Consent) -> list[Operation]:
             name="consent_topics",
             group=CONSENT_GROUP,
             summary="List the topics that people may subscribe to.",
-            params=TopicsParams,
+            params=NoParams,
             result=TopicList,
             run=partial(_topics, consent),
             method="GET",
@@ -249,7 +245,7 @@ def operations(consent: Consent) -> list[Operation]:
             path="/v1/people/{id}/consent",
             scope="write",
             example=ChangeParams(id="user_id:42", everything=True),
-            refused=lambda result: any(each.status == "rejected" for each in result.receipts),
+            refused=lambda result: any(receipt.status == "rejected" for receipt in result.receipts),
         ),
         Operation(
             name="consent_link",

@@ -163,7 +163,7 @@ def _spec(catalogue: Catalogue, reading: _Reading) -> VariantSpec:
 
 
 def _numbers(values: Sequence[Any]) -> list[float]:
-    return [float(each) for each in values if isinstance(each, int | float) and not isinstance(each, bool)]
+    return [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
 
 
 def _summary(numbers: Sequence[float]) -> dict[str, float]:
@@ -196,7 +196,9 @@ def _bins(new: Sequence[Any], old: Sequence[Any] | None) -> list[Bin]:
 
 
 def _texts(values: Sequence[Any]) -> Mapping[str, int]:
-    return Counter(str(each).lower() if isinstance(each, bool) else str(each) for each in values if each is not None)
+    return Counter(
+        str(value).lower() if isinstance(value, bool) else str(value) for value in values if value is not None
+    )
 
 
 def _edges(numbers: Sequence[float]) -> list[float]:

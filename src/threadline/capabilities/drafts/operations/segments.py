@@ -89,7 +89,7 @@ def _preview(context: Context[Needs], params: PreviewParams) -> SegmentPreview:
 
 
 def _named(segments: tuple[Segment, ...], name: str) -> Segment | None:
-    return next((each for each in segments if each.name == name), None)
+    return next((segment for segment in segments if segment.name == name), None)
 
 
 def _in_force(context: Context[WithCatalogue]) -> tuple[Segment, ...]:

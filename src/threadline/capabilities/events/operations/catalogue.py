@@ -8,12 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.events import CATALOGUE
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithCatalogue
-
-
-class CatalogueParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
 
 
 class ProjectionView(msgspec.Struct, kw_only=True):
@@ -73,7 +69,7 @@ class CatalogueView(msgspec.Struct, kw_only=True):
     ]
 
 
-def _catalogue(context: Context[WithCatalogue], params: CatalogueParams) -> CatalogueView:
+def _catalogue(context: Context[WithCatalogue], params: NoParams) -> CatalogueView:
     catalogue = context.engine.catalogue
     return CatalogueView(
         projections=[
@@ -99,17 +95,16 @@ def _catalogue(context: Context[WithCatalogue], params: CatalogueParams) -> Cata
             for k in sorted(catalogue.rules.kinds.values(), key=lambda k: (k.priority, k.name))
         ],
         event_types=sorted(CATALOGUE),
-        event_schemas={each.name: dict(each.schema) for each in catalogue.requirements.values()},
+        event_schemas={requirement.name: dict(requirement.schema) for requirement in catalogue.requirements.values()},
     )  # fmt: skip
 
 
 CATALOGUE_OPERATION = Operation(
     name="catalogue",
     summary="List the projections, policies, operations and kinds of identifiers in force.",
-    params=CatalogueParams,
+    params=NoParams,
     result=CatalogueView,
     run=_catalogue,
     method="GET",
     path="/v1/catalogue",
-    example=CatalogueParams(),
 )

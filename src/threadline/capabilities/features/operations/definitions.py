@@ -9,12 +9,8 @@ from msgspec import Meta
 
 from threadline.capabilities.features.definition import Feature, FeatureSet
 from threadline.capabilities.features.operations import FEATURES_GROUP
-from threadline.kernel.operation import Operation
+from threadline.kernel.operation import NoParams, Operation
 from threadline.kernel.time import format_duration
-
-
-class DefinitionsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
 
 
 class FeatureDefinition(msgspec.Struct, kw_only=True):
@@ -57,10 +53,9 @@ def definitions_operation(features: FeatureSet) -> Operation:
         name="features_list",
         group=FEATURES_GROUP,
         summary="List the features in force and what each is made of.",
-        params=DefinitionsParams,
+        params=NoParams,
         result=DefinitionsResult,
         run=lambda context, params: result,
         method="GET",
         path="/v1/features",
-        example=DefinitionsParams(),
     )

@@ -68,7 +68,7 @@ def _training_set(context: Context[Needs], params: TrainingParams) -> TrainingSe
         person = context.engine.reader.person(context.workspace, ref)
         return lambda at: (person.id, vector_of(context, person, at))
 
-    labels = read_labels([(each.person, each.at, each.label) for each in params.labels], context.now)
+    labels = read_labels([(label.person, label.at, label.label) for label in params.labels], context.now)
     # What is said of nobody names every feature there is, so that columns do not depend on who is asked for.
     columns = list(chosen(context.engine.catalogue.of_nobody("features", context.now), params.names))
     return TrainingSet(columns=columns, rows=[_training_row(row) for row in training_rows(labels, columns, whom)])

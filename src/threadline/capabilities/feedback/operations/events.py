@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
@@ -17,7 +17,7 @@ from threadline.capabilities.feedback.operations import FEEDBACK_GROUP
 from threadline.capabilities.feedback.rows import NAME_LENGTH_MAX, SUBJECTS, Found, Subject, rows_of
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Choice, Context, Operation
-from threadline.kernel.ports import WithReader, WithStore
+from threadline.kernel.ports import Person, WithReader, WithStore
 
 _CURSOR = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{32}")
 _PAGE_ROWS = 100
@@ -84,7 +84,8 @@ def _events(context: Context[Needs], params: FeedbackEventsParams) -> FeedbackEv
     after = f"{cursor}\0" if cursor else ""
     found = (each for each in _rows(context, params, after, _PAGE_ROWS) if params.type in ("", each.row.type))
     page, following = page_of(found, params.limit, lambda each: each.cursor)
-    return FeedbackEventsPage(events=[_view(context, each) for each in page], next=following)
+    people = context.engine.reader.by_threads([each.row.thread for each in page])
+    return FeedbackEventsPage(events=[_view(people, each) for each in page], next=following)
 
 
 def _counters(context: Context[Needs], params: FeedbackCountersParams) -> FeedbackCounters:
@@ -107,9 +108,9 @@ def _subject(params: Any) -> tuple[Subject, str]:
     raise InvalidValue(str(_ONE))
 
 
-def _view(context: Context[Needs], found: Found) -> MailEventView:
+def _view(people: Mapping[str, Person], found: Found) -> MailEventView:
     row = found.row
-    person = context.engine.reader.by_thread(row.thread)
+    person = people.get(row.thread)
     return MailEventView(
         id=found.event, type=row.type, at=instant(row.at), person="" if person is None else person.id,
         message=row.message, address=row.address, template=row.template, step=row.step, arm=row.arm,

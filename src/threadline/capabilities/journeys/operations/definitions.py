@@ -18,7 +18,7 @@ from threadline.capabilities.journeys.operations import JOURNEYS_GROUP, Journeys
 from threadline.capabilities.journeys.program import compiled
 from threadline.capabilities.journeys.projection import TABLE, Entry, entry_of, partition
 from threadline.capabilities.journeys.steps import JOURNEYS
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import IndexRows, WithRows, WithShared
 
 _PAGE = 1_000
@@ -26,10 +26,6 @@ _PAGE = 1_000
 
 class Needs(WithRows, WithShared, Protocol):
     """What is needed here of the engine."""
-
-
-class JourneysListParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
 
 
 class JourneySummary(msgspec.Struct, kw_only=True):
@@ -54,14 +50,14 @@ def book_of(context: Context[WithShared]) -> Book:
     return book
 
 
-def _listed(journeys: Journeys, context: Context[WithShared], params: JourneysListParams) -> JourneysListResult:
+def _listed(journeys: Journeys, context: Context[WithShared], params: NoParams) -> JourneysListResult:
     paused = book_of(context).paused if journeys else {}
     shown = [
         JourneySummary(
-            name=each.name, version=each.version, entered_by=entered_by(each), description=each.description,
-            paused_since=_paused(paused.get(each.name)),
+            name=journey.name, version=journey.version, entered_by=entered_by(journey), description=journey.description,
+            paused_since=_paused(paused.get(journey.name)),
         )
-        for each in journeys
+        for journey in journeys
     ]  # fmt: skip
     return JourneysListResult(journeys=shown)
 
@@ -152,8 +148,8 @@ def operations(journeys: Journeys) -> list[Operation]:
     return [
         Operation(
             name="journeys_list", group=JOURNEYS_GROUP, summary="List the journeys in force.",
-            params=JourneysListParams, result=JourneysListResult, run=partial(_listed, journeys), method="GET",
-            path="/v1/journeys", example=JourneysListParams(),
+            params=NoParams, result=JourneysListResult, run=partial(_listed, journeys), method="GET",
+            path="/v1/journeys",
         ),
         Operation(
             name="journeys_show", relies_on=("people",), group=JOURNEYS_GROUP,

@@ -174,7 +174,7 @@ def _history(context: Context[WithReader], params: JourneyHistoryParams) -> Jour
     run = runs[-1]
     # From its first event to its last: everything else of the person stays unread.
     events = context.engine.reader.all_events(person, start=run.entered_at, stop=run.at + 1, types=RUN_EVENTS)
-    own = (each for each in events if each.event.source_type != "external" and _is_of(each, run))
+    own = (event for event in events if event.event.source_type != "external" and _is_of(event, run))
     shown = [_advance(each) for each in islice(own, HISTORY_MAX)]
     paused = not run.reason and is_paused(state, run.journey)
     return JourneyHistoryResult(person=person.id, execution=_execution(run, paused=paused), history=shown)

@@ -1,4 +1,4 @@
-"""What can be asked about leaderboards: the top, a person's own place, the definitions, putting everybody on again."""
+"""What can be asked about leaderboards: the top, a person's own place, the definitions."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Identifiers, Instant, Time, time_param
-from threadline.capabilities.leaderboards.definition import ALL, BoardDefinition, Boards, is_kept, period_of
+from threadline.capabilities.leaderboards.definition import ALL, BoardDefinition, Boards, is_stored, period_of
 from threadline.capabilities.leaderboards.projection import NAME, plain
 from threadline.capabilities.leaderboards.recomputed import Nearest, RecomputedBoard, everybody, score_of
 from threadline.capabilities.points.calendar import Calendar
@@ -83,14 +83,14 @@ class BoardQuery:
             raise InvalidValue(f"`at` is in the future; it is now {format_time(context.now)}", param="at")
         self.at = context.now if at is None else at
         self.period = period_of(params.period, self.calendar.day(self.at))
-        self.from_rows = is_kept(self.period, self.calendar.day(context.now))
+        self.from_rows = is_stored(self.period, self.calendar.day(context.now))
         if self.period.kind == ALL and at is not None:
             self.from_rows = False  # not as it is now, but as it was then
         self.key = Board(context.workspace, boards.key(self.board), self.period.row_name, params.scope)
         if self.from_rows and not context.engine.maintenance.has_all_rows(NAME):
             raise Conflict(
                 "leaderboards were declared or changed after people were recorded, and not everybody is on them yet",
-                hint="run `threadline apply`, or call `leaderboards_refresh` once",
+                hint="run `threadline apply`, or call `leaderboards_refresh` and let a worker do its job",
             )
 
     def past(self, *wanted: Nearest) -> RecomputedBoard:

@@ -9,11 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.leaderboards.definition import Boards
 from threadline.capabilities.leaderboards.operations import LEADERBOARDS_GROUP
-from threadline.kernel.operation import Operation
-
-
-class BoardsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
+from threadline.kernel.operation import NoParams, Operation
 
 
 class BoardView(msgspec.Struct, kw_only=True):
@@ -56,11 +52,10 @@ def operations(boards: Boards) -> list[Operation]:
             name="leaderboards_list",
             group=LEADERBOARDS_GROUP,
             summary="List the leaderboards that are declared.",
-            params=BoardsParams,
+            params=NoParams,
             result=BoardsResult,
             run=lambda context, params: listed,
             method="GET",
             path="/v1/leaderboards",
-            example=BoardsParams(),
         ),
     ]

@@ -43,14 +43,14 @@ def standing(boards: Boards, context: Context[Needs], params: StandingParams) ->
     """A person's own place on one board."""
     asked = BoardQuery(boards, context, params)
     person = context.engine.reader.person(context.workspace, params.id)
-    told = {"name": params.name, "period": asked.period.text, "scope": params.scope, "person": person.id}
+    shared = {"name": params.name, "period": asked.period.text, "scope": params.scope, "person": person.id}
     if not asked.from_rows:
         place = asked.past_place(person)
         before, after = (Nearest(params.around, place, before=each) for each in (True, False))
         past = asked.past(before, after)
         around = [*before.places, place, *after.places] if place is not None and params.around else []
         return Standing(
-            **told, rank=None if place is None else past.above(place.score) + 1,
+            **shared, rank=None if place is None else past.above(place.score) + 1,
             score=plain(0 if place is None else place.score), total=past.total, as_of=instant(context.now),
             people_read=past.read, places=asked.entries(around, past.above),
         )  # fmt: skip
@@ -63,7 +63,7 @@ def standing(boards: Boards, context: Context[Needs], params: StandingParams) ->
         places = context.engine.ranks.around(asked.key, place, context.now, params.around, expiring=expiring)
         entries = asked.entries(places, lambda score: int(asked.count(score).above))
     return Standing(
-        **told, rank=None if place is None else counted.above + 1, score=plain(score), total=counted.total,
+        **shared, rank=None if place is None else counted.above + 1, score=plain(score), total=counted.total,
         as_of=instant(counted.as_of), people_read=0, places=entries,
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.consent.refusal import refusal
+from threadline.capabilities.consent.refusal import refusals
 from threadline.capabilities.events.forms import checked_id
 from threadline.capabilities.mail.address import address_of
 from threadline.capabilities.mail.context import Facts, sample_of
@@ -18,7 +18,7 @@ from threadline.capabilities.mail.letter import Cause, Letter, write
 from threadline.capabilities.mail.links import PREFERENCES, UNSUBSCRIBE, example_links, links_of
 from threadline.capabilities.mail.operations.group import MAIL_GROUP
 from threadline.capabilities.mail.operations.templates import Name, Version
-from threadline.capabilities.mail.order import order_of
+from threadline.capabilities.mail.order import mailing_of, order_of
 from threadline.capabilities.mail.rendering import TemplateFailed
 from threadline.capabilities.mail.sample_person import SamplePerson
 from threadline.capabilities.mail.templates import Templates
@@ -80,9 +80,7 @@ def _preview(templates: Templates, context: Context[Ports], params: MailPreviewP
     if address_of(order.address) is None:
         warnings.append("this person has no address that mail can be sent to: it would be skipped")
         order = order._replace(address="nobody@example.com")
-    elif params.person and (
-        reason := refusal(ports, order.workspace, order.address, order.topic, order.transactional, view)
-    ):
+    elif params.person and (reason := refusals(ports, [mailing_of(order, view)])[0]):
         warnings.append(f"this person would not get it: {reason}")
     try:
         links = links_of(ports, view, order)

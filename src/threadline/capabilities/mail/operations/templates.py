@@ -12,17 +12,13 @@ from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.mail.operations.group import MAIL_GROUP
 from threadline.capabilities.mail.rendering import Compiled
 from threadline.capabilities.mail.templates import SHARED, Templates, version_of
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithDefinitionHistory
 
 Name = Annotated[str, Meta(description="A template's name.", min_length=1, max_length=64)]
 Version = Annotated[
     str, Meta(description="A version of it, as the ledger has it; without it the one in force.", max_length=64)
 ]
-
-
-class MailTemplatesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
 
 
 class MailVariable(msgspec.Struct, kw_only=True):
@@ -71,7 +67,7 @@ def _template(templates: Templates, compiled: Compiled) -> MailTemplate:
     )  # fmt: skip
 
 
-def _templates(templates: Templates, context: Context[object], params: MailTemplatesParams) -> MailTemplatesResult:
+def _templates(templates: Templates, context: Context[object], params: NoParams) -> MailTemplatesResult:
     return MailTemplatesResult(templates=[_template(templates, each) for each in templates])
 
 
@@ -120,8 +116,8 @@ def operations(templates: Templates) -> list[Operation]:
     return [
         Operation(
             name="mail_templates", group=MAIL_GROUP, summary="List the mail templates in force.",
-            params=MailTemplatesParams, result=MailTemplatesResult, run=partial(_templates, templates), method="GET",
-            path="/v1/mail/templates", example=MailTemplatesParams(),
+            params=NoParams, result=MailTemplatesResult, run=partial(_templates, templates), method="GET",
+            path="/v1/mail/templates",
         ),
         Operation(
             name="mail_template", group=MAIL_GROUP,

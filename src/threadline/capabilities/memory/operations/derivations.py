@@ -9,12 +9,8 @@ from msgspec import Meta
 
 from threadline.capabilities.memory.definition import DerivationSet
 from threadline.capabilities.memory.operations import MEMORY_GROUP
-from threadline.kernel.operation import Operation
+from threadline.kernel.operation import NoParams, Operation
 from threadline.kernel.time import format_duration
-
-
-class DerivationsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
 
 
 class DerivationView(msgspec.Struct, kw_only=True):
@@ -42,25 +38,24 @@ def derivations_operation(derivations: DerivationSet) -> Operation:
     """The operation that tells these derivations."""
     shown = [
         DerivationView(
-            name=each.name, description=each.description, events=[feed.type for feed in each.feeds],
-            fact=f"{_shape(each.type)}/{_shape(each.key)}", source=each.source,
-            fields={f.name: f.aggregate for f in each.fields} | dict.fromkeys(each.constants, "constant"),
-            expires_after=None if each.expires_after is None else format_duration(each.expires_after), most=each.most,
-            version=each.version,
+            name=derivation.name, description=derivation.description, events=[feed.type for feed in derivation.feeds],
+            fact=f"{_shape(derivation.type)}/{_shape(derivation.key)}", source=derivation.source,
+            fields={f.name: f.aggregate for f in derivation.fields} | dict.fromkeys(derivation.constants, "constant"),
+            expires_after=None if derivation.expires_after is None else format_duration(derivation.expires_after),
+            most=derivation.most, version=derivation.version,
         )
-        for each in derivations.derivations
+        for derivation in derivations.derivations
     ]  # fmt: skip
     result = DerivationsResult(fingerprint=derivations.fingerprint, derivations=shown)
     return Operation(
         name="memory_definitions",
         group=MEMORY_GROUP,
         summary="List the derivations in force and which facts each makes.",
-        params=DerivationsParams,
+        params=NoParams,
         result=DerivationsResult,
         run=lambda context, params: result,
         method="GET",
         path="/v1/memory",
-        example=DerivationsParams(),
     )
 
 

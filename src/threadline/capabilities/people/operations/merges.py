@@ -67,8 +67,8 @@ def _merge(context: Context[Needs], params: MergeParams) -> MergeResult:
         return _merge_preview(context, MergePreviewParams(id=params.id, other=params.other))
     engine = context.engine
     one, other = (engine.reader.person(context.workspace, ref) for ref in (params.id, params.other))
-    told = _event_of_request(context, [one, other], MERGED, params.request)
-    if told is None:
+    recorded = _event_of_request(context, [one, other], MERGED, params.request)
+    if recorded is None:
         if one.id == other.id:
             raise Conflict("they are already one person")
         request = params.request or derived_key("merge", *_standing(one, other))
@@ -81,15 +81,15 @@ def _merge(context: Context[Needs], params: MergeParams) -> MergeResult:
             by=context.source,
             force=params.force,
         )
-        told = _event_of_request(
+        recorded = _event_of_request(
             context, [engine.reader.person(context.workspace, survivor)], MERGED, request, merged=merged
         )
     elif one.id != other.id:
         raise Conflict("this request was carried out before and undone since; give a new `request` to join them again")
-    properties = told.event.properties
+    properties = recorded.event.properties
     person = engine.reader.person(context.workspace, properties["survivor"])
     return MergeResult(
-        done=True, survivor=person.id, merged=properties["merged"], event=told.id, person=summary(context, person)
+        done=True, survivor=person.id, merged=properties["merged"], event=recorded.id, person=summary(context, person)
     )
 
 
@@ -105,8 +105,8 @@ def _event_of_request(
     if request:
         for person in people:
             for recorded in context.engine.reader.all_events(person, types=frozenset({type_}), reverse=True):
-                said = recorded.event.properties
-                if recorded.cause == request and all(said.get(name) == value for name, value in properties.items()):
+                known = recorded.event.properties
+                if recorded.cause == request and all(known.get(name) == value for name, value in properties.items()):
                     return recorded
     return None
 
@@ -160,26 +160,31 @@ class SplitResult(msgspec.Struct, kw_only=True):
 def _split(context: Context[Needs], params: SplitParams) -> SplitResult:
     engine = context.engine
     if params.dry_run:
-        kept, new = engine.identity.preview_split(context.workspace, params.id, params.identifiers)
-        return SplitResult(done=False, person=summary(context, kept), new=summary(context, new))
+        remaining, new = engine.identity.preview_split(context.workspace, params.id, params.identifiers)
+        return SplitResult(done=False, person=summary(context, remaining), new=summary(context, new))
     person = engine.reader.person(context.workspace, params.id)
-    told = _event_of_request(context, [person], SPLIT, params.request)
-    if told is None:
+    recorded = _event_of_request(context, [person], SPLIT, params.request)
+    if recorded is None:
         request = params.request or derived_key("split", *_standing(person), *sorted(params.identifiers))
-        kept_id, new_id = engine.identity.split(
+        remaining_id, new_id = engine.identity.split(
             context.workspace, person.id, params.identifiers, request=request, reason=params.reason, by=context.source
         )
-        return _split_result(context, kept_id, new_id, request)
-    return _split_result(context, told.event.properties["person"], told.event.properties["split"], params.request)
+        return _split_result(context, remaining_id, new_id, request)
+    return _split_result(
+        context, recorded.event.properties["person"], recorded.event.properties["split"], params.request
+    )
 
 
 def _split_result(context: Context[Needs], person: str, new: str, request: str) -> SplitResult:
-    kept, apart = (context.engine.reader.person(context.workspace, id) for id in (person, new))
-    if kept.id == apart.id:
+    remaining, apart = (context.engine.reader.person(context.workspace, id) for id in (person, new))
+    if remaining.id == apart.id:
         raise Conflict("this request was carried out before and undone since; give a new `request`")
-    told = _event_of_request(context, [kept], SPLIT, request, split=new)
+    recorded = _event_of_request(context, [remaining], SPLIT, request, split=new)
     return SplitResult(
-        done=True, person=summary(context, kept), new=summary(context, apart), event="" if told is None else told.id
+        done=True,
+        person=summary(context, remaining),
+        new=summary(context, apart),
+        event="" if recorded is None else recorded.id,
     )
 
 
@@ -199,13 +204,13 @@ def _unmerge(context: Context[Needs], params: UnmergeParams) -> SplitResult:
     # A merge can be undone once, so its own id names the wish.
     request = params.request or derived_key("unmerge", params.id)
     survivor = engine.reader.person(context.workspace, merge.event.properties["survivor"])
-    told = _event_of_request(context, [survivor], SPLIT, request)
-    if told is not None:
-        return _split_result(context, told.event.properties["person"], told.event.properties["split"], request)
-    kept, back = engine.identity.unmerge(
+    recorded = _event_of_request(context, [survivor], SPLIT, request)
+    if recorded is not None:
+        return _split_result(context, recorded.event.properties["person"], recorded.event.properties["split"], request)
+    remaining, back = engine.identity.unmerge(
         context.workspace, params.id, request=request, reason=params.reason, by=context.source
     )
-    return _split_result(context, kept, back, request)
+    return _split_result(context, remaining, back, request)
 
 
 SPLIT_OPERATION = Operation(

@@ -171,8 +171,8 @@ def _newest(engine: WithReader, person: Person, limit: int, as_of: int | None) -
     Both hold what lies ahead and has been told, which is in no view yet.
     """
     stop = None if as_of is None else as_of + FUTURE_MAX_SECONDS * SECOND + 1
-    told = engine.reader.all_events(person, stop=stop, reverse=True, size=limit, skip_damaged=True)
-    return list(islice((each for each in told if as_of is None or each.known_at <= as_of), limit))
+    newest_first = engine.reader.all_events(person, stop=stop, reverse=True, size=limit, skip_damaged=True)
+    return list(islice((each for each in newest_first if as_of is None or each.known_at <= as_of), limit))
 
 
 def lead_id(rules: Any, identifiers: Iterable[Any]) -> str:

@@ -89,5 +89,5 @@ TAG = Operation(
     path="/v1/people/{id}/tags",
     scope="write",
     example=TagParams(id="user_id:42", add=["vip"]),
-    refused=lambda result: bool(result.receipts) and all(each.status == "rejected" for each in result.receipts),
+    refused=lambda result: bool(result.receipts) and all(receipt.status == "rejected" for receipt in result.receipts),
 )

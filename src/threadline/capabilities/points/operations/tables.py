@@ -12,7 +12,7 @@ from threadline.capabilities.points.calendar import Calendar, day_text
 from threadline.capabilities.points.definition import Points, Rule, Table
 from threadline.capabilities.points.operations import POINTS_GROUP
 from threadline.capabilities.points.operations.balance import PointsDay, Reads, points_view
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.time import EARLIEST, format_duration
 
 
@@ -59,10 +59,6 @@ def history_operation(points: Points) -> Operation:
     )
 
 
-class TablesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
-
-
 class RuleView(msgspec.Struct, kw_only=True):
     """What one event earns."""
 
@@ -98,8 +94,8 @@ def tables_operation(points: Points) -> Operation:
     result = TablesResult(
         tables=[_table(table) for table in points.tables],
         multipliers=[
-            {"by": ".".join(each.path), "from": str(each.least), "times": str(each.times)}
-            for each in points.multipliers
+            {"by": ".".join(multiplier.path), "from": str(multiplier.least), "times": str(multiplier.times)}
+            for multiplier in points.multipliers
         ],
         events_per_hour=points.events_per_hour,
         back=format_duration(points.back),
@@ -110,12 +106,11 @@ def tables_operation(points: Points) -> Operation:
         name="points_tables",
         group=POINTS_GROUP,
         summary="List what earns points, by version of the table, and the limits.",
-        params=TablesParams,
+        params=NoParams,
         result=TablesResult,
         run=lambda context, params: result,
         method="GET",
         path="/v1/points/tables",
-        example=TablesParams(),
     )
 
 

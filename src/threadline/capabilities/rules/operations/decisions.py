@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import re
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -18,6 +19,7 @@ from threadline.capabilities.events.forms import (
     checked_id,
     event_view,
     instant,
+    not_a_cursor,
     read_cursor,
     time_param,
     write_cursor,
@@ -32,16 +34,49 @@ from threadline.capabilities.rules.effective import Effectiveness
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.in_force import in_force, rule_at, rules_at
 from threadline.capabilities.rules.operations import DECISIONS_GROUP, RULES_GROUP
-from threadline.capabilities.rules.operations.decision_rows import decision_rows
 from threadline.capabilities.rules.operations.evaluation import decisions_of
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.verification import reckoned
-from threadline.capabilities.rules.projection import TABLE, decision_of
+from threadline.capabilities.rules.projection import SHARDS, TABLE, decision_of, partition
 from threadline.capabilities.rules.views import DecisionView, Effective, Reasons, recorded_view, tried_view
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.ports import WithLog, WithReader
+from threadline.kernel.ports import WithLog, WithReader, WithStore
+from threadline.kernel.store import query_pages
+from threadline.kernel.time import newest_first_key
+
+_PAGE_ROWS = 100
+"""Read at a time of each shard of one rule; of several rules fewer."""
+_CURSOR = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{32}")
+
+
+class DecisionRow(NamedTuple):
+    """A row of a decision."""
+
+    cursor: str
+    event: str
+    """The id of the decision's event."""
+    text: str
+
+
+def decision_rows(
+    context: Context[WithStore], table: str, rules: Sequence[str], start: int | None, stop: int | None, cursor: str = ""
+) -> Iterator[DecisionRow]:
+    """The rows of decisions recorded in a range of time, behind a cursor. Raises `InvalidValue` for another one."""
+    if cursor and not _CURSOR.fullmatch(cursor):
+        raise not_a_cursor(cursor)
+    store, size = context.engine.store, max(_PAGE_ROWS // max(len(rules), 1), 10)
+    # Later decisions have smaller sort keys.
+    first, last = (
+        cursor or ("" if stop is None else newest_first_key(stop - 1)),
+        None if start is None else newest_first_key(start - 1),
+    )
+    partitions = (partition(context.workspace, rule, shard) for rule in rules for shard in SHARDS)
+    shards = (query_pages(store, table, each, first, last, size) for each in partitions)
+    for item in heapq.merge(*shards, key=lambda item: item.key.sort):
+        yield DecisionRow(item.key.sort, item.key.sort.partition(".")[2], item.value.decode())
+
 
 LOOKED_AT_MAX = 10_000
 """Index rows or events looked at for one page, where a filter leaves few of them."""

@@ -158,7 +158,7 @@ def _of_log(context: Context[Needs], params: EvaluateParams, active: ActiveRules
         ids = [decision_id(recorded, each.rule, REPLAY) for each in replayed]
         made = [recorded_view(context.engine.log.event(context.workspace, id), person.id) for id in ids]
         shown = {each.rule: asked_view(each, [REPLAYED]) for each in made}
-        result.decisions = [shown.get(each.rule, each) for each in result.decisions]
+        result.decisions = [shown.get(decision.rule, decision) for decision in result.decisions]
     result.recorded = params.record
     return result
 
@@ -249,7 +249,7 @@ def decisions_of(context: Context[WithReader], person: Person, recorded: Recorde
     """The decisions that were recorded about an event, in the order in which they were made."""
     start, stop = min(recorded.event.occurred_at, recorded.recorded_at), recorded.event.occurred_at + 1
     decisions = context.engine.reader.all_events(person, start=start, stop=stop, types=frozenset({DECISION_MADE}))
-    found = [each for each in decisions if each.cause == recorded.id and decision_of(each) is not None]
+    found = [decision for decision in decisions if decision.cause == recorded.id and decision_of(decision) is not None]
     return sorted(found, key=lambda each: (each.recorded_at, each.sequence))
 
 

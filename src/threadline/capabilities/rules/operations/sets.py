@@ -12,14 +12,10 @@ from threadline.capabilities.rules.definition import RuleSet, set_of_json
 from threadline.capabilities.rules.operations import RULE_SETS_GROUP
 from threadline.capabilities.rules.repository import Needs
 from threadline.kernel.errors import NotFound
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithShared
 
 SetName = Annotated[str, Meta(description="A rule set's name.", min_length=1, max_length=64)]
-
-
-class SetsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
 
 
 class SetView(msgspec.Struct, kw_only=True):
@@ -42,7 +38,7 @@ class SetsResult(msgspec.Struct, kw_only=True):
     rule_sets: list[SetView]
 
 
-def _sets(context: Context[WithShared], params: SetsParams) -> SetsResult:
+def _sets(context: Context[WithShared], params: NoParams) -> SetsResult:
     active = repository.active_rules_of(context)
     shown = []
     for each in active.sets.values():
@@ -57,12 +53,11 @@ SETS = Operation(
     name="rule_sets_list",
     group=RULE_SETS_GROUP,
     summary="List the rule sets: which rules run on which events, in which order.",
-    params=SetsParams,
+    params=NoParams,
     result=SetsResult,
     run=_sets,
     method="GET",
     path="/v1/rule-sets",
-    example=SetsParams(),
 )
 
 

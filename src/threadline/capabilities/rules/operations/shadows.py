@@ -13,7 +13,7 @@ from threadline.capabilities.events.parameters import TimeRange
 from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.acting import ERROR
 from threadline.capabilities.rules.operations import RULES_GROUP
-from threadline.capabilities.rules.operations.decision_rows import decision_rows
+from threadline.capabilities.rules.operations.decisions import decision_rows
 from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.versions import Note
 from threadline.capabilities.rules.shadowing import TABLE
@@ -117,7 +117,7 @@ def _report(context: Context[Needs], params: ReportParams) -> Report:
     return Report(
         id=params.id, version=version, decisions=changed + sum(cell.same for cell in cells), changed=changed,
         errors=sum(cell.same + cell.changed for cell in cells if cell.shadow == ERROR), matrix=cells,
-        samples=[recorded_view(each, context.engine.reader.person_of(each).id) for each in events],
+        samples=[recorded_view(event, context.engine.reader.person_of(event).id) for event in events],
         whole=next(of_version, None) is None,
     )  # fmt: skip
 

@@ -111,7 +111,7 @@ def _find(context: Context[Needs], params: FindParams) -> Found:
     events = matching_events(context, query, matches)
     people = people_by_thread(context, events.values())
     return Found(
-        hits=[_hit(each, phrases, people.get(each.thread, "")) for each in events.values()], next=matches.next,
+        hits=[_hit(event, phrases, people.get(event.thread, "")) for event in events.values()], next=matches.next,
         position=matches.progress.position, complete=matches.progress.is_complete, facets=_facets(matches),
     )  # fmt: skip
 
@@ -131,7 +131,7 @@ def matching_events(context: Context[WithLog], query: Query, matches: Matches) -
 
 def people_by_thread(context: Context[WithReader], events: Iterable[Recorded]) -> dict[str, str]:
     """Thread -> the id of the person whose it is now."""
-    people = context.engine.reader.by_threads(list(dict.fromkeys(each.thread for each in events)))
+    people = context.engine.reader.by_threads(list(dict.fromkeys(event.thread for event in events)))
     return {thread: person.id for thread, person in people.items()}
 
 

@@ -8,14 +8,10 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.search.operations import SEARCH_GROUP
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithSearch
 
 SYNC_EVENTS = 100_000
-
-
-class StatusParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose: there is one index for all workspaces, with tables of its own for each."""
 
 
 class SearchStatus(msgspec.Struct, kw_only=True):
@@ -38,7 +34,7 @@ class SyncParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     )
 
 
-def _status(context: Context[WithSearch], params: StatusParams) -> SearchStatus:
+def _status(context: Context[WithSearch], params: NoParams) -> SearchStatus:
     status = context.engine.search.status()
     return SearchStatus(
         engine=status.engine, position=status.progress.position, complete=status.progress.is_complete,
@@ -50,20 +46,19 @@ def _sync(context: Context[WithSearch], params: SyncParams) -> SearchStatus:
     if params.rebuild:
         context.engine.search.rebuild()
     context.engine.search.catch_up(params.limit)
-    return _status(context, StatusParams())
+    return _status(context, NoParams())
 
 
 STATUS = Operation(
     name="search_status",
     group=SEARCH_GROUP,
     summary="Show how far the search index has come, and how large it is.",
-    params=StatusParams,
+    params=NoParams,
     result=SearchStatus,
     run=_status,
     method="GET",
     path="/v1/search/status",
     scope="admin",
-    example=StatusParams(),
 )
 SYNC = Operation(
     name="search_sync",

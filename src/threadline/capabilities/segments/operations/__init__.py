@@ -1,4 +1,4 @@
-"""What can be asked about segments: of one person and why, their members, the definitions, checking again."""
+"""What can be asked about segments: of one person and why, their members, the definitions."""
 
 from __future__ import annotations
 

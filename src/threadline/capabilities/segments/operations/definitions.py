@@ -11,7 +11,7 @@ from msgspec import Meta
 from threadline.capabilities.segments.definition import Segment
 from threadline.capabilities.segments.operations import SEGMENTS_GROUP
 from threadline.kernel.errors import NotFound
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.suggestion import suggestion
 
 Name = Annotated[str, Meta(description="A segment's name.", min_length=1, max_length=64)]
@@ -26,10 +26,6 @@ def segment_named(segments: Segments, name: str) -> Segment:
     known = [segment.name for segment in segments]
     hint = suggestion(name, known) if known else "none is declared"
     raise NotFound(f"there is no segment {name[:64]!r}; {hint}")
-
-
-class SegmentDefinitionsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
 
 
 class SegmentDefinition(msgspec.Struct, kw_only=True):
@@ -47,9 +43,7 @@ class SegmentDefinitionsResult(msgspec.Struct, kw_only=True):
     segments: list[SegmentDefinition]
 
 
-def _definitions(
-    segments: Segments, context: Context[object], params: SegmentDefinitionsParams
-) -> SegmentDefinitionsResult:
+def _definitions(segments: Segments, context: Context[object], params: NoParams) -> SegmentDefinitionsResult:
     shown = [
         SegmentDefinition(name=s.name, description=s.description, version=s.version, when=s.conditions.plain)
         for s in segments
@@ -63,7 +57,7 @@ def operations(segments: Segments) -> list[Operation]:
         Operation(
             name="segments_list", group=SEGMENTS_GROUP,
             summary="List the segments in force and what each is made of.",
-            params=SegmentDefinitionsParams, result=SegmentDefinitionsResult, run=partial(_definitions, segments),
-            method="GET", path="/v1/segments", example=SegmentDefinitionsParams(),
+            params=NoParams, result=SegmentDefinitionsResult, run=partial(_definitions, segments),
+            method="GET", path="/v1/segments",
         ),
     ]  # fmt: skip

@@ -61,10 +61,10 @@ class SegmentsResult(msgspec.Struct, kw_only=True):
 
 def _segments(segments: Segments, context: Context[WithReader], params: SegmentsParams) -> SegmentsResult:
     person, memberships = _looked_at(context, params)
-    told = memberships.person.view(SEGMENTS.name) or {}
+    memberships_view = memberships.person.view(SEGMENTS.name) or {}
     return SegmentsResult(
         person=person.id, position=person.position, as_of=instant(memberships.at),
-        segments=[_member(segment, memberships, told, ahead=params.as_of is None) for segment in segments],
+        segments=[_member(segment, memberships, memberships_view, ahead=params.as_of is None) for segment in segments],
     )  # fmt: skip
 
 
@@ -74,11 +74,11 @@ def _looked_at(context: Context[WithReader], params: SegmentsParams | SegmentPar
     return asked.person, Memberships(asked.view, asked.at)
 
 
-def _member(segment: Segment, memberships: Memberships, told: dict[str, Any], *, ahead: bool) -> MemberView:
+def _member(segment: Segment, memberships: Memberships, memberships_view: dict[str, Any], *, ahead: bool) -> MemberView:
     member = memberships.belongs(segment)
     until = leaves_at(segment, memberships, memberships.at + 10 * YEAR, STEPS_MAX) if member and ahead else None
     return MemberView(
-        segment=segment.name, member=member, since=told.get(segment.name, {}).get("since"),
+        segment=segment.name, member=member, since=memberships_view.get(segment.name, {}).get("since"),
         until=None if until is None else instant(until),
     )  # fmt: skip
 
@@ -105,8 +105,8 @@ class SegmentResult(msgspec.Struct, kw_only=True):
 def _segment(segments: Segments, context: Context[WithReader], params: SegmentParams) -> SegmentResult:
     segment = segment_named(segments, params.segment)
     person, memberships = _looked_at(context, params)
-    told = memberships.person.view(SEGMENTS.name) or {}
-    shown = _member(segment, memberships, told, ahead=params.as_of is None)
+    memberships_view = memberships.person.view(SEGMENTS.name) or {}
+    shown = _member(segment, memberships, memberships_view, ahead=params.as_of is None)
     return SegmentResult(
         person=person.id, as_of=instant(memberships.at), segment=segment.name, member=shown.member, since=shown.since,
         until=shown.until, steps=segment.conditions.explain(memberships.subject_of(segment)).steps,

@@ -10,17 +10,13 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.webhooks.definition import Destination
 from threadline.capabilities.webhooks.operations import WEBHOOKS_GROUP
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.outbox import QueueState
 from threadline.kernel.ports import WithDelivery
 from threadline.kernel.time import format_time
 
 Name = Annotated[str, Meta(description="A destination's name.", min_length=1, max_length=64)]
 _SHOWN_WHY_MAX = 500
-
-
-class DestinationsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Asks for all of them."""
 
 
 class DestinationLine(msgspec.Struct, kw_only=True):
@@ -59,7 +55,7 @@ def _line(context: Context[object], state: QueueState) -> DestinationLine:
     )
 
 
-def _destinations(context: Context[WithDelivery], params: DestinationsParams) -> DestinationList:
+def _destinations(context: Context[WithDelivery], params: NoParams) -> DestinationList:
     states = context.engine.delivery.queues()
     return DestinationList(
         destinations=[_line(context, state) for state in states if isinstance(state.queue.destination, Destination)]
@@ -70,13 +66,12 @@ DESTINATIONS = Operation(
     name="webhooks_destinations",
     group=WEBHOOKS_GROUP,
     summary="List where webhooks go, whether they arrive, and how many wait.",
-    params=DestinationsParams,
+    params=NoParams,
     result=DestinationList,
     run=_destinations,
     method="GET",
     path="/v1/webhooks/destinations",
     scope="admin",
-    example=DestinationsParams(),
 )
 
 

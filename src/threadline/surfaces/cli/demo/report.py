@@ -94,9 +94,12 @@ def _timeline(events: Sequence[Mapping[str, Any]]) -> Table:
     table.add_column(justify="right")
     table.add_column(style="dim")
     for event in (each for each in events if each["type"] == "purchase_completed"):
-        said = event["properties"]
+        properties = event["properties"]
         table.add_row(
-            event["occurred_at"][:10], event["type"], f"{said['total']:,.2f} {said['currency']}", _cds(said["cds"])
+            event["occurred_at"][:10],
+            event["type"],
+            f"{properties['total']:,.2f} {properties['currency']}",
+            _cds(properties["cds"]),
         )
     return table
 

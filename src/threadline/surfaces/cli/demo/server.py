@@ -93,10 +93,10 @@ class Server:
 
     def _environment(self) -> dict[str, str]:
         # What is set for the user's own server must not change what the demo shows.
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
         ours = {"WRITE_KEYS": f"demo={self.write_key}", "TOKENS": f"demo={self.token}", "ACCESS_LOG": "false"}
         ours["DRAIN_SECONDS"] = "0"  # no balancer stands before it
-        return kept | {PREFIX + name: value for name, value in ours.items()}
+        return environment | {PREFIX + name: value for name, value in ours.items()}
 
     def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> str:
         assert process.stdout is not None

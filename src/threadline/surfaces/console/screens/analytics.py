@@ -17,6 +17,7 @@ ROWS_MAX = 500
 BEGIN = {
     "funnel": "Of those who began, how many came to the end, and how long it took them.",
     "retention": "Of those who came for the first time in a week, how many come back in the weeks after.",
+    "cohorts": "What people have bought by now, by when they first came.",
     "trend": "How often something happens, day by day.",
     "sessions": "How long people stay, and how much they do in one visit.",
     "paths": "What people do next.",
@@ -67,13 +68,13 @@ def _answer(asking: Asking) -> Mapping[str, Any]:
         answer, chart = asking.picture(name, **values)
     except ThreadlineError as error:
         return {"problem": str(error), "hint": error.hint}
-    said = {each: value for each, value in answer.items() if each not in FRAME}
+    details = {each: value for each, value in answer.items() if each not in FRAME}
     tables = [
         {"name": each, "rows": value, "columns": _columns(value)}
-        for each, value in said.items()
+        for each, value in details.items()
         if isinstance(value, list) and value
     ]
-    facts = {each: value for each, value in said.items() if not isinstance(value, list)}
+    facts = {each: value for each, value in details.items() if not isinstance(value, list)}
     return {"answer": answer, "chart": chart, "tables": tables, "facts": facts, "rows_max": ROWS_MAX}
 
 

@@ -1,0 +1,69 @@
+"""A `Refresh` as a job: everybody is looked at again after definitions have changed, a page at a time."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from threadline.capabilities.jobs.operations import JobView, job_view
+from threadline.kernel.errors import Conflict
+from threadline.kernel.job import Job
+from threadline.kernel.job_kind import JobKind, Step
+from threadline.kernel.operation import Context, Group, Operation, Refresh
+from threadline.kernel.ports import Ports, WithJobs
+from threadline.kernel.time import HOUR, SECOND
+
+ELSEWHERE_SECONDS = 10
+"""How long a page waits where it came to a process that goes by other definitions than those of the job."""
+
+
+class RefreshParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Nothing to choose."""
+
+
+def refresh_by_job(group: Group, refresh: Refresh, summary: str) -> list[Any]:
+    """The operation that begins the job, and the job's kind."""
+    kind = f"{refresh.name}_refresh"
+    operation = Operation(
+        name=kind, group=group, summary=summary, params=RefreshParams, result=JobView, run=partial(_begin, refresh),
+        method="POST", path=f"/v1/{refresh.name}/refresh", scope="admin", example=RefreshParams(),
+    )  # fmt: skip
+    return [operation, JobKind(kind, partial(_step, refresh))]
+
+
+def _begin(refresh: Refresh, context: Context[WithJobs], params: RefreshParams) -> JobView:
+    kind = f"{refresh.name}_refresh"
+    return begun(context, kind, kind, {"definitions": refresh.fingerprint})
+
+
+def begun(context: Context[WithJobs], kind: str, id: str, about: dict[str, Any]) -> JobView:
+    """The job that does this now; a new one if the one before has ended."""
+    jobs = context.engine.jobs
+    for number in count(1):
+        job = jobs.find(context.workspace, f"{id}.{number}")
+        if job is None or (not job.has_ended and job.params == about):
+            break
+    return job_view(job or jobs.create(context.workspace, kind, f"{id}.{number}", about, by=context.source))
+
+
+def _step(refresh: Refresh, engine: Ports, job: Job, limit: int) -> Step:
+    if (later := elsewhere(engine, job, refresh.fingerprint)) is not None:
+        return later
+    people, following = refresh.page(engine, job.cursor, limit)
+    return Step(following, {"people": people}, finished=not following)
+
+
+def elsewhere(engine: Ports, job: Job, in_force: str) -> Step | None:
+    """The page of a job that has come to a process that goes by other definitions.
+
+    While servers are replaced one by one, those with the definitions of before would bring everybody back.
+    """
+    now = engine.recorder.clock()
+    if job.params["definitions"] == in_force:
+        return None
+    if now - job.created_at > HOUR:
+        raise Conflict("the definitions that were to be applied are in force no more")
+    return Step(job.cursor, due_at=now + ELSEWHERE_SECONDS * SECOND)

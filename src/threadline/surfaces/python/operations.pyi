@@ -1,0 +1,1028 @@
+"""A method for each operation. Written by `make format`; change the operations instead."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Concatenate, Generic, Literal, ParamSpec
+
+from msgspec import UNSET
+
+from threadline.capabilities.accounts import operations as accounts_operations
+from threadline.capabilities.alerts.operations import forms as alerts_operations_forms
+from threadline.capabilities.alerts.operations import listed as alerts_operations_listed
+from threadline.capabilities.alerts.operations import person as alerts_operations_person
+from threadline.capabilities.alerts.operations import written as alerts_operations_written
+from threadline.capabilities.analytics.operations import attribution as analytics_operations_attribution
+from threadline.capabilities.analytics.operations import cohorts as analytics_operations_cohorts
+from threadline.capabilities.analytics.operations import distribution as analytics_operations_distribution
+from threadline.capabilities.analytics.operations import experiment as analytics_operations_experiment
+from threadline.capabilities.analytics.operations import funnel as analytics_operations_funnel
+from threadline.capabilities.analytics.operations import lifetime as analytics_operations_lifetime
+from threadline.capabilities.analytics.operations import paths as analytics_operations_paths
+from threadline.capabilities.analytics.operations import retention as analytics_operations_retention
+from threadline.capabilities.analytics.operations import rfm as analytics_operations_rfm
+from threadline.capabilities.analytics.operations import sessions as analytics_operations_sessions
+from threadline.capabilities.analytics.operations import today as analytics_operations_today
+from threadline.capabilities.analytics.operations import trend as analytics_operations_trend
+from threadline.capabilities.audit_log import operations as audit_log_operations
+from threadline.capabilities.broadcasts import definition as broadcasts_definition
+from threadline.capabilities.broadcasts.operations import creating as broadcasts_operations_creating
+from threadline.capabilities.broadcasts.operations import reading as broadcasts_operations_reading
+from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
+from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
+from threadline.capabilities.definitions import applying as definitions_applying
+from threadline.capabilities.doctor import operations as doctor_operations
+from threadline.capabilities.drafts.operations import checking as drafts_operations_checking
+from threadline.capabilities.drafts.operations import features as drafts_operations_features
+from threadline.capabilities.drafts.operations import segments as drafts_operations_segments
+from threadline.capabilities.effects import operations as effects_operations
+from threadline.capabilities.erasure import operations as erasure_operations
+from threadline.capabilities.events import forms as events_forms
+from threadline.capabilities.events import rejected as events_rejected
+from threadline.capabilities.events.operations import catalogue as events_operations_catalogue
+from threadline.capabilities.events.operations import events as events_operations_events
+from threadline.capabilities.events.operations import feed as events_operations_feed
+from threadline.capabilities.events.operations import rejected as events_operations_rejected
+from threadline.capabilities.events.operations import resubmission as events_operations_resubmission
+from threadline.capabilities.features.operations import definitions as features_operations_definitions
+from threadline.capabilities.features.operations import top as features_operations_top
+from threadline.capabilities.features.operations import training_set as features_operations_training_set
+from threadline.capabilities.features.operations import vector as features_operations_vector
+from threadline.capabilities.feedback.operations import events as feedback_operations_events
+from threadline.capabilities.feedback.operations import intake as feedback_operations_intake
+from threadline.capabilities.inbox import operations as inbox_operations
+from threadline.capabilities.interests import operations as interests_operations
+from threadline.capabilities.jobs import operations as jobs_operations
+from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
+from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
+from threadline.capabilities.journeys.operations import flow as journeys_operations_flow
+from threadline.capabilities.journeys.operations import people as journeys_operations_people
+from threadline.capabilities.journeys.operations import what_if as journeys_operations_what_if
+from threadline.capabilities.keys import operations as keys_operations
+from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
+from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
+from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
+from threadline.capabilities.mail.operations import as_sent as mail_operations_as_sent
+from threadline.capabilities.mail.operations import history as mail_operations_history
+from threadline.capabilities.mail.operations import preview as mail_operations_preview
+from threadline.capabilities.mail.operations import send as mail_operations_send
+from threadline.capabilities.mail.operations import templates as mail_operations_templates
+from threadline.capabilities.memory.operations import corrections as memory_operations_corrections
+from threadline.capabilities.memory.operations import derivations as memory_operations_derivations
+from threadline.capabilities.memory.operations import facts as memory_operations_facts
+from threadline.capabilities.memory.operations import lineage as memory_operations_lineage
+from threadline.capabilities.memory.operations import variables as memory_operations_variables
+from threadline.capabilities.message_status import operations as message_status_operations
+from threadline.capabilities.people.operations import merges as people_operations_merges
+from threadline.capabilities.people.operations import people as people_operations_people
+from threadline.capabilities.people.operations import person as people_operations_person
+from threadline.capabilities.people.operations import tags as people_operations_tags
+from threadline.capabilities.points.operations import balance as points_operations_balance
+from threadline.capabilities.points.operations import ledger as points_operations_ledger
+from threadline.capabilities.points.operations import tables as points_operations_tables
+from threadline.capabilities.points.operations import transactions as points_operations_transactions
+from threadline.capabilities.retention import operations as retention_operations
+from threadline.capabilities.rules.operations import decisions as rules_operations_decisions
+from threadline.capabilities.rules.operations import evaluation as rules_operations_evaluation
+from threadline.capabilities.rules.operations import rules as rules_operations_rules
+from threadline.capabilities.rules.operations import sets as rules_operations_sets
+from threadline.capabilities.rules.operations import shadows as rules_operations_shadows
+from threadline.capabilities.rules.operations import verification as rules_operations_verification
+from threadline.capabilities.rules.operations import versions as rules_operations_versions
+from threadline.capabilities.search.operations import correlate as search_operations_correlate
+from threadline.capabilities.search.operations import find as search_operations_find
+from threadline.capabilities.search.operations import index as search_operations_index
+from threadline.capabilities.search.operations import timeline as search_operations_timeline
+from threadline.capabilities.segments.operations import definitions as segments_operations_definitions
+from threadline.capabilities.segments.operations import members as segments_operations_members
+from threadline.capabilities.segments.operations import person as segments_operations_person
+from threadline.capabilities.segments.operations import sizes as segments_operations_sizes
+from threadline.capabilities.streaks import operations as streaks_operations
+from threadline.capabilities.webhooks.operations import destinations as webhooks_operations_destinations
+from threadline.capabilities.whatif import views as whatif_views
+from threadline.capabilities.whatif.operations import results as whatif_operations_results
+from msgspec import UNSET
+
+from threadline.kernel.operation import Operation
+from threadline.surfaces.python.call import Answer, Call, Many, Moment
+
+Parameters = ParamSpec("Parameters")
+
+class _Awaited(Generic[Parameters, Answer]):
+    """The same method, to be awaited."""
+    def __init__(self, method: Callable[Concatenate[Any, Parameters], Answer]) -> None: ...
+    def __get__(self, instance: object, owner: object) -> Callable[Parameters, Awaitable[Answer]]: ...
+
+class _Accounts:
+    """People who use the console, and their roles."""
+    def change(self, name: str, *, role: Literal['viewer', 'marketer', 'operator', 'admin'] | None = None,
+        password: str | None = None) -> accounts_operations.AccountEntry:
+        """Give an account another role, or another password."""
+    def create(self, *, name: str, role: Literal['viewer', 'marketer', 'operator', 'admin'],
+        password: str) -> accounts_operations.AccountEntry:
+        """Make an account for somebody who is to use the console."""
+    def list(self) -> accounts_operations.AccountList:
+        """List the accounts of the workspace."""
+    def remove(self, name: str) -> accounts_operations.AccountEntry:
+        """Remove an account: its sessions end."""
+
+class _AsyncAccounts:
+    change = _Awaited(_Accounts.change)
+    create = _Awaited(_Accounts.create)
+    list = _Awaited(_Accounts.list)
+    remove = _Awaited(_Accounts.remove)
+
+class _Alerts:
+    """Messages that people see inside an application."""
+    def dismiss(self, id: str, alert: str, *, anyone: bool = False) -> alerts_operations_person.AlertDismissResult:
+        """Dismiss an alert for a person."""
+    def list(self, *, cursor: str = '', limit: int = 100,
+        state: Literal['', 'active', 'scheduled', 'over', 'withdrawn'] = '') -> alerts_operations_listed.AlertList:
+        """List alerts by id: active, scheduled, over or withdrawn."""
+    def of(self, id: str, *, severity: Literal['', 'info', 'warning', 'critical'] = '', dismissed: bool = False,
+        anyone: bool = False, at: Moment | None = None) -> alerts_operations_person.AlertsResult:
+        """Show the alerts that a person sees, now or at an instant."""
+    def show(self, id: str, *, version: int | None = None) -> alerts_operations_forms.AlertVersion:
+        """Show an alert as it was written, in its newest version or another."""
+    def versions(self, id: str, *, cursor: str = '', limit: int = 100) -> alerts_operations_listed.AlertVersions:
+        """List the versions of an alert, oldest first: who wrote each and when."""
+    def withdraw(self, id: str, *, note: str = '') -> alerts_operations_written.AlertWriteResult:
+        """Withdraw an alert, so that nobody sees it any more."""
+    def write(self, id: str, *, title: str, body: str = '', link: str = '',
+        severity: Literal['info', 'warning', 'critical'] = 'info', start: Moment | None = None,
+        stop: Moment | None = None, tags: Many[str] = (), segments: Many[str] = (),
+        when: Mapping[str, Any] | None = None, dismissable: bool = True, shown_again: bool = False,
+        expected: int | None = None) -> alerts_operations_written.AlertWriteResult:
+        """Write an alert, or a new version of it."""
+
+class _AsyncAlerts:
+    dismiss = _Awaited(_Alerts.dismiss)
+    list = _Awaited(_Alerts.list)
+    of = _Awaited(_Alerts.of)
+    show = _Awaited(_Alerts.show)
+    versions = _Awaited(_Alerts.versions)
+    withdraw = _Awaited(_Alerts.withdraw)
+    write = _Awaited(_Alerts.write)
+
+class _Analytics:
+    """Everybody's events in numbers and pictures."""
+    def attribution(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = 'purchase_completed',
+        channel: str = 'context.campaign.source', touches: str = '*', window: str = '30d', half_life: str = '7d',
+        value: str = '', most: int = 15) -> analytics_operations_attribution.Attribution:
+        """Credit conversions to the channels before them, by six models."""
+    def cohorts(self, *, start: Moment | None = None, stop: Moment | None = None, first: str = '*',
+        per: Literal['day', 'week', 'month'] = 'week', periods: int = 8, event: str = 'purchase_completed',
+        value: str = '') -> analytics_operations_cohorts.Cohorts:
+        """Add up what people do or spend as they age, by the period in which they began."""
+    def distribution(self, *, start: Moment | None = None, stop: Moment | None = None, feature: str, segment: str = '',
+        baseline_start: Moment | None = None, baseline_stop: Moment | None = None, baseline_segment: str = '',
+        most: int = 10) -> analytics_operations_distribution.Distribution:
+        """Show how a feature is spread over people, and how far it has drifted."""
+    def experiment(self, *, start: Moment | None = None, stop: Moment | None = None, broadcast: str = '',
+        journey: str = '', step: str = '', assignment: str = '', arm: str = 'arm', metric: str = 'purchase_completed',
+        value: str = '', window: str = '14d', control: str = '', weights: Many[str] = (), confidence: int = 95,
+        planned: int = 1000) -> analytics_operations_experiment.Experiment:
+        """Compare the arms of a broadcast, a journey or your own experiment, as often as you look."""
+    def funnel(self, *, start: Moment | None = None, stop: Moment | None = None, steps: Many[str], window: str = '7d',
+        by: str = '', most: int = 7) -> analytics_operations_funnel.Funnel:
+        """Count who gets from step to step within a time, and how long it takes."""
+    def lifetime(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = 'purchase_completed',
+        where: str | Mapping[str, Any] = '', value: str = '', weeks: int = 52,
+        most: int = 100) -> analytics_operations_lifetime.Lifetime:
+        """Say who will buy again, how often and for how much."""
+    def paths(self, *, start: Moment | None = None, stop: Moment | None = None, start_at: str = '*',
+        direction: Literal['after', 'before'] = 'after', depth: int = 4, gap: str = '30m', by: str = '',
+        most: int = 7) -> analytics_operations_paths.Paths:
+        """Follow what people do after an event, or did before it, step by step."""
+    def retention(self, *, start: Moment | None = None, stop: Moment | None = None, first: str = '*',
+        per: Literal['day', 'week', 'month'] = 'week', periods: int = 8, returning: str = '*',
+        kind: Literal['bounded', 'rolling'] = 'bounded') -> analytics_operations_retention.Retention:
+        """Count who comes back, by the period in which they began."""
+    def rfm(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = 'purchase_completed',
+        where: str | Mapping[str, Any] = '', value: str = '',
+        group: Literal['', 'champions', 'loyal', 'promising', 'new', 'waning', 'at risk', 'asleep'] = '',
+        most: int = 100) -> analytics_operations_rfm.Rfm:
+        """Score people by how lately, how often and for how much they bought."""
+    def sessions(self, *, start: Moment | None = None, stop: Moment | None = None, events: str = '*', gap: str = '30m',
+        per: Literal['day', 'week', 'month'] = 'day', by: str = '',
+        most: int = 7) -> analytics_operations_sessions.Sessions:
+        """Count visits by the pauses between events, how long they last and how much happens in them."""
+    def today(self) -> analytics_operations_today.Today:
+        """Compare today with the same hours of the day before: people, new people, events by type."""
+    def trend(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = '',
+        where: str | Mapping[str, Any] = '', per: Literal['day', 'week', 'month'] = 'day', by: str = '',
+        most: int = 7) -> analytics_operations_trend.Trend:
+        """Count an event and the people who had it, by day, week or month."""
+
+class _AsyncAnalytics:
+    attribution = _Awaited(_Analytics.attribution)
+    cohorts = _Awaited(_Analytics.cohorts)
+    distribution = _Awaited(_Analytics.distribution)
+    experiment = _Awaited(_Analytics.experiment)
+    funnel = _Awaited(_Analytics.funnel)
+    lifetime = _Awaited(_Analytics.lifetime)
+    paths = _Awaited(_Analytics.paths)
+    retention = _Awaited(_Analytics.retention)
+    rfm = _Awaited(_Analytics.rfm)
+    sessions = _Awaited(_Analytics.sessions)
+    today = _Awaited(_Analytics.today)
+    trend = _Awaited(_Analytics.trend)
+
+class _AuditLog:
+    """Who changed what, and when."""
+    def list(self, *, cursor: str = '', limit: int = 100, start: Moment | None = None, stop: Moment | None = None,
+        who: str = '', operation: str = '', object: str = '', outcome: str = '') -> audit_log_operations.AuditLogPage:
+        """List what was changed by whom, the newest first."""
+
+class _AsyncAuditLog:
+    list = _Awaited(_AuditLog.list)
+
+class _Broadcasts:
+    """One mail to everybody of an audience, once."""
+    def cancel(self, id: str) -> broadcasts_operations_reading.BroadcastView:
+        """Cancel a broadcast for ever: mails that have not left are withdrawn."""
+    def create(self, id: str, *, template: str, subject: str = '', sender: str = '', topic: str = '',
+        variables: Mapping[str, Any] | None = None,
+        audience: broadcasts_definition.Audience | Mapping[str, Any] | None = None, at: str = '', zone: str = 'UTC',
+        in_zone_of_recipient: bool = False, arms: Many[broadcasts_definition.Arm | Mapping[str, Any]] = (),
+        holdout: float = 0.0,
+        winner: broadcasts_definition.Winner | Mapping[str, Any] | None = None) -> broadcasts_operations_reading.BroadcastView:
+        """Create a broadcast as a draft; its id is used up for ever, and the same again changes nothing."""
+    def list(self, *, cursor: str = '', limit: int = 100, start: Moment | None = None,
+        stop: Moment | None = None) -> broadcasts_operations_reading.BroadcastsPage:
+        """List broadcasts, the newest first, or those created in a range of time."""
+    def measure(self, id: str, *, event: str, within: str = '7d') -> jobs_operations.JobView:
+        """Start a job that counts by arm, holdout included, who had an event after being addressed."""
+    def pause(self, id: str) -> broadcasts_operations_reading.BroadcastView:
+        """Pause a broadcast: mails that have not left wait until it is resumed."""
+    def preview(self, id: str) -> broadcasts_operations_creating.Preview:
+        """Count the audience of a broadcast and show ten of its people; nothing is sent."""
+    def recipients(self, id: str, *, cursor: str = '',
+        limit: int = 100) -> broadcasts_operations_reading.RecipientsPage:
+        """List the recipients of a broadcast, with arm and status."""
+    def resume(self, id: str) -> broadcasts_operations_reading.BroadcastView:
+        """Go on with a broadcast that was paused or has failed."""
+    def show(self, id: str) -> broadcasts_operations_reading.BroadcastView:
+        """Show a broadcast and how far it has come."""
+    def start(self, id: str) -> broadcasts_operations_reading.BroadcastView:
+        """Start a broadcast: at its time, or at once if it has none."""
+
+class _AsyncBroadcasts:
+    cancel = _Awaited(_Broadcasts.cancel)
+    create = _Awaited(_Broadcasts.create)
+    list = _Awaited(_Broadcasts.list)
+    measure = _Awaited(_Broadcasts.measure)
+    pause = _Awaited(_Broadcasts.pause)
+    preview = _Awaited(_Broadcasts.preview)
+    recipients = _Awaited(_Broadcasts.recipients)
+    resume = _Awaited(_Broadcasts.resume)
+    show = _Awaited(_Broadcasts.show)
+    start = _Awaited(_Broadcasts.start)
+
+class _Consent:
+    """Topics, and who is subscribed to them."""
+    def change(self, id: str, *, subscribe: Many[str] = (), unsubscribe: Many[str] = (), everything: bool = False,
+        address: str = '', confirmed: bool = False, request: str = '') -> consent_operations_subscriptions.ChangeResult:
+        """Subscribe a person to topics, or unsubscribe them."""
+    def link(self, id: str, *, address: str = '') -> consent_operations_subscriptions.LinkResult:
+        """Make the link to a person's preferences page."""
+    def of(self, id: str, *, address: str = '') -> consent_operations_subscriptions.ConsentResult:
+        """Show what a person is subscribed to."""
+    def topics(self) -> consent_operations_subscriptions.TopicList:
+        """List the topics that people may subscribe to."""
+
+class _AsyncConsent:
+    change = _Awaited(_Consent.change)
+    link = _Awaited(_Consent.link)
+    of = _Awaited(_Consent.of)
+    topics = _Awaited(_Consent.topics)
+
+class _Decisions:
+    """What rules have decided, and why."""
+    def audit(self, decision: str) -> rules_operations_decisions.AuditResult:
+        """Show a decision with its event, its rule, everything it read, its cause and its consequences."""
+    def evaluate(self, *, event_id: str | None = None,
+        event: events_forms.NativeEvent | Mapping[str, Any] | None = None, person: str | None = None,
+        rule: str | None = None, version: int | None = None, content: Mapping[str, Any] | None = None,
+        rule_set: str | None = None, record: bool = False,
+        request: str = '') -> rules_operations_evaluation.EvaluateResult:
+        """Run the rules on an event or a person, and explain each answer. Records nothing by default."""
+    def list(self, *, cursor: str = '', limit: int = 100, start: Moment | None = None, stop: Moment | None = None,
+        event: str | None = None, person: str | None = None, rule: str | None = None, version: int | None = None,
+        status: Literal['', 'Approved', 'Rejected', 'Review', 'Matched', 'NoMatch', 'Error'] = '') -> rules_operations_decisions.DecisionsPage:
+        """List decisions, about an event, of a person, by a rule or all, the newest first."""
+    def verify(self, *, cursor: str = '', limit: int = 1000) -> rules_operations_verification.VerifyResult:
+        """Recompute decisions from what they read, and list those that do not match."""
+
+class _AsyncDecisions:
+    audit = _Awaited(_Decisions.audit)
+    evaluate = _Awaited(_Decisions.evaluate)
+    list = _Awaited(_Decisions.list)
+    verify = _Awaited(_Decisions.verify)
+
+class _Definitions:
+    """Definition files: their form, and putting changes in force."""
+    def apply(self, *, cursor: str = '', limit: int = 100) -> definitions_applying.ApplyResult:
+        """Bring a page of people up to the definitions in force; to be repeated until `next` is empty."""
+    def apply_in_background(self) -> jobs_operations.JobView:
+        """Bring everybody up to the definitions in force as a job that survives restarts."""
+    def changes(self) -> definitions_applying.ChangesResult:
+        """Show how the definitions in force differ from those that everybody was last brought up to."""
+    def check(self, *, text: str,
+        section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'] | None = None,
+        name: str = '') -> drafts_operations_checking.CheckResult:
+        """Check a definition, or a file of them, beside everything in force; nothing is changed."""
+    def reload(self) -> definitions_applying.ChangesResult:
+        """Put the definition files, as they are now, in force in a running server; all of them or none."""
+    def schema(self) -> dict[str, Any]:
+        """Give the JSON Schema of definition files, for editors that check while you type."""
+
+class _AsyncDefinitions:
+    apply = _Awaited(_Definitions.apply)
+    apply_in_background = _Awaited(_Definitions.apply_in_background)
+    changes = _Awaited(_Definitions.changes)
+    check = _Awaited(_Definitions.check)
+    reload = _Awaited(_Definitions.reload)
+    schema = _Awaited(_Definitions.schema)
+
+class _Effects:
+    """What leaves: queues, dead letters and unknown outcomes."""
+    def parked(self, *, cursor: str = '', limit: int = 100, queue: str = '') -> effects_operations.ParkedEffects:
+        """List effects of all kinds that were given up on, and why."""
+    def queues(self) -> effects_operations.QueueList:
+        """List the queues, and how many effects wait in each or are unknown."""
+    def redrive(self, *, cursor: str = '', limit: int = 100, queue: str = '',
+        ids: Many[str] = ()) -> effects_operations.RedrivenEffects:
+        """Make effects that were given up on due again."""
+    def resolve(self, id: str, *, outcome: Literal['happened', 'send_again', 'give_up'],
+        why: str = '') -> effects_operations.Resolved:
+        """Say what became of an unknown effect: it happened, it is sent again, or it is given up."""
+    def timers(self, *, cursor: str = '', limit: int = 100) -> effects_operations.TimersPage:
+        """List what is due later, by due time."""
+    def unknown(self, *, cursor: str = '', limit: int = 100) -> effects_operations.UnknownPage:
+        """List effects that were claimed and of which nobody knows whether they happened."""
+
+class _AsyncEffects:
+    parked = _Awaited(_Effects.parked)
+    queues = _Awaited(_Effects.queues)
+    redrive = _Awaited(_Effects.redrive)
+    resolve = _Awaited(_Effects.resolve)
+    timers = _Awaited(_Effects.timers)
+    unknown = _Awaited(_Effects.unknown)
+
+class _Erasures:
+    """People who were erased: certificates without names."""
+    def ids(self, id: str) -> erasure_operations.ErasedIds:
+        """List the ids of the events that an erasure has taken out of the log."""
+    def list(self, *, cursor: str = '', limit: int = 100) -> erasure_operations.ErasuresPage:
+        """List the erasures of people, with their certificates."""
+    def show(self, id: str) -> erasure_operations.ErasureView:
+        """Show an erasure, how far it has come, and its certificate."""
+
+class _AsyncErasures:
+    ids = _Awaited(_Erasures.ids)
+    list = _Awaited(_Erasures.list)
+    show = _Awaited(_Erasures.show)
+
+class _Events:
+    """What happened: to one person, or everything in order."""
+    def feed(self, *, cursor: str = '', limit: int = 100,
+        skip_damaged: bool = False) -> events_operations_feed.FeedPage:
+        """Follow every event of the workspace in the order of commits."""
+    def of(self, id: str, *, cursor: str = '', limit: int = 100, start: Moment | None = None,
+        stop: Moment | None = None, type: str = '', types: Many[str] = (),
+        order: Literal['asc', 'desc'] = 'desc') -> events_operations_events.EventsPage:
+        """List a person's events by time and type, forward or back."""
+    def show(self, id: str) -> events_forms.EventDetail:
+        """Show one event, whole, with the message that it came in, and whose it is."""
+
+class _AsyncEvents:
+    feed = _Awaited(_Events.feed)
+    of = _Awaited(_Events.of)
+    show = _Awaited(_Events.show)
+
+class _Features:
+    """Numbers about people: who has which, and the highest."""
+    def list(self) -> features_operations_definitions.DefinitionsResult:
+        """List the features in force and what each is made of."""
+    def of(self, id: str, *, as_of: Moment | None = None, known: Literal['then', 'now'] = 'then',
+        names: str = '') -> features_operations_vector.FeaturesResult:
+        """Show a person's feature vector, now or as it was served at an instant."""
+    def preview(self, *, text: str, name: str = '', seconds: float = 2) -> drafts_operations_features.FeaturePreview:
+        """Reckon a feature that is being written from people's events, and show how it is spread."""
+    def top(self, name: str, *, limit: int = 10, lowest: bool = False) -> features_operations_top.TopResult:
+        """List the people with the highest values of a feature; reads every person."""
+    def training_set(self, *, labels: Many[features_operations_training_set.LabelParams | Mapping[str, Any]],
+        names: Many[str] = (), known: Literal['then', 'now'] = 'then') -> features_operations_training_set.TrainingSet:
+        """Give the feature vectors of people at label times, as they were served then."""
+
+class _AsyncFeatures:
+    list = _Awaited(_Features.list)
+    of = _Awaited(_Features.of)
+    preview = _Awaited(_Features.preview)
+    top = _Awaited(_Features.top)
+    training_set = _Awaited(_Features.training_set)
+
+class _Feedback:
+    """What became of mails: opens, clicks, bounces, replies."""
+    def counters(self, *, start: Moment | None = None, stop: Moment | None = None, template: str | None = None,
+        journey: str | None = None, broadcast: str | None = None) -> feedback_operations_events.FeedbackCounters:
+        """Count what became of the mails of a template, a journey or a broadcast."""
+    def events(self, *, cursor: str = '', limit: int = 100, start: Moment | None = None, stop: Moment | None = None,
+        template: str | None = None, journey: str | None = None, broadcast: str | None = None,
+        type: Literal['', 'mail_bounced', 'mail_clicked', 'mail_complained', 'mail_delayed', 'mail_delivered', 'mail_opened', 'mail_replied', 'mail_sent'] = '') -> feedback_operations_events.FeedbackEventsPage:
+        """List what became of the mails of a template, a journey or a broadcast."""
+    def notify(self, *, text: str) -> feedback_operations_intake.FeedbackTaken:
+        """Hand in a notification of Amazon SES."""
+    def receive(self, *, raw: str, recipients: Many[str] = (),
+        sender: str | None = None) -> feedback_operations_intake.FeedbackTaken:
+        """Hand in a mail that came back: a bounce, a complaint or a reply."""
+
+class _AsyncFeedback:
+    counters = _Awaited(_Feedback.counters)
+    events = _Awaited(_Feedback.events)
+    notify = _Awaited(_Feedback.notify)
+    receive = _Awaited(_Feedback.receive)
+
+class _Inbox:
+    """Mail as it was sent in development: none left the machine."""
+    def clear(self) -> inbox_operations.InboxClearResult:
+        """Remove all mail from the development inbox."""
+    def list(self, *, cursor: str = '', limit: int = 100, to: str = '') -> inbox_operations.InboxListResult:
+        """List mail that was sent to the development inbox."""
+    def show(self, id: str) -> inbox_operations.InboxShowResult:
+        """Show a mail of the development inbox: headers, HTML, text, links and the raw message."""
+
+class _AsyncInbox:
+    clear = _Awaited(_Inbox.clear)
+    list = _Awaited(_Inbox.list)
+    show = _Awaited(_Inbox.show)
+
+class _Interests:
+    """What a person cares about and where they came from."""
+    def attribution(self, id: str) -> interests_operations.AttributionResult:
+        """Show the first and the latest campaign that a person came from."""
+    def of(self, id: str, *, as_of: Moment | None = None, known: Literal['then', 'now'] = 'then',
+        topic: str | None = None, scope: str | None = None, application: str | None = None,
+        mode: Literal['declared', 'periods', 'decay'] = 'declared', half_life: str | None = None,
+        limit: int = 100) -> interests_operations.InterestsResult:
+        """Rank what a person cares about, now or as of an instant."""
+    def summary(self, id: str, *, start: Moment | None = None, stop: Moment | None = None, topic: str | None = None,
+        application: str | None = None, limit: int = 1000) -> interests_operations.SummaryResult:
+        """Sum up a person's actions by topic, application, scope and period."""
+
+class _AsyncInterests:
+    attribution = _Awaited(_Interests.attribution)
+    of = _Awaited(_Interests.of)
+    summary = _Awaited(_Interests.summary)
+
+class _Jobs:
+    """Work across many people that survives restarts."""
+    def cancel(self, id: str) -> jobs_operations.JobView:
+        """Stop a job for good after the page that it is at."""
+    def list(self, *, cursor: str = '', limit: int = 100) -> jobs_operations.JobsPage:
+        """List jobs, the newest first."""
+    def pause(self, id: str) -> jobs_operations.JobView:
+        """Stop a job after the page that it is at, until it is resumed."""
+    def resume(self, id: str) -> jobs_operations.JobView:
+        """Go on with a job that was paused or has failed."""
+    def show(self, id: str) -> jobs_operations.JobView:
+        """Show a job and how far it has come."""
+
+class _AsyncJobs:
+    cancel = _Awaited(_Jobs.cancel)
+    list = _Awaited(_Jobs.list)
+    pause = _Awaited(_Jobs.pause)
+    resume = _Awaited(_Jobs.resume)
+    show = _Awaited(_Jobs.show)
+
+class _Journeys:
+    """Journeys: their steps, who is in them, what they would send."""
+    def enter(self, id: str, name: str, *, variables: Mapping[str, Any] | None = None,
+        request: str = '') -> journeys_operations_acting.RequestResult:
+        """Let a person enter a journey."""
+    def exit(self, id: str, name: str, *, reason: str = '',
+        request: str = '') -> journeys_operations_acting.RequestResult:
+        """Let a person leave a journey."""
+    def flow(self, name: str, *, start: Moment | None = None,
+        stop: Moment | None = None) -> journeys_operations_flow.JourneyFlow:
+        """Count who came to each step of a journey, along which arrow, and where people left it."""
+    def history(self, id: str, name: str, *, run: str = '') -> journeys_operations_people.JourneyHistoryResult:
+        """Show one way of a person through a journey, step by step."""
+    def list(self) -> journeys_operations_definitions.JourneysListResult:
+        """List the journeys in force."""
+    def of(self, id: str, *, as_of: Moment | None = None) -> journeys_operations_people.JourneysOfResult:
+        """Show a person's ways through journeys, now or at an instant."""
+    def pause(self, name: str, *, person: str | None = None) -> journeys_operations_acting.PauseResult:
+        """Pause a journey, or one person in it."""
+    def people(self, name: str, *, cursor: str = '', limit: int = 100,
+        step: str = '') -> journeys_operations_people.JourneyPeopleResult:
+        """List the people in a journey, or at one of its steps."""
+    def resume(self, name: str, *, person: str | None = None) -> journeys_operations_acting.PauseResult:
+        """Resume a journey, or one person in it."""
+    def show(self, name: str) -> journeys_operations_definitions.JourneyView:
+        """Show a journey, drawn, with the people at each step."""
+    def what_if(self, *, definitions: str, start: Moment | None = None, stop: Moment | None = None,
+        people: Many[str] = (), samples: int = 20) -> journeys_operations_what_if.JourneysWhatIfResult:
+        """Try journeys on history: who would have got what, and when, compared with those in force."""
+
+class _AsyncJourneys:
+    enter = _Awaited(_Journeys.enter)
+    exit = _Awaited(_Journeys.exit)
+    flow = _Awaited(_Journeys.flow)
+    history = _Awaited(_Journeys.history)
+    list = _Awaited(_Journeys.list)
+    of = _Awaited(_Journeys.of)
+    pause = _Awaited(_Journeys.pause)
+    people = _Awaited(_Journeys.people)
+    resume = _Awaited(_Journeys.resume)
+    show = _Awaited(_Journeys.show)
+    what_if = _Awaited(_Journeys.what_if)
+
+class _Keys:
+    """Write keys and tokens: make, list and revoke them."""
+    def create(self, *, name: str, kind: Literal['write_key', 'token'] = 'write_key',
+        scopes: Many[Literal['read', 'write', 'admin', 'personal']] = ()) -> keys_operations.NewKey:
+        """Make a write key or a token; its secret is shown only this once."""
+    def list(self) -> keys_operations.KeyList:
+        """List the keys of the workspace."""
+    def revoke(self, id: str) -> keys_operations.KeyEntry:
+        """Revoke a key: from now on it opens nothing."""
+
+class _AsyncKeys:
+    create = _Awaited(_Keys.create)
+    list = _Awaited(_Keys.list)
+    revoke = _Awaited(_Keys.revoke)
+
+class _Leaderboards:
+    """Who is ahead, now or in any past period."""
+    def list(self) -> leaderboards_operations_definitions.BoardsResult:
+        """List the leaderboards that are declared."""
+    def refresh(self) -> jobs_operations.JobView:
+        """Put everybody on the leaderboards again, in a job."""
+    def standing(self, id: str, name: str, *, period: Literal['day', 'week', 'month', 'all'] = 'all',
+        at: Moment | None = None, scope: str = '', around: int = 0) -> leaderboards_operations_standing.Standing:
+        """Show a person's rank on a leaderboard, and the people around them."""
+    def top(self, name: str, *, period: Literal['day', 'week', 'month', 'all'] = 'all', at: Moment | None = None,
+        scope: str = '', limit: int = 10) -> leaderboards_operations_board_query.Leaderboard:
+        """List the top of a leaderboard, now or for any past period."""
+
+class _AsyncLeaderboards:
+    list = _Awaited(_Leaderboards.list)
+    refresh = _Awaited(_Leaderboards.refresh)
+    standing = _Awaited(_Leaderboards.standing)
+    top = _Awaited(_Leaderboards.top)
+
+class _Mail:
+    """Mail to people: templates, previews, and what was sent."""
+    def as_sent(self, id: str, message: str) -> mail_operations_as_sent.MailAsSent:
+        """Show a mail as it was sent to a person: by the template of then, with what was known then."""
+    def history(self, id: str, *, as_of: Moment | None = None,
+        limit: int = 100) -> mail_operations_history.MailHistoryResult:
+        """List the mails of a person, and what became of each."""
+    def preview(self, template: str, *, person: str = '', variables: Mapping[str, Any] | None = None, event: str = '',
+        version: str = '') -> mail_operations_preview.MailPreviewResult:
+        """Fill in a mail template for a person, and send nothing."""
+    def send(self, id: str, *, template: str, variables: Mapping[str, Any] | None = None, sender: str = '',
+        topic: str = '', event: str = '', request: str = '') -> mail_operations_send.MailSendResult:
+        """Send one mail to a person."""
+    def sent(self, id: str, template: str, *, as_of: Moment | None = None) -> mail_operations_history.MailSentResult:
+        """Say whether a template was sent to a person, and when."""
+    def template(self, template: str, *, version: str = '') -> mail_operations_templates.MailTemplateResult:
+        """Show how a mail template is written, now or in an earlier version."""
+    def templates(self) -> mail_operations_templates.MailTemplatesResult:
+        """List the mail templates in force."""
+
+class _AsyncMail:
+    as_sent = _Awaited(_Mail.as_sent)
+    history = _Awaited(_Mail.history)
+    preview = _Awaited(_Mail.preview)
+    send = _Awaited(_Mail.send)
+    sent = _Awaited(_Mail.sent)
+    template = _Awaited(_Mail.template)
+    templates = _Awaited(_Mail.templates)
+
+class _Memory:
+    """Facts about a person, and the events behind them."""
+    def definitions(self) -> memory_operations_derivations.DerivationsResult:
+        """List the derivations in force and which facts each makes."""
+    def fact(self, id: str,
+        type: Literal['fact', 'preference', 'interest', 'purchase', 'support', 'behavioral', 'campaign', 'form'],
+        key: str, *, as_of: Moment | None = None,
+        known: Literal['then', 'now'] = 'then') -> memory_operations_facts.FactView:
+        """Show one fact about a person, and what contradicts it."""
+    def lineage(self, id: str,
+        type: Literal['fact', 'preference', 'interest', 'purchase', 'support', 'behavioral', 'campaign', 'form'],
+        key: str, *, cursor: str = '', limit: int = 100) -> memory_operations_lineage.LineagePage:
+        """List the events that made a fact, took it back or restored it."""
+    def of(self, id: str, *, as_of: Moment | None = None, known: Literal['then', 'now'] = 'then',
+        type: Literal['fact', 'preference', 'interest', 'purchase', 'support', 'behavioral', 'campaign', 'form'] | None = None,
+        text: str = '', limit: int = 1000) -> memory_operations_facts.MemoryResult:
+        """List the facts known about a person: all, of one type, or matching a text, now or at an instant."""
+    def remember(self, id: str, *,
+        type: Literal['fact', 'preference', 'interest', 'purchase', 'support', 'behavioral', 'campaign', 'form'],
+        key: str, value: Any, source: Literal['user_declared', 'system_computed', 'agent_inferred'] = 'user_declared',
+        confidence: float | None = None, expires_at: Moment | None = None, derived_from: Many[str] = (),
+        request: str = '') -> memory_operations_corrections.RememberResult:
+        """State a fact about a person: what they said, what a system computed, what an agent inferred."""
+    def retract(self, id: str,
+        type: Literal['fact', 'preference', 'interest', 'purchase', 'support', 'behavioral', 'campaign', 'form'],
+        key: str, *, reason: str = '', request: str = '') -> memory_operations_corrections.RetractResult:
+        """Take a fact back, with everything derived from it."""
+    def unretract(self, id: str) -> memory_operations_corrections.UnretractResult:
+        """Undo a retraction: the fact is back, and everything that went with it."""
+    def variables(self, id: str, *, names: str = '',
+        variables: Many[str] = ()) -> memory_operations_variables.VariablesResult:
+        """Resolve template variables, such as purchase.last_transaction.product_name."""
+
+class _AsyncMemory:
+    definitions = _Awaited(_Memory.definitions)
+    fact = _Awaited(_Memory.fact)
+    lineage = _Awaited(_Memory.lineage)
+    of = _Awaited(_Memory.of)
+    remember = _Awaited(_Memory.remember)
+    retract = _Awaited(_Memory.retract)
+    unretract = _Awaited(_Memory.unretract)
+    variables = _Awaited(_Memory.variables)
+
+class _Messages:
+    """What became of a message that was sent in."""
+    def show(self, message_id: str, *, source: str = '') -> message_status_operations.Message:
+        """Show what became of a message: its event, whose it is, what followed, or why it was refused."""
+
+class _AsyncMessages:
+    show = _Awaited(_Messages.show)
+
+class _People:
+    """Find, tag, merge and split people."""
+    def erase(self, id: str, *, reason: str = '', dry_run: bool = False,
+        request: str = '') -> erasure_operations.EraseResult:
+        """Erase a person for good, or count what that would remove."""
+    def export(self, id: str) -> bytes:
+        """Write everything that is stored about a person into one archive."""
+    def list(self, *, cursor: str = '', limit: int = 100, identifier: str = '', tag: str = '', group: str = '',
+        segment: str = '', when: str | Mapping[str, Any] = '') -> people_operations_people.PeoplePage:
+        """List people: all, or by identifier, tag, group, segment or a condition."""
+    def merge(self, id: str, *, other: str, reason: str = '', dry_run: bool = False, force: bool = False,
+        request: str = '') -> people_operations_merges.MergeResult:
+        """Join two people into one; the older one stays."""
+    def merge_preview(self, id: str, *, other: str) -> people_operations_merges.MergeResult:
+        """Preview the merge of two people, with anything that speaks against it."""
+    def split(self, id: str, *, identifiers: Many[str], reason: str = '', dry_run: bool = False,
+        request: str = '') -> people_operations_merges.SplitResult:
+        """Take identifiers, with their events, out of a person."""
+    def tag(self, id: str, *, add: Many[str] = (), remove: Many[str] = (),
+        request: str = '') -> people_operations_tags.TagResult:
+        """Add tags to a person, and remove tags."""
+    def unmerge(self, id: str, *, reason: str = '', request: str = '') -> people_operations_merges.SplitResult:
+        """Undo one merge: the person merged away is back, as if never merged."""
+
+class _AsyncPeople:
+    erase = _Awaited(_People.erase)
+    export = _Awaited(_People.export)
+    list = _Awaited(_People.list)
+    merge = _Awaited(_People.merge)
+    merge_preview = _Awaited(_People.merge_preview)
+    split = _Awaited(_People.split)
+    tag = _Awaited(_People.tag)
+    unmerge = _Awaited(_People.unmerge)
+
+class _Points:
+    """Points that people earn and spend."""
+    def adjust(self, id: str, *, points: int, request: str, reason: str) -> points_operations_transactions.AdjustResult:
+        """Give a person points or take some, with a reason."""
+    def history(self, id: str, *, days: int = 30) -> points_operations_tables.HistoryResult:
+        """List a person's last days with what was earned, spent, adjusted and what expired on each."""
+    def ledger(self, id: str, *, cursor: str = '', limit: int = 100) -> points_operations_ledger.LedgerPage:
+        """List the lines of a person's ledger of points, the newest first."""
+    def of(self, id: str, *, as_of: Moment | None = None) -> points_operations_balance.PointsView:
+        """Show a person's points: balance, lifetime earned, the newest days, and anomalies."""
+    def spend(self, id: str, *, points: int, request: str,
+        reason: str = '') -> points_operations_transactions.SpendResult:
+        """Spend a person's points, if there are enough; decided inside the commit."""
+    def tables(self) -> points_operations_tables.TablesResult:
+        """List what earns points, by version of the table, and the limits."""
+
+class _AsyncPoints:
+    adjust = _Awaited(_Points.adjust)
+    history = _Awaited(_Points.history)
+    ledger = _Awaited(_Points.ledger)
+    of = _Awaited(_Points.of)
+    spend = _Awaited(_Points.spend)
+    tables = _Awaited(_Points.tables)
+
+class _Quarantine:
+    """Joins of people that wait for a decision."""
+    def list(self, *, cursor: str = '', limit: int = 100,
+        status: str = 'open') -> people_operations_merges.QuarantinePage:
+        """List the joins of people that were set aside for review."""
+    def review(self, id: str, *, join: bool) -> people_operations_merges.DoubtfulJoin:
+        """Decide about a join that was set aside."""
+
+class _AsyncQuarantine:
+    list = _Awaited(_Quarantine.list)
+    review = _Awaited(_Quarantine.review)
+
+class _Rejected:
+    """Events that could not be recorded, and their correction."""
+    def dismiss(self, id: str, *, reason: str = '') -> events_rejected.RejectedView:
+        """Close an entry of the rejected log without recording it."""
+    def list(self, *, cursor: str = '', limit: int = 100, status: str = '',
+        code: str = '') -> events_operations_rejected.RejectedPage:
+        """List what could not be recorded, newest first."""
+    def resubmit(self, id: str, *, event: events_forms.NativeEvent | Mapping[str, Any] | None = None,
+        payload: Any = UNSET) -> events_operations_resubmission.ResubmitResult:
+        """Record what was rejected, corrected or as it is, and settle its entry."""
+    def show(self, id: str) -> events_rejected.RejectedView:
+        """Show one entry of the rejected log with its payload."""
+
+class _AsyncRejected:
+    dismiss = _Awaited(_Rejected.dismiss)
+    list = _Awaited(_Rejected.list)
+    resubmit = _Awaited(_Rejected.resubmit)
+    show = _Awaited(_Rejected.show)
+
+class _Retention:
+    """How long events are stored."""
+    def preview(self, *, cursor: str = '', limit: int = 100) -> retention_operations.RetentionPreview:
+        """Show what the declared retention would erase now, a page of people at a time."""
+
+class _AsyncRetention:
+    preview = _Awaited(_Retention.preview)
+
+class _RuleSets:
+    """Which rules run on which events."""
+    def list(self) -> rules_operations_sets.SetsResult:
+        """List the rule sets: which rules run on which events, in which order."""
+    def remove(self, name: str) -> rules_operations_sets.SetWriteResult:
+        """Remove a rule set: its rules no longer run, unless another set names them."""
+    def write(self, name: str, *, events: Many[str], rules: Many[str], policy: Literal['all', 'first'] = 'all',
+        record: Literal['matched', 'all'] = 'matched', historical: bool = False,
+        description: str = '') -> rules_operations_sets.SetWriteResult:
+        """Write a rule set: it counts from now on, and every change is kept in its log."""
+
+class _AsyncRuleSets:
+    list = _Awaited(_RuleSets.list)
+    remove = _Awaited(_RuleSets.remove)
+    write = _Awaited(_RuleSets.write)
+
+class _Rules:
+    """Rules, their versions, and why one matches."""
+    def activate(self, id: str, *, version: int, note: str = '', untested: bool = False,
+        changed_max: float | None = None, seen: str = '') -> rules_operations_versions.MoveResult:
+        """Activate a version of a rule; the one active before is retired in the same commit."""
+    def gate(self, id: str, version: int) -> rules_operations_versions.GateResult:
+        """Show whether the newest what-if of a version speaks for its activation."""
+    def list(self, *, cursor: str = '', limit: int = 100,
+        state: Literal['', 'draft', 'tested', 'active', 'retired'] = '') -> rules_operations_rules.RulesPage:
+        """List rules: which version is active, which is the newest, and which sets name them."""
+    def log(self, id: str, *, cursor: str = '', limit: int = 100) -> rules_operations_rules.LogPage:
+        """Show what became of each version of a rule, when, and by whom."""
+    def retire(self, id: str, *, version: int | None = None, note: str = '') -> rules_operations_versions.MoveResult:
+        """Retire a version of a rule, so that it no longer counts."""
+    def shadow(self, id: str, *, version: int, note: str = '') -> rules_operations_shadows.ShadowResult:
+        """Run a tested version on live events beside the active one, without any effect."""
+    def shadow_report(self, id: str, *, start: Moment | None = None, stop: Moment | None = None,
+        version: int | None = None) -> rules_operations_shadows.Report:
+        """Compare the answers of a shadow on live events with those that counted."""
+    def show(self, id: str, *, version: int | None = None, at: Moment | None = None) -> rules_operations_rules.RuleView:
+        """Show a version of a rule: the active one, one by its number, or the one in force at an instant."""
+    def tested(self, id: str, *, version: int, note: str = '') -> rules_operations_versions.MoveResult:
+        """Mark a version as tested, so that it can be activated."""
+    def versions(self, id: str, *, cursor: str = '', limit: int = 100) -> rules_operations_rules.VersionsPage:
+        """List the versions of a rule that were written, and the state of each."""
+    def why(self, id: str, rule: str, *, version: int | None = None) -> rules_operations_decisions.WhyResult:
+        """Explain, condition by condition, why a rule matches a person as they are now, or why not."""
+    def write(self, id: str, *, rule: Mapping[str, Any],
+        expected: int | None = None) -> rules_operations_versions.WriteResult:
+        """Write a rule, or a new version of it, as a draft. A version never changes."""
+
+class _AsyncRules:
+    activate = _Awaited(_Rules.activate)
+    gate = _Awaited(_Rules.gate)
+    list = _Awaited(_Rules.list)
+    log = _Awaited(_Rules.log)
+    retire = _Awaited(_Rules.retire)
+    shadow = _Awaited(_Rules.shadow)
+    shadow_report = _Awaited(_Rules.shadow_report)
+    show = _Awaited(_Rules.show)
+    tested = _Awaited(_Rules.tested)
+    versions = _Awaited(_Rules.versions)
+    why = _Awaited(_Rules.why)
+    write = _Awaited(_Rules.write)
+
+class _Search:
+    """Events and decisions, found by what is in them."""
+    def correlate(self, *, id: str = '', rule: str = '', limit: int = 100) -> search_operations_correlate.Correlated:
+        """Show everything linked to an event, a decision, a mail, a rule or an object."""
+    def find(self, *, start: Moment | None = None, stop: Moment | None = None, text: str = '',
+        kind: Literal['', 'event', 'decision'] = '', type: str = '', person: str | None = None, rule: str = '',
+        status: Literal['', 'Approved', 'Rejected', 'Review', 'Matched', 'NoMatch', 'Error'] = '', facets: bool = False,
+        cursor: str = '', limit: int = 20) -> search_operations_find.Found:
+        """Find events and decisions by words, type, person, rule, status and time."""
+    def status(self) -> search_operations_index.SearchStatus:
+        """Show how far the search index has come, and how large it is."""
+    def sync(self, *, rebuild: bool = False, limit: int = 100000) -> search_operations_index.SearchStatus:
+        """Bring the search index to the end of the log, or build it anew."""
+    def timeline(self, id: str, *, cursor: str = '', limit: int = 20, start: Moment | None = None,
+        stop: Moment | None = None) -> search_operations_timeline.TimelinePage:
+        """Show a person's events with what each is, what brought it about, and what it led to."""
+
+class _AsyncSearch:
+    correlate = _Awaited(_Search.correlate)
+    find = _Awaited(_Search.find)
+    status = _Awaited(_Search.status)
+    sync = _Awaited(_Search.sync)
+    timeline = _Awaited(_Search.timeline)
+
+class _Segments:
+    """Who belongs to which segment, and why."""
+    def leaving(self, name: str, *, within: str = '1d', cursor: str = '') -> segments_operations_members.LeavingResult:
+        """List the members who will soon leave a segment if nothing happens."""
+    def list(self) -> segments_operations_definitions.SegmentDefinitionsResult:
+        """List the segments in force and what each is made of."""
+    def members(self, name: str, *, cursor: str = '', limit: int = 100) -> segments_operations_members.MembersResult:
+        """List the members of a segment."""
+    def of(self, id: str, *, as_of: Moment | None = None) -> segments_operations_person.SegmentsResult:
+        """Show which segments a person belongs to, now or at an instant."""
+    def preview(self, *, text: str, name: str = '', seconds: float = 2) -> drafts_operations_segments.SegmentPreview:
+        """Count the people whom a segment that is being written would have now, and show ten of them."""
+    def refresh(self) -> jobs_operations.JobView:
+        """Check everybody's segments again, in a job."""
+    def sizes(self, *, name: str = '', seconds: float = 2) -> segments_operations_sizes.SizesResult:
+        """Count the members of each segment, by their index."""
+    def why(self, id: str, segment: str, *, as_of: Moment | None = None) -> segments_operations_person.SegmentResult:
+        """Explain why a person belongs to a segment, or why not."""
+
+class _AsyncSegments:
+    leaving = _Awaited(_Segments.leaving)
+    list = _Awaited(_Segments.list)
+    members = _Awaited(_Segments.members)
+    of = _Awaited(_Segments.of)
+    preview = _Awaited(_Segments.preview)
+    refresh = _Awaited(_Segments.refresh)
+    sizes = _Awaited(_Segments.sizes)
+    why = _Awaited(_Segments.why)
+
+class _Streaks:
+    """Days in a row on which a person was active."""
+    def days(self, id: str, *, start: str | None = None, stop: str | None = None) -> streaks_operations.DaysResult:
+        """List the local days on which a person was active, with what was done and earned."""
+    def of(self, id: str, *, as_of: Moment | None = None,
+        known: Literal['then', 'now'] = 'then') -> streaks_operations.StreaksResult:
+        """Show a person's streaks, now or as they stood at an instant."""
+
+class _AsyncStreaks:
+    days = _Awaited(_Streaks.days)
+    of = _Awaited(_Streaks.of)
+
+class _Suppression:
+    """Addresses that get no mail of any kind."""
+    def add(self, *, address: str, reason: Literal['bounce', 'complaint', 'manual', 'import'] = 'manual',
+        note: str = '') -> consent_operations_suppression.SuppressedAddress:
+        """Send no more mail of any kind to an address."""
+    def get(self, address: str) -> consent_operations_suppression.SuppressedAddress:
+        """Show why an address gets no mail."""
+    def import_(self, *, addresses: Many[str], reason: Literal['bounce', 'complaint', 'manual', 'import'] = 'import',
+        note: str = '') -> consent_operations_suppression.ImportResult:
+        """Suppress the addresses of another system's list."""
+    def lift(self, address: str, *, reason: str) -> consent_operations_suppression.LiftResult:
+        """Let an address get mail again, with a reason."""
+    def list(self, *, cursor: str = '', limit: int = 100) -> consent_operations_suppression.SuppressionPage:
+        """List the addresses that get no mail of any kind."""
+
+class _AsyncSuppression:
+    add = _Awaited(_Suppression.add)
+    get = _Awaited(_Suppression.get)
+    import_ = _Awaited(_Suppression.import_)
+    lift = _Awaited(_Suppression.lift)
+    list = _Awaited(_Suppression.list)
+
+class _Webhooks:
+    """Where events are sent, and whether they arrive."""
+    def destinations(self) -> webhooks_operations_destinations.DestinationList:
+        """List where webhooks go, whether they arrive, and how many wait."""
+    def start(self, name: str) -> webhooks_operations_destinations.Changed:
+        """Resume calls to a destination that was stopped, or is resting."""
+    def stop(self, name: str, *, why: str = '') -> webhooks_operations_destinations.Changed:
+        """Stop calls to a destination: what is due there is parked."""
+
+class _AsyncWebhooks:
+    destinations = _Awaited(_Webhooks.destinations)
+    start = _Awaited(_Webhooks.start)
+    stop = _Awaited(_Webhooks.stop)
+
+class _WhatIf:
+    """Try a rule or definitions on history."""
+    def cancel(self, id: str) -> whatif_views.WhatIfView:
+        """Cancel a what-if: it stops where it was last noted, keeps its counts, and can be resumed."""
+    def compare(self, *, one: str, other: str) -> whatif_operations_results.Comparison:
+        """Compare two saved what-ifs: the same history under two candidates, or before and after."""
+    def list(self, *, cursor: str = '', limit: int = 100) -> whatif_operations_results.SavedPage:
+        """List what-ifs: those among the newest jobs, and those that were saved."""
+    def resume(self, id: str) -> whatif_views.WhatIfView:
+        """Resume a what-if that was cancelled or has failed where it stopped."""
+    def run(self, *, rule: str | None = None, version: int | None = None, content: Mapping[str, Any] | None = None,
+        definitions: str = '', against: int | None = None, baseline: Literal['reckoned', 'recorded'] = 'reckoned',
+        historical: Literal['all', 'by_set'] = 'all', start: Moment | None = None, stop: Moment | None = None,
+        since: str | None = None, people: Many[str] = (), types: Many[str] = (), samples: int = 20, save: bool = False,
+        note: str = '', wait: bool = False) -> whatif_views.WhatIfView:
+        """Try a rule or definitions on history, in a sandbox, and show what would have been different."""
+    def status(self, id: str) -> whatif_views.WhatIfView:
+        """Show a what-if: its progress, and its result once it is done."""
+
+class _AsyncWhatIf:
+    cancel = _Awaited(_WhatIf.cancel)
+    compare = _Awaited(_WhatIf.compare)
+    list = _Awaited(_WhatIf.list)
+    resume = _Awaited(_WhatIf.resume)
+    run = _Awaited(_WhatIf.run)
+    status = _Awaited(_WhatIf.status)
+
+class Operations:
+    """Every operation: those of a group by its name, and those that are in none."""
+    def __init__(self, declared: Iterable[Operation] | None = None) -> None: ...
+    def call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer: ...
+    def catalogue(self) -> events_operations_catalogue.CatalogueView:
+        """List the projections, policies, operations and kinds of identifiers in force."""
+    def doctor(self) -> doctor_operations.DoctorResult:
+        """Look whether all is well: what waits, the clock, damage, checksums, definitions that are not applied."""
+    def person(self, id: str, *, as_of: Moment | None = None, timeline: int = 20,
+        sources: bool = False) -> people_operations_person.PersonView:
+        """Show everything known about a person, at one position."""
+    accounts: _Accounts
+    alerts: _Alerts
+    analytics: _Analytics
+    audit_log: _AuditLog
+    broadcasts: _Broadcasts
+    consent: _Consent
+    decisions: _Decisions
+    definitions: _Definitions
+    effects: _Effects
+    erasures: _Erasures
+    events: _Events
+    features: _Features
+    feedback: _Feedback
+    inbox: _Inbox
+    interests: _Interests
+    jobs: _Jobs
+    journeys: _Journeys
+    keys: _Keys
+    leaderboards: _Leaderboards
+    mail: _Mail
+    memory: _Memory
+    messages: _Messages
+    people: _People
+    points: _Points
+    quarantine: _Quarantine
+    rejected: _Rejected
+    retention: _Retention
+    rule_sets: _RuleSets
+    rules: _Rules
+    search: _Search
+    segments: _Segments
+    streaks: _Streaks
+    suppression: _Suppression
+    webhooks: _Webhooks
+    what_if: _WhatIf
+
+class AsyncOperations:
+    """Every operation, to be awaited."""
+    def __init__(self, declared: Iterable[Operation] | None = None) -> None: ...
+    async def call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer: ...
+    catalogue = _Awaited(Operations.catalogue)
+    doctor = _Awaited(Operations.doctor)
+    person = _Awaited(Operations.person)
+    accounts: _AsyncAccounts
+    alerts: _AsyncAlerts
+    analytics: _AsyncAnalytics
+    audit_log: _AsyncAuditLog
+    broadcasts: _AsyncBroadcasts
+    consent: _AsyncConsent
+    decisions: _AsyncDecisions
+    definitions: _AsyncDefinitions
+    effects: _AsyncEffects
+    erasures: _AsyncErasures
+    events: _AsyncEvents
+    features: _AsyncFeatures
+    feedback: _AsyncFeedback
+    inbox: _AsyncInbox
+    interests: _AsyncInterests
+    jobs: _AsyncJobs
+    journeys: _AsyncJourneys
+    keys: _AsyncKeys
+    leaderboards: _AsyncLeaderboards
+    mail: _AsyncMail
+    memory: _AsyncMemory
+    messages: _AsyncMessages
+    people: _AsyncPeople
+    points: _AsyncPoints
+    quarantine: _AsyncQuarantine
+    rejected: _AsyncRejected
+    retention: _AsyncRetention
+    rule_sets: _AsyncRuleSets
+    rules: _AsyncRules
+    search: _AsyncSearch
+    segments: _AsyncSegments
+    streaks: _AsyncStreaks
+    suppression: _AsyncSuppression
+    webhooks: _AsyncWebhooks
+    what_if: _AsyncWhatIf

@@ -1,0 +1,96 @@
+"""Answers of analytics in notebooks: tables with the types of their columns, charts with the values of the answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import threadline
+from threadline import analytics
+from threadline.capabilities.analytics.operations.rfm import Rfm
+from threadline.kernel.chart import Chart
+from threadline.kernel.errors import InvalidValue
+from threadline.surfaces.cli.demo.history import orders
+from threadline.surfaces.python.operations import Analytics
+
+pandas = pytest.importorskip("pandas")
+pytest.importorskip("altair")
+pytest.importorskip("scipy")
+ASKED: dict[str, dict[str, Any]] = {
+    "attribution": {"event": "bought", "channel": "via"}, "cohorts": {"event": "bought", "value": "total"},
+    "distribution": {"feature": "has_purchased"},
+    "experiment": {"assignment": "came", "arm": "via", "metric": "bought"},
+    "funnel": {"steps": ["came", "bought"]}, "lifetime": {"event": "bought"}, "paths": {}, "retention": {},
+    "rfm": {"event": "bought"}, "sessions": {}, "trend": {},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[threadline.Threadline]:
+    # A model of purchases fits nobody but people: those of a real shop.
+    events: list[dict[str, Any]] = []
+    for order in orders():
+        if int(order.customer) <= 150:
+            known = {"identifiers": {"user_id": order.customer}, "occurred_at": f"{order.day}T00:00:00Z"}
+            came = {
+                "type": "came",
+                "key": f"came{order.customer}",
+                "properties": {"via": "ab"[int(order.customer) % 2]},
+            }
+            bought = {"type": "bought", "key": str(order.number), "properties": {"total": order.dollars}}
+            events += [known | came, known | bought]
+    with threadline.open("memory:") as made:
+        for start in range(0, len(events), 500):
+            made.record(events[start : start + 500])
+        yield made
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_an_answer_is_a_table_and_its_picture_a_chart(shop: threadline.Threadline, name: str) -> None:
+    answer = getattr(shop.analytics, name)(**ASKED[name])
+    table, shown = analytics.to_df(answer), analytics.to_chart(answer).to_dict()
+    assert len(table) == len(answer.rows) > 0
+    for column in table:
+        for row, value in zip(answer.rows, table[column], strict=True):
+            expected = getattr(row, column)
+            assert (
+                (expected is None and pandas.isna(value)) or str(value).startswith(str(expected)) or value == expected
+            )
+    assert table.attrs["sql"] == answer.sql
+    picture = analytics.picture(answer)
+    assert shown["title"]["text"] == picture.title
+    (values,) = shown["datasets"].values() if "datasets" in shown else (shown["data"]["values"],)
+    assert [each["y"] for each in values] == (
+        [point.y for series in picture.series for point in series.points] or [flow.value for flow in picture.flows]
+    )
+
+
+def test_every_analysis_is_tried_here() -> None:
+    assert set(ASKED) == {name for name in vars(Analytics) if not name.startswith("_")}
+
+
+def test_days_are_datetimes_and_a_table_without_rows_has_its_columns(shop: threadline.Threadline) -> None:
+    assert str(analytics.to_df(shop.analytics.trend()).dtypes["period"]).startswith("datetime64")
+    empty = analytics.to_df(shop.analytics.trend(event="no_such"))
+    assert (len(empty), list(empty)) == (0, ["period", "value", "events", "people", "complete"])
+    people = analytics.to_df(shop.analytics.rfm(event="bought"), "people")
+    assert len(people) == 100
+
+
+def test_what_is_no_answer_is_refused() -> None:
+    for wrong in (None, [], Chart(kind="bars", title="")):
+        with pytest.raises(InvalidValue):
+            analytics.to_df(wrong)
+    with pytest.raises(InvalidValue):
+        analytics.to_df(Rfm(sql="", position=0, rows=[], people=[]), "sql")
+    with pytest.raises(InvalidValue):
+        analytics.to_chart(object())
+
+
+def test_the_package_does_not_load_the_libraries_of_notebooks() -> None:
+    code = "import sys, threadline.analytics; sys.exit(bool({'pandas', 'altair'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
