@@ -9,7 +9,7 @@ from threadline.capabilities.consent.definition import CONSENT, read_consent
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.features.definition import TIMEZONE
 from threadline.capabilities.journeys.definition import DECLARED, Journey
-from threadline.capabilities.journeys.operations import acting, flow, people
+from threadline.capabilities.journeys.operations import acting, people
 from threadline.capabilities.journeys.operations import definitions as in_force
 from threadline.capabilities.journeys.policy import journeys_policy
 from threadline.capabilities.journeys.program import mistakes
@@ -23,7 +23,7 @@ def declare(definitions: Definitions) -> list[Any]:
     An empty section keeps the policy, which then lets everybody leave what was declared before.
     """
     journeys = read_journeys(definitions)
-    nouns = (acting, flow, in_force, people)
+    nouns = (acting, in_force, people)
     made: list[Any] = [operation for noun in nouns for operation in noun.operations(journeys or ())]
     return made if journeys is None else [*made, journeys_policy(journeys, TIMEZONE.read(definitions, "UTC"))]
 

@@ -56,7 +56,7 @@ class Block(NamedTuple):
 
 
 def drawn(journey: Mapping[str, Any], flow: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The picture: `journeys_show` says how a journey is made, `journeys_flow` what became of people in it."""
+    """The picture: `journeys_show` says how a journey is made, `analytics_journey` what became of people in it."""
     steps = {each["step"]: each for each in journey["steps"]}
     first = next(iter(steps), "")
     block = _sequence(steps, first, "")

@@ -69,7 +69,7 @@ TOOLS: tuple[Tool, ...] = (
         "Ask a question about everybody: funnels, retention, trends, attribution, experiments, results of mails. "
         "Answers have the SQL that gave them, where it was SQL.",
         "question",
-        _calls(mail_results="feedback_counters", mail_events="feedback_events", journey_flow="journeys_flow"),
+        _calls(mail_results="feedback_counters", mail_events="feedback_events"),
         must_choose=True, group="analytics",
     ),
     Tool(

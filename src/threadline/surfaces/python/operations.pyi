@@ -15,6 +15,7 @@ from threadline.capabilities.analytics.operations import cohorts as analytics_op
 from threadline.capabilities.analytics.operations import distribution as analytics_operations_distribution
 from threadline.capabilities.analytics.operations import experiment as analytics_operations_experiment
 from threadline.capabilities.analytics.operations import funnel as analytics_operations_funnel
+from threadline.capabilities.analytics.operations import journey as analytics_operations_journey
 from threadline.capabilities.analytics.operations import lifetime as analytics_operations_lifetime
 from threadline.capabilities.analytics.operations import paths as analytics_operations_paths
 from threadline.capabilities.analytics.operations import retention as analytics_operations_retention
@@ -53,7 +54,6 @@ from threadline.capabilities.interests import operations as interests_operations
 from threadline.capabilities.jobs import operations as jobs_operations
 from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
 from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
-from threadline.capabilities.journeys.operations import flow as journeys_operations_flow
 from threadline.capabilities.journeys.operations import people as journeys_operations_people
 from threadline.capabilities.journeys.operations import what_if as journeys_operations_what_if
 from threadline.capabilities.keys import operations as keys_operations
@@ -184,6 +184,9 @@ class _Analytics:
     def funnel(self, *, start: Moment | None = None, stop: Moment | None = None, steps: Many[str], window: str = '7d',
         by: str = '', most: int = 7) -> analytics_operations_funnel.Funnel:
         """Count who gets from step to step within a time, and how long it takes."""
+    def journey(self, *, start: Moment | None = None, stop: Moment | None = None,
+        journey: str) -> analytics_operations_journey.JourneyFlow:
+        """Count who came to each step of a journey, along which arrow, and where people left it."""
     def lifetime(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = 'purchase_completed',
         where: str | Mapping[str, Any] = '', value: str = '', weeks: int = 52,
         most: int = 100) -> analytics_operations_lifetime.Lifetime:
@@ -218,6 +221,7 @@ class _AsyncAnalytics:
     distribution = _Awaited(_Analytics.distribution)
     experiment = _Awaited(_Analytics.experiment)
     funnel = _Awaited(_Analytics.funnel)
+    journey = _Awaited(_Analytics.journey)
     lifetime = _Awaited(_Analytics.lifetime)
     paths = _Awaited(_Analytics.paths)
     retention = _Awaited(_Analytics.retention)
@@ -502,9 +506,6 @@ class _Journeys:
     def exit(self, id: str, name: str, *, reason: str = '',
         request: str = '') -> journeys_operations_acting.RequestResult:
         """Let a person leave a journey."""
-    def flow(self, name: str, *, start: Moment | None = None,
-        stop: Moment | None = None) -> journeys_operations_flow.JourneyFlow:
-        """Count who came to each step of a journey, along which arrow, and where people left it."""
     def history(self, id: str, name: str, *, run: str = '') -> journeys_operations_people.JourneyHistoryResult:
         """Show one way of a person through a journey, step by step."""
     def list(self) -> journeys_operations_definitions.JourneysListResult:
@@ -527,7 +528,6 @@ class _Journeys:
 class _AsyncJourneys:
     enter = _Awaited(_Journeys.enter)
     exit = _Awaited(_Journeys.exit)
-    flow = _Awaited(_Journeys.flow)
     history = _Awaited(_Journeys.history)
     list = _Awaited(_Journeys.list)
     of = _Awaited(_Journeys.of)

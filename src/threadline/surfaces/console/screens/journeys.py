@@ -26,7 +26,7 @@ def _one(asking: Asking) -> Mapping[str, Any]:
 def _way(asking: Asking) -> Mapping[str, Any]:
     it = asking.ask("journeys_show", name=asking.path["name"])
     try:
-        flow = asking.ask("journeys_flow", name=it["name"], start=asking.query.get("start"))
+        flow = asking.ask("analytics_journey", journey=it["name"], start=asking.query.get("start"))
     except ThreadlineError as error:  # the way can be drawn without numbers
         return {"it": it, "picture": drawn(it, None), "problem": str(error), "hint": error.hint}
     return {"it": it, "picture": drawn(it, flow), "flow": flow}

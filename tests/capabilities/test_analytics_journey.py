@@ -66,7 +66,7 @@ def test_the_flow_is_what_a_walk_through_the_runs_counts(seed: int, tmp_path: Pa
             left[way[-1], reason] += 1
         reached.update(set(way))
         arrows.update(set(pairwise(way)))
-    flow = stage.ask("journeys_flow", name="welcome")
+    flow = stage.ask("analytics_journey", journey="welcome")
     assert {each["step"]: each["reached"] for each in flow["steps"]} == {k: v for k, v in reached.items() if k}
     assert {(each["step"], each["next"]): each["runs"] for each in flow["arrows"]} == dict(arrows)
     assert {(e["step"], reason): n for e in flow["steps"] for reason, n in e["reasons"].items()} == dict(left)
@@ -78,8 +78,8 @@ def test_the_flow_is_what_a_walk_through_the_runs_counts(seed: int, tmp_path: Pa
 def test_the_range_of_time_is_that_of_the_entries(tmp_path: Path) -> None:
     stage = lived(1, tmp_path)
     half = format_time(stage.now - 30 * DAY)
-    parts = [stage.ask("journeys_flow", name="welcome", **{side: half}) for side in ("start", "stop")]
-    assert sum(each["entered"] for each in parts) == stage.ask("journeys_flow", name="welcome")["entered"]
+    parts = [stage.ask("analytics_journey", journey="welcome", **{side: half}) for side in ("start", "stop")]
+    assert sum(each["entered"] for each in parts) == stage.ask("analytics_journey", journey="welcome")["entered"]
     assert all(each["entered"] for each in parts)
 
 
@@ -87,7 +87,7 @@ def test_a_journey_that_nobody_entered_is_all_zeros(tmp_path: Path) -> None:
     stage, file = Stage(BRANCHED), tmp_path / "threadline.yaml"
     file.write_text(BRANCHED)
     stage.engine = open_engine("memory:", Settings(), lambda: stage.now, file)
-    flow = stage.ask("journeys_flow", name="welcome")
+    flow = stage.ask("analytics_journey", journey="welcome")
     assert (flow["entered"], flow["completed"], flow["left"], flow["steps"], flow["arrows"]) == (0, 0, 0, [], [])
 
 

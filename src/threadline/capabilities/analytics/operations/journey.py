@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.analytics.parts import Answered, Span, asked, span_sql
 from threadline.capabilities.journeys.events import JOURNEY_ENTERED, RUN_EVENTS
-from threadline.capabilities.journeys.operations import JOURNEYS_GROUP, Journeys, Name, journey_named
+from threadline.capabilities.journeys.operations import Name
 from threadline.capabilities.journeys.projection import COMPLETED
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
@@ -56,7 +56,7 @@ FROM (
 class JourneyFlowParams(Span, kw_only=True, forbid_unknown_fields=True):
     """Which journey. The range of time is that in which people entered it."""
 
-    name: Name
+    journey: Name
 
 
 class StepFlow(msgspec.Struct, kw_only=True):
@@ -79,7 +79,7 @@ class Arrow(msgspec.Struct, kw_only=True):
 class JourneyFlow(Answered, kw_only=True):
     """A journey in numbers, of all its versions. Somebody who entered twice counts twice."""
 
-    name: str
+    journey: str
     entered: int
     completed: int
     left: Annotated[int, Meta(description="Ended before the end, for whatever reason.")]
@@ -88,10 +88,9 @@ class JourneyFlow(Answered, kw_only=True):
     arrows: list[Arrow]
 
 
-def _flow(journeys: Journeys, context: Context[WithAnalytics], params: JourneyFlowParams) -> JourneyFlow:
-    journey = journey_named(journeys, params.name)
+def _flow(context: Context[WithAnalytics], params: JourneyFlowParams) -> JourneyFlow:
     given = {
-        "types": Sql("(" + ", ".join(f"'{each}'" for each in sorted(RUN_EVENTS)) + ")"), "journey": journey.name,
+        "types": Sql("(" + ", ".join(f"'{each}'" for each in sorted(RUN_EVENTS)) + ")"), "journey": params.journey,
         "entered": JOURNEY_ENTERED, "completed": COMPLETED, "span": Sql(span_sql(params)),
     }  # fmt: skip
     table, about = asked(context, _SQL, given)
@@ -103,7 +102,7 @@ def _flow(journeys: Journeys, context: Context[WithAnalytics], params: JourneyFl
         reasons.setdefault(step, {})[reason] = runs
     entered, completed = found["all"]["", ""], found.get("step", {}).get(("", ""), 0)
     return JourneyFlow(
-        name=journey.name, entered=entered, completed=completed, left=sum(left.values()),
+        journey=params.journey, entered=entered, completed=completed, left=sum(left.values()),
         under_way=entered - completed - sum(left.values()),
         steps=[
             StepFlow(
@@ -120,19 +119,21 @@ def flow_picture(result: JourneyFlow) -> Chart:
     """How many came to each step."""
     points = tuple(Point(each.step, each.reached, note=f"{each.left:,} left here") for each in result.steps)
     return Chart(
-        kind="bars", title=f"Journey {result.name}", x=Axis(title="Step"), y=Axis(title="People", unit="count"),
+        kind="bars", title=f"Journey {result.journey}", x=Axis(title="Step"), y=Axis(title="People", unit="count"),
         series=(Series("reached", points),),
         summary=f"{result.entered:,} entered, {result.completed:,} came to the end, {result.left:,} left before it.",
     )  # fmt: skip
 
 
-def operations(journeys: Journeys) -> list[Operation]:
-    """The operation that counts."""
-    return [
-        Operation(
-            name="journeys_flow", group=JOURNEYS_GROUP,
-            summary="Count who came to each step of a journey, along which arrow, and where people left it.",
-            params=JourneyFlowParams, result=JourneyFlow, run=partial(_flow, journeys), method="GET",
-            path="/v1/journeys/{name}/flow", example=JourneyFlowParams(name="welcome"), picture=flow_picture,
-        ),
-    ]  # fmt: skip
+JOURNEY = Operation(
+    name="analytics_journey",
+    group=ANALYTICS_GROUP,
+    summary="Count who came to each step of a journey, along which arrow, and where people left it.",
+    params=JourneyFlowParams,
+    result=JourneyFlow,
+    run=_flow,
+    method="GET",
+    path="/v1/analytics/journey",
+    example=JourneyFlowParams(journey="welcome"),
+    picture=flow_picture,
+)
