@@ -42,6 +42,7 @@ OWN_WORDS = {
     "told": "reported, known, shown",
     "said": "content, details, properties", "held": "stored, before, balance",
     "kept": "stored, remaining, applied", "turn": "lock, transition, change", "turns": "locks, transitions, changes",
+    "overtaken": "conflicting", "parted": "split off", "verdict": "decision", "verdicts": "decisions",
     "lane": "queue", "lanes": "queues", "judge": "evaluator", "asker": "reader",
 }  # fmt: skip
 """Word of a dialect that this house had -> words that everybody knows."""
