@@ -13,10 +13,9 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from threadline.app import composition
+from threadline.app import operations
 from threadline.kernel.chart import Chart
 from threadline.kernel.errors import InvalidSetting, InvalidValue
-from threadline.settings import load
 from threadline.surfaces.charts.vega import vega
 
 ABOUT = ("sql", "position", "bound", "notes")
@@ -57,9 +56,8 @@ def picture(answer: Any) -> Chart:
 
 @cache
 def _pictures() -> dict[Any, Callable[[Any], Chart]]:
-    """The pictures by type of the answer."""
-    operations = composition().catalogue(load({})).operations
-    return {each.result: each.picture for each in operations if each.picture is not None}
+    """The pictures by type of the answer; definitions, which may have mistakes, change none."""
+    return {operation.result: operation.picture for operation in operations() if operation.picture is not None}
 
 
 def _columns(answer: Any, name: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,6 @@ from threadline.capabilities.analytics.operations.rfm import Rfm
 from threadline.kernel.chart import Chart
 from threadline.kernel.errors import InvalidValue
 from threadline.surfaces.cli.demo.history import orders
-from threadline.surfaces.python.operations import Analytics
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("altair")
@@ -69,8 +69,9 @@ def test_an_answer_is_a_table_and_its_picture_a_chart(shop: threadline.Threadlin
     )
 
 
-def test_every_analysis_is_tried_here() -> None:
-    assert set(ASKED) == {name for name in vars(Analytics) if not name.startswith("_")}
+def test_every_analysis_is_tried_here(shop: threadline.Threadline) -> None:
+    operations = shop.engine.catalogue.operations
+    assert set(ASKED) == {each.verb for each in operations if each.name.startswith("analytics_")}
 
 
 def test_days_are_datetimes_and_a_table_without_rows_has_its_columns(shop: threadline.Threadline) -> None:
@@ -89,6 +90,15 @@ def test_what_is_no_answer_is_refused() -> None:
         analytics.to_df(Rfm(sql="", position=0, rows=[], people=[]), "sql")
     with pytest.raises(InvalidValue):
         analytics.to_chart(object())
+
+
+def test_definitions_with_a_mistake_in_the_folder_do_not_matter(
+    shop: threadline.Threadline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "threadline.yaml").write_text("features: 3")
+    monkeypatch.chdir(tmp_path)
+    analytics._pictures.cache_clear()
+    assert analytics.picture(shop.analytics.trend()).title == "Events over time"
 
 
 def test_the_package_does_not_load_the_libraries_of_notebooks() -> None:
