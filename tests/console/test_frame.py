@@ -289,12 +289,12 @@ def test_a_live_list_begins_with_what_is_recorded_from_now_on(engine: Engine) ->
     asking = Asking(engine, operations, session, engine.now())
     live = next(each.live for each in screens() if each.name == "events")
     assert live is not None
-    items, cursor = live.load(asking, "")
-    assert items == []
+    began = live.load(asking, "")
+    assert (began.items, began.seen) == ([], 0)
     record(engine, *((f"late-{n}", "late", {}) for n in range(20)))
-    items, cursor = live.load(asking, cursor)
-    assert [each["type"] for each in items] == ["late"] * 20
-    assert live.load(asking, cursor)[0] == []
+    fresh = live.load(asking, began.cursor)
+    assert [each["type"] for each in fresh.items] == ["late"] * 20
+    assert live.load(asking, fresh.cursor).items == []
 
 
 def test_the_outcome_of_an_action_is_told_to_scripts_as_json(engine: Engine) -> None:

@@ -12,6 +12,7 @@ from threadline.engine.credentials import Credentials
 from threadline.engine.damage import DamagedEvents
 from threadline.engine.definition_history import DefinitionHistory, remember
 from threadline.engine.delivery.administration import Delivery
+from threadline.engine.doctor import Doctor
 from threadline.engine.erasure.saga import Erasures
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.jobs.jobs import Jobs
@@ -121,6 +122,7 @@ class Engine:
         self.jobs = Jobs(store, catalogue.job_kinds, clock)
         self.erasures = Erasures(self)
         self.maintenance = Maintenance(self.recorder, self.ranks, self)
+        self.doctor = Doctor(store, catalogue, self.delivery, self.maintenance, self.damage)
 
     def now(self) -> int:
         """The instant to read at: after everything that this process has recorded. See `threadline.kernel.time`."""

@@ -15,6 +15,7 @@ from threadline.kernel.audit import AuditLog
 from threadline.kernel.background import Delivery, Jobs, Simulations
 from threadline.kernel.erasure import Erasures
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
+from threadline.kernel.finding import Finding
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.person_view import PersonView
@@ -739,7 +740,25 @@ class WithAnalytics(Protocol):
         ...
 
 
+class Doctor(Protocol):
+    """Looks at a store while it is used."""
+
+    def findings(self, now: int) -> Sequence[Finding]:
+        """Everything that was looked at."""
+        ...
+
+
+class WithDoctor(Protocol):
+    """Has a `Doctor`."""
+
+    @property
+    def doctor(self) -> Doctor:
+        """See `Doctor`."""
+        ...
+
+
 class Ports(
+    WithDoctor,
     WithReader,
     WithRows,
     WithWeb,

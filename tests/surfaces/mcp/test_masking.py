@@ -51,3 +51,8 @@ def test_a_field_is_masked_or_not(value: Any, shown: Any) -> None:
 def test_what_was_masked_in_one_field_is_masked_where_the_answer_repeats_it() -> None:
     value = {"traits": {"firstName": "Ada", "lastName": "Lovelace"}, "summary": "Ada and LOVELACE came to Adak"}
     assert masked(value)["summary"] == "[masked] and [masked] came to Adak"
+
+
+def test_a_mail_of_text_alone_is_masked_as_one_with_html_is() -> None:
+    mail = {"template": "hello", "subject": "Hello, Ada", "html": "", "text": "Ada, your order of 3 CDs left.", "n": 3}
+    assert masked(mail) == {**mail, "subject": "[masked]", "text": "[masked]"}

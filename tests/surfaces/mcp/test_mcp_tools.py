@@ -27,7 +27,8 @@ LIST_BYTES_MAX = 48_000
 """Of all tools together: about 12,000 tokens, which each conversation of an agent pays for."""
 KNOWN = {
     "id": "u1", "name": "spenders", "segment": "spenders", "rule": "big", "type": "purchase", "key": "last_transaction",
-    "template": "hello", "address": "ada1@example.com", "decision": "0" * 32, "message_id": "m", "other": "u2",
+    "template": "hello", "address": "ada1@example.com", "decision": "0" * 32, "message_id": "m", "message": "0" * 32,
+    "other": "u2",
     "text": "purchase", "one": "a", "other_id": "b", "labels": [],
 }  # fmt: skip
 RULE = {

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from threadline.capabilities.feedback.events import MAIL_BOUNCED, MAIL_SENT
 from threadline.capabilities.feedback.links import message_in
 from threadline.capabilities.feedback.rows import message_of
 from threadline.kernel.event import Recorded
-from threadline.kernel.ports import WithDelivery, WithLog, WithStore
+from threadline.kernel.ports import EventLog, WithDelivery, WithLog, WithStore
 from threadline.kernel.sender import EFFECT_UNKNOWN
 
 DISPATCH = "threadline.dispatch"
@@ -37,15 +37,21 @@ def find_mail(ports: FindingPorts, workspace: str, names: Iterable[str], provide
     return _outcome(ports, workspace, message) if message else None
 
 
-def _outcome(ports: FindingPorts, workspace: str, message: str) -> Recorded | None:
-    last = None
+def outcomes_of(log: EventLog, workspace: str, message: str) -> Iterator[Recorded]:
+    """What became of the attempts to send a mail, in their order."""
     for number in range(ATTEMPTS_MAX):
-        recorded = ports.log.of_key(workspace, DISPATCH, f"{message}/{number}")
+        recorded = log.of_key(workspace, DISPATCH, f"{message}/{number}")
         if recorded is None:
-            break
-        last = recorded
-        if recorded.event.type in _SENT:
-            return recorded
+            return
+        yield recorded
+
+
+def _outcome(ports: FindingPorts, workspace: str, message: str) -> Recorded | None:
+    last, number = None, 0
+    for last in outcomes_of(ports.log, workspace, message):
+        if last.event.type in _SENT:
+            return last
+        number += 1
     if last is None or last.event.type != EFFECT_UNKNOWN:
         return None
     ports.delivery.resolve(workspace, message, None, by="feedback")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from threadline.capabilities.conditions import Conditions, Path, Test
-from threadline.capabilities.conditions.tree import All, AnyOf, Node, Not
+from threadline.capabilities.conditions.tree import All, AnyOf, Not
+from threadline.capabilities.conditions.tree import Node as ConditionNode
 from threadline.capabilities.journeys.definition import Journey
 from threadline.capabilities.journeys.local_time import WEEKDAYS
-from threadline.capabilities.journeys.program import END, compiled, named_steps
+from threadline.capabilities.journeys.program import END, Node, compiled, named_steps
 from threadline.capabilities.journeys.steps import JOURNEYS, On, Send, Step, Wait
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.time import HOUR, MINUTE, format_duration
@@ -29,18 +30,21 @@ def mermaid(journey: Journey, counts: Counts) -> str:
         label = _escaped(" · ".join(filter(None, (node.id, step_text(node.step), people))))
         opening, closing = ("{{", "}}") if len(node.ways) > 1 else ("[", "]")
         lines.append(f'  {names[node.id]}{opening}"{label}"{closing}')
-        arrows = [(condition_text(conditions), way) for conditions, way in node.branches]
-        if node.step.choice:
-            arrows.append(("else", node.otherwise))
-        elif len(node.ways) > 1:
-            arrows += [("yes", node.then), ("no", node.otherwise)]
-        else:
-            arrows = [("", node.ways[0])]
         lines += [
             f"  {names[node.id]} -->" + (f'|"{_escaped(text)}"|' if text else "") + f" {names[way]}"
-            for text, way in arrows
+            for text, way in arrows(node)
         ]
     return "\n".join([*lines, '  done(["done"])'])
+
+
+def arrows(node: Node) -> list[tuple[str, str]]:
+    """Where a step leads to: when, in words, and the next step."""
+    if node.step.choice:
+        branches = [(condition_text(conditions), way) for conditions, way in node.branches]
+        return [*branches, ("else", node.otherwise)]
+    if len(node.ways) > 1:
+        return [("yes", node.then), ("no", node.otherwise)]
+    return [("", node.ways[0])]
 
 
 def tree(journey: Journey, counts: Counts) -> str:
@@ -86,6 +90,13 @@ def entered_by(journey: Journey) -> str:
     return " or ".join(map(on_text, journey.trigger)) or "entered by request"
 
 
+def kind_of(step: Step) -> str:
+    """What a step is: ``send``, ``wait``, ``if``, ``choice`` or ``exit``."""
+    if step.condition is not None:
+        return "if"
+    return next(kind for kind in ("send", "wait", "choice", "exit") if getattr(step, kind))
+
+
 def step_text(step: Step) -> str:
     """A step in words, what is inside it left out."""
     if step.send is not None:
@@ -127,7 +138,7 @@ def condition_text(conditions: Conditions) -> str:
     return text if len(text) <= _LABEL_MAX else text[: _LABEL_MAX - 1] + "…"
 
 
-def _node_text(node: Node) -> str:
+def _node_text(node: ConditionNode) -> str:
     if isinstance(node, Test):
         return _test_text(node.path, node.operator, node.operand)
     if isinstance(node, Not):

@@ -6,7 +6,7 @@ from typing import Any
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.mail.definition import KIND, QUEUE, Mail, read_mail
-from threadline.capabilities.mail.operations import preview, send
+from threadline.capabilities.mail.operations import as_sent, preview, send
 from threadline.capabilities.mail.operations import templates as template_operations
 from threadline.capabilities.mail.policy import mail_policy
 from threadline.capabilities.mail.preparation import mail_preparation
@@ -18,7 +18,9 @@ def declare(definitions: Definitions) -> list[Any]:
     """The operations, and where the section stands its queue, its policy and what makes mails."""
     mail = read_mail(definitions)
     templates = Templates(Mail(), {}) if mail is None else read_templates(definitions, mail)
-    made: list[Any] = [each for noun in (template_operations, preview, send) for each in noun.operations(templates)]
+    made: list[Any] = [
+        each for noun in (template_operations, preview, as_sent, send) for each in noun.operations(templates)
+    ]
     return made if mail is None else [*made, _queue(mail), mail_policy(templates), mail_preparation(templates)]
 
 

@@ -42,6 +42,8 @@ class Letter(NamedTuple):
         }  # fmt: skip
         if order.sender.warm_up is not None:
             record["warm_up"] = True
+        if order.variables:
+            record["variables"] = order.variables
         return record
 
 

@@ -59,7 +59,7 @@ def mail_preparation(templates: Templates) -> Preparation:
             raise  # an operator puts it right, and then it is made again
         except (InvalidValue, NotFound) as error:
             return _failed(pending, error)
-        return _prepared(letter, str(data.get("occurrence") or pending.id))
+        return _prepared(letter, str(data.get("occurrence") or pending.id), str(data.get("event") or ""))
 
     return Preparation(KIND, prepare)
 
@@ -99,8 +99,8 @@ def zone_in(view: PersonView, otherwise: str) -> str:
     return (canonical_zone(trait) if isinstance(trait, str) else None) or otherwise
 
 
-def _prepared(letter: Letter, occurrence: str) -> Prepared:
-    order, record = letter.order, letter.record
+def _prepared(letter: Letter, occurrence: str, event: str) -> Prepared:
+    order, record = letter.order, letter.record | ({"event": event} if event else {})
     return Prepared(
         data={
             "message": letter.message, "from": letter.envelope, "to": letter.recipient.mailbox,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -48,19 +47,23 @@ def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Ident
     ``other`` is the person they come from, if the join is not an operator's request: a split is then respected.
     """
     own, theirs = set(person.identifiers.values()), set(identifiers)
-    if len(own | theirs) > THREADS_PER_PERSON_MAX:
+    together = own | theirs
+    if len(together) > THREADS_PER_PERSON_MAX:
         return f"one person may have {THREADS_PER_PERSON_MAX} identifiers"
-    before, brought = Counter(i.kind for i in own), Counter(i.kind for i in theirs)
-    for kind, count in Counter(i.kind for i in own | theirs).items():
-        limit = rules.kind(kind).limit
+    for kind in sorted({each.kind for each in theirs}):
+        limit, count = rules.kind(kind).limit, _of_kind(kind, together)
         # A person joined by force has too many already; other kinds may still be added.
-        if count > limit and count > max(before[kind], brought[kind]):
+        if count > limit and count > max(_of_kind(kind, own), _of_kind(kind, theirs)):
             return f"one person may have {limit} {kind}, together they have {count}"
     if other is not None and (
         set(person.never_merge) & other.heads.keys() or set(other.never_merge) & person.heads.keys()
     ):
         return NEVER_MERGED
     return ""
+
+
+def _of_kind(kind: str, identifiers: Iterable[Identifier]) -> int:
+    return sum([each.kind == kind for each in identifiers])
 
 
 def _against(attempt: Attempt, person: Person, named: ResolvedIdentifier, owner: Person | None) -> str:

@@ -70,6 +70,8 @@ class SqliteStore:
         self._writing_lock = threading.Lock()
         self._wal = WriteAheadLog(self._writing_lock, self._closing, wal_pages_max, self._busy_timeout_ms)
         self._writer: Connection | None = None
+        self._writes_from: int | None = None
+        """The thread that wrote last."""
         self._presence: Presence | None = None
         sqlite_file.refuse_network(self.path)
         if readonly:
@@ -310,14 +312,17 @@ class SqliteStore:
 
     @contextmanager
     def _looking_up(self) -> Iterator[Connection]:
-        """The writer's connection where it is at rest, else one for reading: with each commit the pages that another
-        connection has cached are void."""
-        if self._writer is None or not self._writing_lock.acquire(blocking=False):
+        """For the thread that writes its own connection, for any other one for reading.
+
+        With each commit the pages that other connections have cached are void. But a reader that waits for the
+        interpreter must not hold up the writer.
+        """
+        if self._writes_from != threading.get_ident() or not self._writing_lock.acquire(blocking=False):
             with self._reading() as db:
                 yield db
             return
         try:
-            if self._closing.is_set() or self._presence is None:
+            if self._closing.is_set() or self._presence is None or self._writer is None:
                 raise Unavailable("the store is closed")
             self._presence.check()
             with translated(self.path):
@@ -333,6 +338,7 @@ class SqliteStore:
             if self._presence is not None:
                 # Before anything is written: what is refused must not be there later.
                 self._presence.look()
+            self._writes_from = threading.get_ident()
             yield self._writer
 
     def erase(self, ids: Sequence[str]) -> int:

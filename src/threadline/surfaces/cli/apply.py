@@ -14,9 +14,10 @@ from rich.console import Console
 from threadline.capabilities.definitions import Problem
 from threadline.capabilities.jobs.operations import JobView
 from threadline.engine.engine import Engine
+from threadline.kernel.counted import counted
 from threadline.kernel.errors import InvalidDefinition, InvalidSetting, StoreBusy
 from threadline.surfaces.cli.check import show_problems
-from threadline.surfaces.cli.printing import answer, counted
+from threadline.surfaces.cli.printing import answer
 from threadline.surfaces.cli.session import Session, json_option, store_option, url_option
 from threadline.surfaces.cli.upkeep import counter
 from threadline.surfaces.definition_checks import check, warnings

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from threadline.surfaces.cli.printing import counted
+from threadline.kernel.counted import counted
 from threadline.surfaces.cli.progress_bar import progress_bar
 from threadline.surfaces.cli.session import Session, own_store_option
 

@@ -11,9 +11,10 @@ from rich.text import Text
 
 from threadline.capabilities.definitions import Problem
 from threadline.capabilities.definitions.problem import problem_of
+from threadline.kernel.counted import counted
 from threadline.kernel.errors import InvalidDefinition, ThreadlineError
 from threadline.settings import Settings
-from threadline.surfaces.cli.printing import answer, counted, visible
+from threadline.surfaces.cli.printing import answer, visible
 from threadline.surfaces.cli.session import Session, json_option, store_option
 from threadline.surfaces.definition_checks import Checked, warnings
 from threadline.surfaces.definition_checks import check as checked

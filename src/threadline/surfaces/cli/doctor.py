@@ -6,25 +6,18 @@ import platform
 import shutil
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
-from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 from rich.table import Table
 from rich.text import Text
 
-from threadline.engine.delivery.feed_consumer import consumers
 from threadline.engine.engine import Engine
-from threadline.engine.maintenance.scrub import scrubbed
-from threadline.engine.maintenance.verification import unchecked_items
 from threadline.kernel.errors import ThreadlineError
-from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.outbox import Backlog
-from threadline.kernel.store import is_erased
-from threadline.kernel.time import CLOCK_SKEW_MAX, MINUTE, format_time, parse_time, system_clock
+from threadline.kernel.finding import Finding
+from threadline.kernel.time import MINUTE, format_time, parse_time, system_clock
 from threadline.settings import Settings, definition_files, definitions_file, load, without_secret
-from threadline.surfaces.cli.printing import counted, visible, visible_lines
+from threadline.surfaces.cli.printing import visible, visible_lines
 from threadline.surfaces.cli.session import Session, own_store_option
 from threadline.surfaces.definition_checks import warnings
 from threadline.surfaces.http.health import package_version
@@ -38,14 +31,6 @@ _PLAUSIBLE = parse_time("2025-01-01")
 _PARTS = ("apsw", "psycopg", "msgspec", "starlette", "uvicorn", "uvloop", "httptools")
 DEFINITIONS = "definitions"
 _SIGNS = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "fault": "[red]fault[/]"}
-
-
-class Finding(NamedTuple):
-    """One thing looked at: ``ok``, ``note`` or ``fault``, and what was seen."""
-
-    what: str
-    sign: str
-    seen: str
 
 
 @click.command()
@@ -129,10 +114,8 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
     try:
         with session.engine(readonly=True) as engine:
             stats = engine.store.stats()
-            findings = [
-                *_definitions_behind(engine), *_delivery(engine), *_clock(engine, stats), *_damage(engine),
-                *_size(engine, shown, stats),
-            ]  # fmt: skip
+            notes = [Finding(DEFINITIONS, "note", str(each)) for each in warnings(engine.catalogue, engine.log)]
+            findings = [*notes, *engine.doctor.findings(system_clock()), Finding("store", "ok", shown)]
             faults = _faults(engine, settings, stats)
     except ThreadlineError as error:
         yield Finding("store", "fault", _message(error))
@@ -143,111 +126,18 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
         yield from _file(session, settings, stats)
 
 
-def _definitions_behind(engine: Engine) -> Iterator[Finding]:
-    """What in the definitions is probably not meant, and what is older than they are."""
-    for warning in warnings(engine.catalogue, engine.log):
-        yield Finding(DEFINITIONS, "note", str(warning))
-    if stale := engine.maintenance.stale():
-        yield Finding("states", "note", f"older than the definitions: {', '.join(stale)}; run `threadline apply`")
-
-
-def _delivery(engine: Engine) -> Iterator[Finding]:
-    """What waits for too long, or may have happened."""
-    now, backlog = system_clock(), engine.delivery.backlog()
-    yield from _waiting(backlog, now)
-    for name, until in engine.delivery.unbelieved_leases(now).items():
-        shown = f"{name} is leased until {format_time(until)}, by a clock that was ahead; nobody waits for it that long"
-        yield Finding("lease", "note", shown)
-    for each in consumers(engine.store):
-        if each.behind_since and (each.state.failures or now - each.behind_since > WAITING_MAX):
-            shown = f"{each.name} is at position {each.state.position:,}, behind since {format_time(each.behind_since)}"
-            yield Finding("feed", "note", "; ".join(filter(None, [shown, each.state.problem])))
-    unknown = {each.queue.name: each.unknown for each in backlog.queues if each.unknown}
-    if unknown:
-        shown = ", ".join(f"{counted(number, 'effect')} of {name}" for name, number in unknown.items())
-        yield Finding("effects", "note", f"{shown} may have happened; `threadline effects unknown` lists them")
-
-
-def _clock(engine: Engine, stats: Mapping[str, int]) -> Iterator[Finding]:
-    """Whether the clock was set back while the newest events were recorded, or is behind them."""
-    recorded = _recorded_lately(engine, stats)
-    for before, after in pairwise(recorded):
-        if before - after > CLOCK_SKEW_MAX:
-            shown = f"set back from {format_time(before)} to {format_time(after)}; docs/time.md says what follows"
-            yield Finding("clock", "note", shown)
-    if recorded:
-        ahead = recorded[-1] > system_clock() + MINUTE
-        shown = f"recorded at {format_time(recorded[-1])}"
-        if ahead:
-            shown += ", which is still to come by this clock; one of the two clocks is wrong"
-        yield Finding("last event", "fault" if ahead else "ok", shown)
-
-
-def _size(engine: Engine, shown: str, stats: Mapping[str, int]) -> Iterator[Finding]:
-    found = engine.catalogue
-    yield Finding("catalogue", "ok", f"{len(found.projections)} projections, {len(found.operations)} operations")
-    size = f"{stats.get('file_bytes', 0):,} bytes, {counted(stats.get('log_entries', 0), 'event')}"
-    yield Finding("store", "ok", f"{shown}: {size}")
-
-
 def _file(session: Session, settings: Settings, stats: Mapping[str, int]) -> Iterator[Finding]:
     """The files of an embedded store, and who writes to them."""
     bound = settings.wal_pages_max * stats.get("page_bytes", 4_096) * WAL_GROWTH_MAX
     ahead_bytes = stats.get("wal_bytes", 0)
-    sign = "note" if ahead_bytes > bound else "ok"
-    yield Finding("log ahead", sign, f"{ahead_bytes:,} bytes not yet in the file")
+    shown = f"{ahead_bytes:,} bytes not yet in the file"
+    yield Finding("log ahead", "note" if ahead_bytes > bound else "ok", shown)
     mark, exposed = session.composition.files(settings)
     yield Finding("mark", "ok", mark)
     if exposed:
         names = ", ".join(file.name for file in exposed)
         yield Finding("files", "note", f"others than their owner may read or write {names}; chmod 600 them")
     yield _lock(session, settings)
-
-
-def _damage(engine: Engine) -> Iterator[Finding]:
-    """Damaged events that somebody has met, when the store was last read through, and what would go unnoticed."""
-    known = engine.damage.known()
-    if known:
-        ids = ", ".join(sorted(known)[:3])
-        yield Finding(
-            "events", "fault", f"{counted(len(known), 'event')} damaged ({ids}); `threadline repair --from BACKUP`"
-        )
-    if note := unchecked_items(engine.store):
-        yield Finding("checksums", "note", note)
-    done = scrubbed(engine.store)
-    last, problems = done.last, [each for each in (done.now.problem, done.last.problem) if each]
-    if not last.done_at:
-        shown = f"not complete yet; {counted(done.now.entries, 'event')} read" if done.now.began_at else "none yet"
-    else:
-        shown = f"complete at {format_time(last.done_at)}: {counted(last.entries, 'event')}, {last.damaged:,} damaged"
-    if differing := done.now.differing or last.differing:
-        problems.append(f"{counted(differing, 'person differs', 'people differ')} from a fold of the log")
-    yield Finding("scrub", "fault" if problems else "ok", "; ".join([shown, *problems]))
-
-
-def _waiting(backlog: Backlog, now: int) -> Iterator[Finding]:
-    """What has waited for too long."""
-    for each in backlog.queues:
-        if each.waits_since(now) > WAITING_MAX:
-            state = "it is stopped" if each.circuit.stopped_at else f"{each.retried} of them were tried"
-            shown = f"{counted(each.waiting, 'effect')} of {each.queue.name or 'no queue'}, the first since"
-            yield Finding("waiting", "note", f"{shown} {format_time(now - each.waits_since(now))}; {state}")
-    for what, due in (("timer", backlog.oldest_timer), ("job", backlog.oldest_job)):
-        if due is not None and now - due > WAITING_MAX:
-            yield Finding(
-                "waiting", "note", f"a {what} is due since {format_time(due)}; does a server or a worker run?"
-            )
-
-
-def _recorded_lately(engine: Engine, stats: Mapping[str, int]) -> list[int]:
-    """When the newest events were recorded, in their order; those that are erased or damaged are left out."""
-    from threadline.engine.folding.packing import check_entry, unpack_event
-
-    entries = stats.get("log_entries", 0)
-    if not entries:
-        return []  # DynamoDB does not count its log, and reads it from the beginning only
-    newest = [each.entry for each in engine.store.feed(str(max(0, entries - PAGE_ITEMS_MAX)), PAGE_ITEMS_MAX)]
-    return [unpack_event(each).recorded_at for each in newest if not (is_erased(each) or check_entry(each))]
 
 
 def _faults(engine: Engine, settings: Settings, stats: Mapping[str, int]) -> list[str] | None:

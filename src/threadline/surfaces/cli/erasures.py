@@ -15,8 +15,9 @@ from threadline.capabilities.erasure.operations import ERASE, SHOW, EraseParams,
 from threadline.engine.erasure.applying import apply as apply_entries
 from threadline.engine.erasure.applying import entries_of
 from threadline.engine.erasure.ledger_file import LedgerFile
+from threadline.kernel.counted import counted
 from threadline.kernel.erasure import Erasure
-from threadline.surfaces.cli.printing import answer, counted, terminal
+from threadline.surfaces.cli.printing import answer, terminal
 from threadline.surfaces.cli.session import (
     Session,
     json_option,

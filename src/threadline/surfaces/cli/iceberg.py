@@ -7,8 +7,9 @@ from collections.abc import Iterable
 import click
 from rich.text import Text
 
+from threadline.kernel.counted import counted
 from threadline.kernel.time import SECOND, parse_duration
-from threadline.surfaces.cli.printing import counted, visible
+from threadline.surfaces.cli.printing import visible
 from threadline.surfaces.cli.session import Session, lake_option, own_store_option
 from threadline.surfaces.composition import IcebergDoor, IcebergSynced
 

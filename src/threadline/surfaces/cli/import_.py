@@ -14,12 +14,13 @@ import yaml
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from threadline.kernel.counted import counted
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event
 from threadline.kernel.time import format_time, system_clock
 from threadline.surfaces.cli.import_rows import Plan, is_worth_a_process, preview
 from threadline.surfaces.cli.importing import Summary, check_file, import_file
-from threadline.surfaces.cli.printing import counted, json_of, terminal, visible
+from threadline.surfaces.cli.printing import json_of, terminal, visible
 from threadline.surfaces.cli.session import Session, own_store_option, workspace_option
 from threadline.wire.table import parse_mapping
 

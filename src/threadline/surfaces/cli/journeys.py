@@ -18,7 +18,8 @@ from threadline.capabilities.journeys.operations.what_if import (
     JourneysWhatIfResult,
     WouldSendView,
 )
-from threadline.surfaces.cli.printing import counted, json_of, visible
+from threadline.kernel.counted import counted
+from threadline.surfaces.cli.printing import json_of, visible
 from threadline.surfaces.cli.session import Session, json_option, store_option, url_option, workspace_option
 from threadline.surfaces.operation_calls import run
 

@@ -12,9 +12,10 @@ from typing import Any
 import click
 
 from threadline.engine.engine import Engine
+from threadline.kernel.counted import counted
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.time import format_time
-from threadline.surfaces.cli.printing import answer, counted, json_of
+from threadline.surfaces.cli.printing import answer, json_of
 from threadline.surfaces.cli.progress_bar import progress_bar
 from threadline.surfaces.cli.session import Session, json_option, lake_option, own_store_option
 from threadline.surfaces.composition import LakeDoor

@@ -6,8 +6,8 @@ import time
 
 import click
 
+from threadline.kernel.counted import counted
 from threadline.settings import definition_files, definitions_file
-from threadline.surfaces.cli.printing import counted
 from threadline.surfaces.cli.session import Session, lake_option, own_store_option
 
 SHOWN_MAX = 20

@@ -14,10 +14,11 @@ from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextC
 
 from threadline.engine.maintenance.move import Move
 from threadline.engine.maintenance.move import Progress as OnProgress
+from threadline.kernel.counted import counted
 from threadline.kernel.errors import InvalidSetting, StoreFull
 from threadline.kernel.store import Store
 from threadline.settings import Settings, load, without_secret
-from threadline.surfaces.cli.printing import counted, terminal
+from threadline.surfaces.cli.printing import terminal
 from threadline.surfaces.cli.session import Session
 
 LEVEL_SECONDS = 60.0

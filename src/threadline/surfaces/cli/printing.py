@@ -20,7 +20,6 @@ CELL_LENGTH_MIN = 12
 INDENT = 2
 GAP = 2
 
-_PLURALS = {"person": "people", "breach": "breaches"}
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, ())
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{6}Z")
 _FIRST = (
@@ -44,11 +43,6 @@ def visible(text: str) -> str:
 def visible_lines(text: str) -> str:
     """The same for a text of several lines, which no producer has a part in: mistakes in definitions, one a line."""
     return "\n".join(map(visible, text.split("\n")))
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """A number with what it is of: ``1 person``, ``2,000 people``."""
-    return f"{number:,} {one if number == 1 else many or _PLURALS.get(one, f'{one}s')}"
 
 
 def terminal(*, stderr: bool = False, soft_wrap: bool = False) -> Console:

@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from threadline.engine.maintenance.repair import repair as mend
+from threadline.kernel.counted import counted
 from threadline.kernel.errors import InvalidSetting
 from threadline.settings import load, without_secret
-from threadline.surfaces.cli.printing import counted, visible
+from threadline.surfaces.cli.printing import visible
 from threadline.surfaces.cli.session import Session, own_store_option
 from threadline.surfaces.cli.upkeep import SHOWN_MAX
 

@@ -12,7 +12,8 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from threadline.surfaces.cli.printing import CELL_LENGTH_MAX, GAP, counted, json_of, visible
+from threadline.kernel.counted import counted
+from threadline.surfaces.cli.printing import CELL_LENGTH_MAX, GAP, json_of, visible
 from threadline.surfaces.cli.session import Session, lake_option, own_store_option, workspace_option
 from threadline.surfaces.composition import LakeDoor
 

@@ -11,8 +11,9 @@ from typing import Any, TextIO
 import click
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from threadline.kernel.counted import counted
 from threadline.kernel.limits import SUPPRESSIONS_PER_CALL_MAX
-from threadline.surfaces.cli.printing import counted, terminal, visible
+from threadline.surfaces.cli.printing import terminal, visible
 from threadline.surfaces.cli.session import Session, store_option, url_option, workspace_option
 from threadline.surfaces.operation_calls import call, convert, shown
 

@@ -18,8 +18,9 @@ from threadline.engine.maintenance.rebuild import Parts, refold_everybody
 from threadline.engine.maintenance.verification import Progress as OnProgress
 from threadline.engine.maintenance.verification import unchecked_items
 from threadline.engine.maintenance.verification import verify as check
+from threadline.kernel.counted import counted
 from threadline.kernel.errors import InvalidSetting
-from threadline.surfaces.cli.printing import counted, visible
+from threadline.surfaces.cli.printing import visible
 from threadline.surfaces.cli.session import Session, own_store_option
 
 SHOWN_MAX = 20

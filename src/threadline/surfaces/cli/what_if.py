@@ -22,9 +22,10 @@ from threadline.capabilities.whatif.simulation import SAMPLES_MAX, Asked, Checkp
 from threadline.capabilities.whatif.views import WhatIfView, view
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
+from threadline.kernel.counted import counted
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.store import Key
-from threadline.surfaces.cli.printing import counted, json_of, terminal, visible
+from threadline.surfaces.cli.printing import json_of, terminal, visible
 from threadline.surfaces.cli.session import Session, json_option, store_option, url_option, workspace_option
 from threadline.surfaces.python.call import call_of
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -36,6 +37,9 @@ DOCUMENT_HEADERS = {
 }
 """Of what somebody else wrote, such as a mail, in a frame: its styles count there, and nothing else."""
 STATIC_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_UNSAID = frozenset({"policy", "kind", "occurrence", "draw", "provider_id", "transactional"})
+_ID = re.compile(r"[0-9a-f]{12,}([./]|$)")
+"""Members that say nothing to a reader of a list; the page of the event has them."""
 _STEPS = ((DAY * 365, "y"), (DAY * 30, "mo"), (DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
 
 
@@ -130,7 +134,11 @@ def words(name: Any) -> str:
 
 def gist(values: Mapping[str, Any], length: int = 90) -> str:
     """The plain members of an object in one line, such as the properties of an event in a list."""
-    plain = (f"{words(name)} {value}" for name, value in values.items() if isinstance(value, (str, int, float)))
+    plain = (
+        f"{words(name)} {value}"
+        for name, value in values.items()
+        if isinstance(value, (str, int, float)) and value != "" and name not in _UNSAID and not _ID.match(str(value))
+    )
     return short(" · ".join(plain), length)
 
 
@@ -151,6 +159,11 @@ def path_part(value: Any) -> str:
     return quote(str(value), safe="")
 
 
+def sum_of(rows: Iterable[Mapping[str, Any]], member: str) -> Any:
+    """The sum of a member of all rows."""
+    return sum(each[member] for each in rows)
+
+
 def query_text(values: Mapping[str, Any]) -> str:
     """A query of an address; what is empty is left out."""
     return urlencode({name: value for name, value in values.items() if value not in (None, "", [])}, True)
@@ -164,5 +177,6 @@ def chart(value: Chart | None) -> str:
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "ago": ago, "at": at, "date": date, "number": number, "percent": percent, "short": short, "json": json_text,
     "gist": gist, "who": who, "path": path_part, "query": query_text, "chart": chart, "words": words,
+    "sum_of": sum_of,
 }  # fmt: skip
 """What templates write behind a bar."""

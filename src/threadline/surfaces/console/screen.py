@@ -24,13 +24,24 @@ class Part(NamedTuple):
     can run, load or reach the console. It has no template."""
 
 
+class Fresh(NamedTuple):
+    """What is new since a cursor."""
+
+    items: list[Any]
+    """What is shown of it, the newest last."""
+    cursor: str
+    """Where to go on; of a call without a cursor: from now on, and there are no items."""
+    seen: int
+    """How much is new, shown or not."""
+
+
 class Live(NamedTuple):
     """What is added to a list while somebody looks: rows of new things, the newest last."""
 
     template: str
     """Renders one list of new items, as ``items``."""
-    load: Callable[[Asking, str], tuple[list[Any], str]]
-    """(asking, cursor) -> the items after the cursor, and the next cursor. The cursor "" means: from now on."""
+    load: Callable[[Asking, str], Fresh]
+    """(asking, cursor) -> what is new after the cursor. The cursor "" means: from now on."""
 
 
 @dataclass(frozen=True, slots=True)

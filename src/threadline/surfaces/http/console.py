@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from functools import partial
@@ -22,7 +23,7 @@ from threadline.surfaces.console.actions import read_fields, read_form, result_o
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.frame import DOCUMENT_HEADERS, PAGE_HEADERS, render, static
 from threadline.surfaces.console.navigation import navigation
-from threadline.surfaces.console.screen import Part, Screen
+from threadline.surfaces.console.screen import Fresh, Part, Screen
 from threadline.surfaces.console.screens import screens
 from threadline.surfaces.http.body import read_body
 from threadline.surfaces.http.in_flight import InFlight
@@ -38,7 +39,9 @@ LIVE_LOOK_SECONDS = 0.2
 """How often a live list is looked at: what is committed is seen within 300 ms."""
 LIVE_LOOKS_MAX = 3_000
 """After ten minutes the browser connects again, so that nobody who has lost their rights looks on."""
-BEAT_LOOKS = 50
+RATE_LOOKS = 25
+"""The rate that is told is that of so many looks: five seconds."""
+RATE_EVERY = 5
 
 
 class Console:
@@ -180,25 +183,31 @@ class Console:
         if not asking.may(screen.operation):
             return
 
-        def look() -> tuple[str, str]:
+        def look() -> tuple[str, Fresh]:
             asking.now = self._engine.now()
             asking.calls.clear()
-            items, after = live.load(asking, cursor)
-            return (render(live.template, {"items": items, "now": asking.now}) if items else ""), after
+            fresh = live.load(asking, cursor)
+            context = {"items": fresh.items, "now": asking.now}
+            return (render(live.template, context) if fresh.items else ""), fresh
 
+        clock = asyncio.get_running_loop().time
+        counts = deque([(clock(), 0)], maxlen=RATE_LOOKS)
         for number in range(LIVE_LOOKS_MAX):
             if self._in_flight.is_ending:
                 return
             try:
-                markup, after = await self._run(look)
+                markup, fresh = await self._run(look)
             except ThreadlineError:  # such as a store that is away: the browser connects again
                 return
+            cursor = fresh.cursor
+            counts.append((clock(), fresh.seen))
             if markup:
                 lines = "".join(f"data: {line}\n" for line in markup.splitlines() if line.strip())
-                yield f"id: {after}\n{lines}\n".encode()
-            elif number % BEAT_LOOKS == 0:
-                yield b": still there\n\n"
-            cursor = after
+                yield f"id: {cursor}\n{lines}\n".encode()
+            if number % RATE_EVERY == 0:
+                began, first = counts[0]
+                rate = (sum(count for _, count in counts) - first) / max(clock() - began, LIVE_LOOK_SECONDS)
+                yield f"event: rate\ndata: {rate:.1f}\n\n".encode()
             await asyncio.sleep(LIVE_LOOK_SECONDS)
 
     # --- actions ----------------------------------------------------------------------------------

@@ -113,6 +113,7 @@ def _tag(operation: Operation) -> str:
 _OTHER_TAGS = {
     "catalogue": "What this server has: projections, policies, operations, types of events.",
     "cloudevents": "Events as CloudEvents, in every mode.",
+    "doctor": "Whether all is well, and what to do where it is not.",
     "graphql": "What is known about people, as one graph.",
     "health": "Whether the server runs and can write, which version it is, and counts.",
     "public": "Addresses that need no credential.",

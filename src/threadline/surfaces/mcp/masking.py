@@ -49,6 +49,7 @@ def masked(value: Any) -> Any:
 
 def _fields(value: Any, sent: bool, found: set[str]) -> Any:
     if isinstance(value, dict):
+        sent = sent or "html" in value  # a mail: its subject and its text are written to a person, even without HTML
         return {
             name: _leaves(element, found)
             if _is_personal(name, sent)

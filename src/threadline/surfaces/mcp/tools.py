@@ -68,7 +68,8 @@ TOOLS: tuple[Tool, ...] = (
         "ask_analytics", "Ask analytics",
         "Ask a question about everybody: funnels, retention, trends, attribution, experiments, results of mails. "
         "Answers have the SQL that gave them, where it was SQL.",
-        "question", _calls(mail_results="feedback_counters", mail_events="feedback_events"),
+        "question",
+        _calls(mail_results="feedback_counters", mail_events="feedback_events"),
         must_choose=True, group="analytics",
     ),
     Tool(
@@ -114,8 +115,9 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "preview_mail", "Preview a mail",
-        "Preview a mail filled in for a person, or the audience of a broadcast. Nothing is sent.",
-        "of", _calls(template="mail_preview", broadcast="broadcasts_preview"),
+        "Preview a mail filled in for a person, or the audience of a broadcast; show a mail as it was sent. Nothing is "
+        "sent.",
+        "of", _calls(template="mail_preview", broadcast="broadcasts_preview", sent="mail_as_sent"),
     ),
     Tool(
         "send_dry_run", "Show what would be sent",
@@ -148,11 +150,11 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "check_operations", "Check operations",
-        "Check how the system is doing: queues, dead letters, effects of unknown outcome, jobs, rejected events, joins "
-        "that wait for review, webhooks, suppressed addresses, erasures, search, the audit log.",
+        "Check how the system is doing: the doctor, queues, dead letters, effects of unknown outcome, jobs, rejected "
+        "events, joins that wait for review, webhooks, suppressed addresses, erasures, search, the audit log.",
         "what",
         _calls(
-            queues="effects_queues", dead_letters="effects_parked", unknown_effects="effects_unknown",
+            doctor="doctor", queues="effects_queues", dead_letters="effects_parked", unknown_effects="effects_unknown",
             jobs="jobs_list", job="jobs_show", rejected="rejected_list", rejected_event="rejected_show",
             quarantine="quarantine_list", webhooks="webhooks_destinations", suppression="suppression_list",
             erasures="erasures_list", search="search_status", retention="retention_preview", audit="audit_log_list",

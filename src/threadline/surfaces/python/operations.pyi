@@ -15,11 +15,13 @@ from threadline.capabilities.analytics.operations import cohorts as analytics_op
 from threadline.capabilities.analytics.operations import distribution as analytics_operations_distribution
 from threadline.capabilities.analytics.operations import experiment as analytics_operations_experiment
 from threadline.capabilities.analytics.operations import funnel as analytics_operations_funnel
+from threadline.capabilities.analytics.operations import journey as analytics_operations_journey
 from threadline.capabilities.analytics.operations import lifetime as analytics_operations_lifetime
 from threadline.capabilities.analytics.operations import paths as analytics_operations_paths
 from threadline.capabilities.analytics.operations import retention as analytics_operations_retention
 from threadline.capabilities.analytics.operations import rfm as analytics_operations_rfm
 from threadline.capabilities.analytics.operations import sessions as analytics_operations_sessions
+from threadline.capabilities.analytics.operations import today as analytics_operations_today
 from threadline.capabilities.analytics.operations import trend as analytics_operations_trend
 from threadline.capabilities.audit_log import operations as audit_log_operations
 from threadline.capabilities.broadcasts import definition as broadcasts_definition
@@ -28,6 +30,7 @@ from threadline.capabilities.broadcasts.operations import reading as broadcasts_
 from threadline.capabilities.consent.operations import subscriptions as consent_operations_subscriptions
 from threadline.capabilities.consent.operations import suppression as consent_operations_suppression
 from threadline.capabilities.definitions import applying as definitions_applying
+from threadline.capabilities.doctor import operations as doctor_operations
 from threadline.capabilities.drafts.operations import checking as drafts_operations_checking
 from threadline.capabilities.drafts.operations import features as drafts_operations_features
 from threadline.capabilities.drafts.operations import segments as drafts_operations_segments
@@ -52,11 +55,13 @@ from threadline.capabilities.jobs import operations as jobs_operations
 from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
 from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
 from threadline.capabilities.journeys.operations import people as journeys_operations_people
+from threadline.capabilities.journeys.operations import tried as journeys_operations_tried
 from threadline.capabilities.journeys.operations import what_if as journeys_operations_what_if
 from threadline.capabilities.keys import operations as keys_operations
 from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
 from threadline.capabilities.leaderboards.operations import definitions as leaderboards_operations_definitions
 from threadline.capabilities.leaderboards.operations import standing as leaderboards_operations_standing
+from threadline.capabilities.mail.operations import as_sent as mail_operations_as_sent
 from threadline.capabilities.mail.operations import history as mail_operations_history
 from threadline.capabilities.mail.operations import preview as mail_operations_preview
 from threadline.capabilities.mail.operations import send as mail_operations_send
@@ -180,6 +185,9 @@ class _Analytics:
     def funnel(self, *, start: Moment | None = None, stop: Moment | None = None, steps: Many[str], window: str = '7d',
         by: str = '', most: int = 7) -> analytics_operations_funnel.Funnel:
         """Count who gets from step to step within a time, and how long it takes."""
+    def journey(self, *, start: Moment | None = None, stop: Moment | None = None,
+        journey: str) -> analytics_operations_journey.JourneyFlow:
+        """Count who came to each step of a journey, along which arrow, and where people left it."""
     def lifetime(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = 'purchase_completed',
         where: str | Mapping[str, Any] = '', value: str = '', weeks: int = 52,
         most: int = 100) -> analytics_operations_lifetime.Lifetime:
@@ -201,6 +209,8 @@ class _Analytics:
         per: Literal['day', 'week', 'month'] = 'day', by: str = '',
         most: int = 7) -> analytics_operations_sessions.Sessions:
         """Count visits by the pauses between events, how long they last and how much happens in them."""
+    def today(self) -> analytics_operations_today.Today:
+        """Compare today with the same hours of the day before: people, new people, events by type."""
     def trend(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = '',
         where: str | Mapping[str, Any] = '', per: Literal['day', 'week', 'month'] = 'day', by: str = '',
         most: int = 7) -> analytics_operations_trend.Trend:
@@ -212,11 +222,13 @@ class _AsyncAnalytics:
     distribution = _Awaited(_Analytics.distribution)
     experiment = _Awaited(_Analytics.experiment)
     funnel = _Awaited(_Analytics.funnel)
+    journey = _Awaited(_Analytics.journey)
     lifetime = _Awaited(_Analytics.lifetime)
     paths = _Awaited(_Analytics.paths)
     retention = _Awaited(_Analytics.retention)
     rfm = _Awaited(_Analytics.rfm)
     sessions = _Awaited(_Analytics.sessions)
+    today = _Awaited(_Analytics.today)
     trend = _Awaited(_Analytics.trend)
 
 class _AuditLog:
@@ -510,9 +522,14 @@ class _Journeys:
         """Resume a journey, or one person in it."""
     def show(self, name: str) -> journeys_operations_definitions.JourneyView:
         """Show a journey, drawn, with the people at each step."""
+    def tried(self, id: str) -> journeys_operations_tried.JourneysTried:
+        """Show what journeys tried in the background would have sent."""
     def what_if(self, *, definitions: str, start: Moment | None = None, stop: Moment | None = None,
         people: Many[str] = (), samples: int = 20) -> journeys_operations_what_if.JourneysWhatIfResult:
         """Try journeys on history: who would have got what, and when, compared with those in force."""
+    def what_if_in_background(self, *, definitions: str, start: Moment | None = None,
+        stop: Moment | None = None) -> jobs_operations.JobView:
+        """Try journeys on everybody's history in a job, which only counts."""
 
 class _AsyncJourneys:
     enter = _Awaited(_Journeys.enter)
@@ -524,7 +541,9 @@ class _AsyncJourneys:
     people = _Awaited(_Journeys.people)
     resume = _Awaited(_Journeys.resume)
     show = _Awaited(_Journeys.show)
+    tried = _Awaited(_Journeys.tried)
     what_if = _Awaited(_Journeys.what_if)
+    what_if_in_background = _Awaited(_Journeys.what_if_in_background)
 
 class _Keys:
     """Write keys and tokens: make, list and revoke them."""
@@ -562,6 +581,8 @@ class _AsyncLeaderboards:
 
 class _Mail:
     """Mail to people: templates, previews, and what was sent."""
+    def as_sent(self, id: str, message: str) -> mail_operations_as_sent.MailAsSent:
+        """Show a mail as it was sent to a person: by the template of then, with what was known then."""
     def history(self, id: str, *, as_of: Moment | None = None,
         limit: int = 100) -> mail_operations_history.MailHistoryResult:
         """List the mails of a person, and what became of each."""
@@ -579,6 +600,7 @@ class _Mail:
         """List the mail templates in force."""
 
 class _AsyncMail:
+    as_sent = _Awaited(_Mail.as_sent)
     history = _Awaited(_Mail.history)
     preview = _Awaited(_Mail.preview)
     send = _Awaited(_Mail.send)
@@ -929,6 +951,8 @@ class Operations:
     def call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer: ...
     def catalogue(self) -> events_operations_catalogue.CatalogueView:
         """List the projections, policies, operations and kinds of identifiers in force."""
+    def doctor(self) -> doctor_operations.DoctorResult:
+        """Look whether all is well: what waits, the clock, damage, checksums, definitions that are not applied."""
     def person(self, id: str, *, as_of: Moment | None = None, timeline: int = 20,
         sources: bool = False) -> people_operations_person.PersonView:
         """Show everything known about a person, at one position."""
@@ -973,6 +997,7 @@ class AsyncOperations:
     def __init__(self, declared: Iterable[Operation] | None = None) -> None: ...
     async def call(self, call: Call[Answer], values: Mapping[str, Any], /) -> Answer: ...
     catalogue = _Awaited(Operations.catalogue)
+    doctor = _Awaited(Operations.doctor)
     person = _Awaited(Operations.person)
     accounts: _AsyncAccounts
     alerts: _AsyncAlerts

@@ -13,7 +13,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.journeys.book import Book
 from threadline.capabilities.journeys.definition import Journey
-from threadline.capabilities.journeys.drawing import entered_by, mermaid, step_text, tree
+from threadline.capabilities.journeys.drawing import arrows, entered_by, kind_of, mermaid, step_text, tree
 from threadline.capabilities.journeys.operations import JOURNEYS_GROUP, Journeys, Name, journey_named
 from threadline.capabilities.journeys.program import compiled
 from threadline.capabilities.journeys.projection import TABLE, Entry, entry_of, partition
@@ -72,11 +72,21 @@ class JourneyParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     name: Name
 
 
+class Way(msgspec.Struct, kw_only=True):
+    """An arrow from a step to another one."""
+
+    to: Annotated[str, Meta(description="The next step; empty: the end.")]
+    when: Annotated[str, Meta(description="What decides for it, in words; empty: there is no other.")] = ""
+
+
 class StepCount(msgspec.Struct, kw_only=True):
-    """A step, and who is there."""
+    """A step, where it leads to, and who is there."""
 
     step: str
     does: str
+    kind: Annotated[str, Meta(description="`send`, `wait`, `if`, `choice` or `exit`.")]
+    ways: list[Way]
+    joins: Annotated[str, Meta(description="The step at which all its ways come together again; empty: the end.")]
     people: Annotated[int, Meta(description="People who wait there now.")]
 
 
@@ -86,6 +96,7 @@ class JourneyView(msgspec.Struct, kw_only=True):
     name: str
     version: int
     description: str
+    entered_by: Annotated[str, Meta(description="What lets people enter.")]
     paused_since: Instant | None
     people: Annotated[int, Meta(description="People who are in it.")]
     versions: Annotated[dict[str, int], Meta(description="Version -> people who are in it.")]
@@ -99,10 +110,14 @@ def _shown(journeys: Journeys, context: Context[Needs], params: JourneyParams) -
     steps, versions = counts(context.engine.rows, context.workspace, journey)
     return JourneyView(
         name=journey.name, version=journey.version, description=journey.description,
-        paused_since=_paused(book_of(context).paused.get(journey.name)), people=sum(versions.values()),
+        entered_by=entered_by(journey), paused_since=_paused(book_of(context).paused.get(journey.name)),
+        people=sum(versions.values()),
         versions={str(version): count for version, count in sorted(versions.items())},
         steps=[
-            StepCount(step=node.id, does=step_text(node.step), people=steps[node.id])
+            StepCount(
+                step=node.id, does=step_text(node.step), kind=kind_of(node.step), people=steps[node.id],
+                ways=[Way(to=to, when=when) for when, to in arrows(node)], joins=node.following,
+            )
             for node in compiled(journey).nodes.values()
         ],
         drawing=tree(journey, steps), mermaid=mermaid(journey, steps),

@@ -25,6 +25,7 @@ BEGIN = {
     "rfm": "Who buys recently, often and for much.",
     "distribution": "How a feature is spread over people, and whether it has drifted.",
     "experiment": "Which variant is better, and whether that is certain yet.",
+    "journey": "Who goes along which way of a journey, and where people leave it.",
     "lifetime": "What each customer will buy, and whether they still are one.",
 }
 """What an analysis answers, for whoever does not know its name."""

@@ -7,12 +7,12 @@ from typing import Any
 
 from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.following import follow
 from threadline.surfaces.console.screen import Live, Part, Screen
 
 SEARCHED = ("text", "kind", "type", "person", "rule", "status", "start", "stop")
 """What the form asks for; each is a parameter of the search."""
 PAGE = 30
-LIVE_MAX = 100
 
 
 def _load(asking: Asking) -> Mapping[str, Any]:
@@ -24,12 +24,6 @@ def _found(asking: Asking) -> Mapping[str, Any]:
     is_asked = any(asked.values()) or "cursor" in asking.query
     found = asking.ask("search_find", **asked, cursor=asking.query.get("cursor"), limit=PAGE, facets=is_asked)
     return {"found": found, "is_asked": is_asked}
-
-
-def _live(asking: Asking, cursor: str) -> tuple[list[Any], str]:
-    page = asking.ask("events_feed", cursor=cursor or "end", limit=LIVE_MAX, skip_damaged=True)
-    wanted = asking.query.get("type")
-    return [each for each in page["events"] if wanted in (None, "", each["type"])], page["next"]
 
 
 def _one(asking: Asking) -> Mapping[str, Any]:
@@ -70,7 +64,7 @@ SCREENS = (
     Screen(
         name="events", path="/events", title="Events", template="events.html", load=_load, operation="events_feed",
         summary="Everything that happened, as it happens; and a search through all of it.", area="Answers", order=40,
-        parts={"found": Part("events_found.html", _found)}, live=Live("events_rows.html", _live),
+        parts={"found": Part("events_found.html", _found)}, live=Live("events_rows.html", follow),
     ),
     Screen(
         name="event", path="/events/{id}", title="Event", template="event.html", load=_one, operation="events_show",

@@ -8,11 +8,11 @@ from typing import Any
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.time import DAY, format_time
 from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.following import follow
 from threadline.surfaces.console.screen import Live, Part, Screen
 
 NEWEST = 12
 DAYS = 30
-LIVE_MAX = 50
 
 
 def _load(asking: Asking) -> Mapping[str, Any]:
@@ -26,10 +26,10 @@ def _load(asking: Asking) -> Mapping[str, Any]:
 def _numbers(asking: Asking) -> Mapping[str, Any]:
     start = format_time((asking.now // DAY - DAYS + 1) * DAY)
     try:
-        trend, chart = asking.picture("analytics_trend", start=start, per="day")
+        _, chart = asking.picture("analytics_trend", start=start, per="day")
     except ThreadlineError as error:
         return {"problem": str(error), "hint": error.hint}
-    return {"trend": trend, "chart": chart, "today": format_time(asking.now)[:10]}
+    return {"chart": chart, "today": asking.ask("analytics_today")}
 
 
 def _waiting(asking: Asking) -> Iterator[dict[str, Any]]:
@@ -54,15 +54,10 @@ def _waiting(asking: Asking) -> Iterator[dict[str, Any]]:
             yield {"title": f"The job {job['kind']} has failed: {job['problem']}", "kind": "bad", "path": "/jobs"}
 
 
-def _live(asking: Asking, cursor: str) -> tuple[list[Any], str]:
-    page = asking.ask("events_feed", cursor=cursor or "end", limit=LIVE_MAX, skip_damaged=True)
-    return (page["events"] if cursor else []), page["next"]
-
-
 SCREENS = (
     Screen(
         name="home", path="/", title="Home", template="home.html", load=_load, operation="people_list", order=0,
         summary="What happens now, what changed today, and what waits for somebody.",
-        parts={"numbers": Part("home_numbers.html", _numbers)}, live=Live("events_rows.html", _live),
+        parts={"numbers": Part("home_numbers.html", _numbers)}, live=Live("events_rows.html", follow),
     ),
 )  # fmt: skip

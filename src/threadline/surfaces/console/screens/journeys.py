@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.flowchart import drawn
 from threadline.surfaces.console.mail_counts import COUNTED
 from threadline.surfaces.console.screen import Part, Screen
 
@@ -18,20 +20,16 @@ def _load(asking: Asking) -> Mapping[str, Any]:
 
 def _one(asking: Asking) -> Mapping[str, Any]:
     it = asking.ask("journeys_show", name=asking.path["name"])
-    most = max((each["people"] for each in it["steps"]), default=0)
-    steps = [{**each, "depth": _depth(each["step"]), "branch": _branch(each["step"])} for each in it["steps"]]
-    return {"it": it, "steps": steps, "most": most}
+    return {"it": it, "picture": drawn(it, None)}
 
 
-def _depth(step: str) -> int:
-    """How many branches lead to it: 3.then.1 is within one."""
-    return sum(1 for part in step.split(".") if not part.isdigit())
-
-
-def _branch(step: str) -> str:
-    """The branch that it begins: the first step of one."""
-    *outer, last = step.split(".")
-    return outer[-1] if last == "1" and outer else ""
+def _way(asking: Asking) -> Mapping[str, Any]:
+    it = asking.ask("journeys_show", name=asking.path["name"])
+    try:
+        flow = asking.ask("analytics_journey", journey=it["name"], start=asking.query.get("start"))
+    except ThreadlineError as error:  # the way can be drawn without numbers
+        return {"it": it, "picture": drawn(it, None), "problem": str(error), "hint": error.hint}
+    return {"it": it, "picture": drawn(it, flow), "flow": flow}
 
 
 def _people(asking: Asking) -> Mapping[str, Any]:
@@ -53,6 +51,9 @@ SCREENS = (
     Screen(
         name="journey", path="/journeys/{name}", title="Journey", template="journey.html", load=_one,
         operation="journeys_show", in_navigation=False, within="journeys",
-        parts={"people": Part("journey_people.html", _people), "counters": Part("journey_counters.html", _counters)},
+        parts={
+            "way": Part("journey_way.html", _way), "people": Part("journey_people.html", _people),
+            "counters": Part("journey_counters.html", _counters),
+        },
     ),
 )  # fmt: skip

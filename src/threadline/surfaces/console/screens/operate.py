@@ -12,6 +12,8 @@ from threadline.surfaces.console.screen import Load, Part, Screen
 
 PAGE = 50
 RUNNING = ("scheduled", "running")
+SIGNS = {"ok": "good", "note": "warn", "fault": "bad"}
+"""The doctor's signs as colours."""
 
 
 def _lists(*lists: Any, forms: Any = ()) -> dict[str, Any]:
@@ -336,40 +338,25 @@ def _health(asking: Asking) -> Mapping[str, Any]:
 
 
 def _checks(asking: Asking) -> Iterator[dict[str, str]]:
-    """What can be said of the server's health by asking it."""
-    changes = asking.ask_or(None, "definitions_changes")
-    if changes is not None:
-        stale = ", ".join(changes["stale"])
-        yield {
-            "title": "Definitions",
-            "state": "warn" if stale else "good",
-            "text": f"{stale} are older than the definitions in force; run threadline apply."
-            if stale
-            else "Everything is derived by the definitions in force.",
-        }
+    """What the doctor has seen, the worst first, and what is said by those that it does not ask."""
+    found = asking.ask("doctor")["findings"]
+    for each in sorted(found, key=lambda one: ("fault", "note", "ok").index(one["sign"])):
+        yield {"title": each["what"], "state": SIGNS[each["sign"]], "text": each["seen"]}
     try:
         search = asking.ask("search_status")
-        yield {
-            "title": "Search",
-            "state": "good" if search["complete"] else "warn",
-            "text": f"{search['engine']}, {search['documents']:,} documents"
-            + ("" if search["complete"] else ", and it has not reached the end of the log yet"),
-        }
+        rest = "" if search["complete"] else ", and it has not reached the end of the log yet"
+        text = f"{search['engine']}, {search['documents']:,} documents{rest}"
+        yield {"title": "search", "state": "good" if search["complete"] else "warn", "text": text}
     except ThreadlineError as error:
-        yield {"title": "Search", "state": "warn", "text": str(error)}
+        yield {"title": "search", "state": "warn", "text": str(error)}
     for queue in asking.ask_or({}, "effects_queues").get("queues", []):
-        bad, waits = queue["parked"] + queue["unknown"], queue["waiting"]
-        yield {
-            "title": f"Queue {queue['name'] or 'of no name'}",
-            "state": "bad" if bad else "good",
-            "text": f"{waits} wait, {queue['parked']} parked, {queue['unknown']} unknown",
-        }
+        bad = queue["parked"] + queue["unknown"]
+        text = f"{queue['waiting']} wait, {queue['parked']} parked, {queue['unknown']} unknown"
+        name = f"queue {queue['name'] or 'of no name'}"
+        yield {"title": name, "state": "bad" if bad else "good", "text": text, "path": "/outbox"}
     failed = [each for each in asking.ask_or({}, "jobs_list", limit=PAGE).get("jobs", []) if each["state"] == "failed"]
-    yield {
-        "title": "Jobs",
-        "state": "bad" if failed else "good",
-        "text": f"{len(failed)} have failed" if failed else "None has failed.",
-    }
+    state, text = ("bad", f"{len(failed)} have failed") if failed else ("good", "None has failed.")
+    yield {"title": "jobs", "state": state, "text": text, "path": "/jobs"}
 
 
 def _screen(name: str, title: str, load: Load, operation: str, summary: str, order: int, **more: Any) -> Screen:
@@ -384,7 +371,7 @@ SCREENS = (
         "health",
         "Health",
         _health,
-        "jobs_list",
+        "doctor",
         "Whether all is well, and what to do where it is not.",
         59,
         template="health.html",

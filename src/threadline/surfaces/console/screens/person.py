@@ -10,7 +10,7 @@ from threadline.kernel.errors import NotFound, ThreadlineError
 from threadline.kernel.time import DAY, HOUR, SECOND, YEAR, format_time, parse_time
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.calendar import year_of_days
-from threadline.surfaces.console.screen import Live, Part, Screen
+from threadline.surfaces.console.screen import Fresh, Live, Part, Screen
 from threadline.surfaces.console.trace import tree_of
 
 PAGE = 30
@@ -47,21 +47,26 @@ def _overview(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
     )
     since = max((each["recorded_at"] for each in page["events"]), default="")
     interests = asking.ask("interests_of", id=person["id"])["topics"]
-    return {"page": page, "after": f"{page['position']} {since}", "interests": interests}
+    segments = asking.ask("segments_of", id=person["id"])["segments"]
+    return {
+        "page": page, "after": f"{page['position']} {since}", "interests": interests,
+        "members": [each["segment"] for each in segments if each["member"]],
+    }  # fmt: skip
 
 
-def _live(asking: Asking, cursor: str) -> tuple[list[Any], str]:
+def _live(asking: Asking, cursor: str) -> Fresh:
     """What was recorded of this person since: the cursor is their number of events, and when the last was recorded."""
     position, _, since = cursor.partition(" ")
     asked = {"id": _id(asking), "type": asking.query.get("type")}
     page = asking.ask("events_of", **asked, limit=1)
     if str(page["position"]) == position:
-        return [], cursor
+        return Fresh([], cursor, 0)
     page = asking.ask("events_of", **asked, limit=LIVE_MAX)
     fresh = sorted((each["recorded_at"], each["id"]) for each in page["events"] if each["recorded_at"] > since)
     by_id = {each["id"]: each for each in page["events"]}
     after = f"{page['position']} {fresh[-1][0] if fresh else since}"
-    return ([by_id[id] for _, id in fresh] if cursor else []), after
+    items = [by_id[id] for _, id in fresh] if cursor else []
+    return Fresh(items, after, len(items))
 
 
 # --- memory -----------------------------------------------------------------------------------------
@@ -198,6 +203,17 @@ def _way(asking: Asking) -> Mapping[str, Any]:
     return {**asking.ask("journeys_history", id=_id(asking), name=query.get("journey"), run=query.get("run"))}
 
 
+def _mail(asking: Asking) -> Mapping[str, Any]:
+    try:
+        return {"mail": asking.ask("mail_as_sent", id=_id(asking), message=asking.query.get("message"))}
+    except ThreadlineError as error:
+        return {"problem": str(error), "hint": error.hint}
+
+
+def _mail_html(asking: Asking) -> Mapping[str, Any]:
+    return {"document": asking.ask("mail_as_sent", id=_id(asking), message=asking.query.get("message"))["html"]}
+
+
 # --- decisions --------------------------------------------------------------------------------------
 
 
@@ -268,7 +284,8 @@ SCREENS = (
             "lineage": Part("person_lineage.html", _lineage), "features": Part("person_features_at.html", _features_at),
             "calendar": Part("person_calendar.html", _calendar),
             "segment": Part("person_segment_why.html", _segment_why), "rule": Part("person_rule_why.html", _rule_why),
-            "way": Part("person_way.html", _way),
+            "way": Part("person_way.html", _way), "mail": Part("person_mail.html", _mail),
+            "mail_html": Part("", _mail_html, is_document=True),
             "decision": Part("person_decision.html", _decision),
         },
         live=Live("person_rows.html", _live),

@@ -88,6 +88,10 @@ function live(list) {
     source = new EventSource(url)
     source.onopen = () => show('live')
     source.onerror = () => show('connecting …')
+    source.addEventListener('rate', ({ data }) => {
+      const rate = document.getElementById(`${list.id}-rate`)
+      if (rate) rate.textContent = Number(data).toLocaleString('en', { maximumFractionDigits: data < 10 ? 1 : 0 })
+    })
     source.onmessage = ({ data }) => {
       const box = document.createElement('template')
       box.innerHTML = data

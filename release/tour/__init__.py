@@ -1,0 +1,1 @@
+"""The tour of the console: a shop with a history, and pictures of its screens, made by a script."""

@@ -1,0 +1,4 @@
+"""The doctor: whether all is well with what stands behind a server, and what to do where it is not.
+
+Promise: it reads a bounded amount, changes nothing, and names for each fault the command that mends it.
+"""

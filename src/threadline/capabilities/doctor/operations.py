@@ -1,0 +1,54 @@
+"""What the doctor sees of a running server."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from threadline.kernel.operation import Context, Operation
+from threadline.kernel.ports import WithDoctor
+
+
+class DoctorParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Nothing to choose."""
+
+
+class FindingView(msgspec.Struct, kw_only=True):
+    """One thing looked at."""
+
+    what: str
+    sign: Annotated[
+        Literal["ok", "note", "fault"],
+        Meta(description="note: somebody should look at it; fault: something is wrong."),
+    ]
+    seen: Annotated[str, Meta(description="What was seen, and what to do where it is not well.")]
+
+
+class DoctorResult(msgspec.Struct, kw_only=True):
+    """Everything that was looked at."""
+
+    well: Annotated[bool, Meta(description="Whether there is no fault.")]
+    findings: list[FindingView]
+
+
+def _doctor(context: Context[WithDoctor], params: DoctorParams) -> DoctorResult:
+    found = context.engine.doctor.findings(context.now)
+    return DoctorResult(
+        well=all(each.sign != "fault" for each in found),
+        findings=[FindingView(what=each.what, sign=each.sign, seen=each.seen) for each in found],
+    )
+
+
+DOCTOR = Operation(
+    name="doctor",
+    summary="Look whether all is well: what waits, the clock, damage, checksums, definitions that are not applied.",
+    params=DoctorParams,
+    result=DoctorResult,
+    run=_doctor,
+    method="GET",
+    path="/v1/doctor",
+    shown_on=frozenset({"http", "python"}),  # the command of this name also looks at files, their lock and the disk
+    example=DoctorParams(),
+)

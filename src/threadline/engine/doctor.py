@@ -1,0 +1,136 @@
+"""What an operator would look at first, looked at: what waits, the clock, damage, checksums, size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from threadline.engine.damage import DamagedEvents
+from threadline.engine.delivery.administration import Delivery
+from threadline.engine.delivery.feed_consumer import consumers
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.engine.folding.packing import check_entry, unpack_event
+from threadline.engine.maintenance.definition_changes import Maintenance
+from threadline.engine.maintenance.scrub import scrubbed
+from threadline.engine.maintenance.verification import unchecked_items
+from threadline.kernel.counted import counted
+from threadline.kernel.finding import Finding
+from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.outbox import Backlog
+from threadline.kernel.store import Store, is_erased
+from threadline.kernel.time import CLOCK_SKEW_MAX, MINUTE, format_time
+
+WAITING_MAX = 15 * MINUTE
+
+
+class Doctor:
+    """Looks at a store while it is used. It reads, and changes nothing."""
+
+    def __init__(
+        self, store: Store, catalogue: Catalogue, delivery: Delivery, maintenance: Maintenance, damage: DamagedEvents
+    ) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._delivery_of = delivery
+        self._maintenance = maintenance
+        self._damaged = damage
+
+    def findings(self, now: int) -> Sequence[Finding]:
+        """Everything that was looked at, in the order in which an operator reads it."""
+        stats = self._store.stats()
+        return [
+            *self._states(), *self._delivery(now), *self._clock(stats, now), *self._damage(), *self._size(stats),
+        ]  # fmt: skip
+
+    def _states(self) -> Iterator[Finding]:
+        """What is older than the definitions."""
+        if stale := self._maintenance.stale():
+            seen = f"older than the definitions: {', '.join(stale)}; run `threadline apply`"
+            yield Finding("states", "note", seen)
+
+    def _delivery(self, now: int) -> Iterator[Finding]:
+        """What waits for too long, or may have happened."""
+        backlog = self._delivery_of.backlog()
+        waiting = sum(each.waiting for each in backlog.queues)
+        yield Finding("outbox", "ok", f"{counted(waiting, 'effect waits', 'effects wait')}")
+        yield from _waiting(backlog, now)
+        for name, until in self._delivery_of.unbelieved_leases(now).items():
+            seen = (
+                f"{name} is leased until {format_time(until)}, by a clock that was ahead; nobody waits for it that long"
+            )
+            yield Finding("lease", "note", seen)
+        for each in consumers(self._store):
+            if each.behind_since and (each.state.failures or now - each.behind_since > WAITING_MAX):
+                seen = (
+                    f"{each.name} is at position {each.state.position:,}, behind since {format_time(each.behind_since)}"
+                )
+                yield Finding("feed", "note", "; ".join(filter(None, [seen, each.state.problem])))
+        unknown = {each.queue.name: each.unknown for each in backlog.queues if each.unknown}
+        if unknown:
+            seen = ", ".join(f"{counted(number, 'effect')} of {name}" for name, number in unknown.items())
+            yield Finding("effects", "note", f"{seen} may have happened; `threadline effects unknown` lists them")
+
+    def _clock(self, stats: Mapping[str, int], now: int) -> Iterator[Finding]:
+        """Whether the clock was set back while the newest events were recorded, or is behind them."""
+        recorded = self._recorded_lately(stats)
+        for before, after in pairwise(recorded):
+            if before - after > CLOCK_SKEW_MAX:
+                seen = f"set back from {format_time(before)} to {format_time(after)}; docs/time.md says what follows"
+                yield Finding("clock", "note", seen)
+        if recorded:
+            ahead = recorded[-1] > now + MINUTE
+            seen = f"recorded at {format_time(recorded[-1])}"
+            if ahead:
+                seen += ", which is still to come by this clock; one of the two clocks is wrong"
+            yield Finding("last event", "fault" if ahead else "ok", seen)
+
+    def _damage(self) -> Iterator[Finding]:
+        """Damaged events that somebody has met, when the store was last read through, and what would go unnoticed."""
+        known = self._damaged.known()
+        if known:
+            ids = ", ".join(sorted(known)[:3])
+            yield Finding(
+                "events", "fault", f"{counted(len(known), 'event')} damaged ({ids}); `threadline repair --from BACKUP`"
+            )
+        if note := unchecked_items(self._store):
+            yield Finding("checksums", "note", note)
+        done = scrubbed(self._store)
+        last, problems = done.last, [each for each in (done.now.problem, done.last.problem) if each]
+        if not last.done_at:
+            seen = f"not complete yet; {counted(done.now.entries, 'event')} read" if done.now.began_at else "none yet"
+        else:
+            seen = (
+                f"complete at {format_time(last.done_at)}: {counted(last.entries, 'event')}, {last.damaged:,} damaged"
+            )
+        if differing := done.now.differing or last.differing:
+            problems.append(f"{counted(differing, 'person differs', 'people differ')} from a fold of the log")
+        yield Finding("scrub", "fault" if problems else "ok", "; ".join([seen, *problems]))
+
+    def _recorded_lately(self, stats: Mapping[str, int]) -> list[int]:
+        """When the newest events were recorded, in their order; those that are erased or damaged are left out."""
+        entries = stats.get("log_entries", 0)
+        if not entries:
+            return []  # DynamoDB does not count its log, and reads it from the beginning only
+        newest = [each.entry for each in self._store.feed(str(max(0, entries - PAGE_ITEMS_MAX)), PAGE_ITEMS_MAX)]
+        return [unpack_event(each).recorded_at for each in newest if not (is_erased(each) or check_entry(each))]
+
+    def _size(self, stats: Mapping[str, int]) -> Iterator[Finding]:
+        found = self._catalogue
+        yield Finding("catalogue", "ok", f"{len(found.projections)} projections, {len(found.operations)} operations")
+        yield Finding(
+            "size", "ok", f"{stats.get('file_bytes', 0):,} bytes, {counted(stats.get('log_entries', 0), 'event')}"
+        )
+
+
+def _waiting(backlog: Backlog, now: int) -> Iterator[Finding]:
+    """What has waited for too long."""
+    for each in backlog.queues:
+        if each.waits_since(now) > WAITING_MAX:
+            state = "it is stopped" if each.circuit.stopped_at else f"{each.retried} of them were tried"
+            seen = f"{counted(each.waiting, 'effect')} of {each.queue.name or 'no queue'}, the first since"
+            yield Finding("waiting", "note", f"{seen} {format_time(now - each.waits_since(now))}; {state}")
+    for what, due in (("timer", backlog.oldest_timer), ("job", backlog.oldest_job)):
+        if due is not None and now - due > WAITING_MAX:
+            yield Finding(
+                "waiting", "note", f"a {what} is due since {format_time(due)}; does a server or a worker run?"
+            )

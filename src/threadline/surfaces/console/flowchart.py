@@ -1,0 +1,216 @@
+"""A journey as a picture: boxes from top to bottom, arrows between them, and how many people went where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+WIDE, HIGH = 224, 58
+"""Of a box."""
+APART, EMPTY_WIDE = 28, 104
+"""Between two columns, and the width of a way on which there is no step."""
+GAP = 72
+"""Between two boxes, with room for what an arrow says."""
+BEND = 26
+"""How far below a box its arrows turn, and above the next one they come together."""
+EDGE = 16
+LOSS = 96
+"""Room beside a box for those who leave there."""
+ROUND = 8
+LINE_LETTERS, LINES_MAX = 27, 2
+LABEL_LETTERS = 26
+START = "\0"
+"""Where everybody comes from: no step is called so."""
+
+Corner = tuple[float, float]
+
+
+class Line(NamedTuple):
+    """An arrow: from a step, to the next one, what decides for it, and where it runs."""
+
+    step: str
+    next: str
+    when: str
+    corners: list[Corner]
+
+
+class Block(NamedTuple):
+    """A part of the picture with its own origin. It is entered from above at ``axis``."""
+
+    width: float
+    height: float
+    axis: float
+    boxes: list[tuple[str, float, float]]
+    """(step, the middle of its upper side)."""
+    lines: list[Line]
+    ends: list[Line]
+    """Arrows that leave it below; their last corner is where they do, and they do not know yet where to."""
+
+    def moved(self, x: float, y: float) -> Block:
+        """The same elsewhere."""
+        return Block(
+            self.width, self.height, x + self.axis, [(id, x + bx, y + by) for id, bx, by in self.boxes],
+            [_moved(line, x, y) for line in self.lines], [_moved(line, x, y) for line in self.ends],
+        )  # fmt: skip
+
+
+def drawn(journey: Mapping[str, Any], flow: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The picture: `journeys_show` says how a journey is made, `analytics_journey` what became of people in it."""
+    steps = {each["step"]: each for each in journey["steps"]}
+    first = next(iter(steps), "")
+    block = _sequence(steps, first, "")
+    top = EDGE + HIGH + GAP
+    block = block.moved(EDGE + max(0, WIDE / 2 - block.axis), top)
+    axis, bottom = block.axis, top + block.height + GAP
+    lines = [Line(START, first, "", [(axis, EDGE + HIGH), (axis, top)]), *block.lines]
+    lines += [_joined(line, "", axis, bottom) for line in block.ends]
+    reached = {each["step"]: each for each in flow["steps"]} if flow else {}
+    passed = {(each["step"], each["next"]): each["runs"] for each in flow["arrows"]} if flow else {}
+    passed[START, first] = flow["entered"] if flow else 0
+    boxes = [
+        {**steps[id], **_lost(reached.get(id)), "x": x - WIDE / 2, "y": y, "lines": _lines(steps[id]["does"])}
+        for id, x, y in block.boxes
+    ]
+    right = max([axis + WIDE / 2, *(each["x"] + WIDE + (LOSS if each["left"] else 0) for each in boxes)])
+    right = max([right, *(x + EMPTY_WIDE / 2 for line in lines for x, _ in line.corners)])
+    return {
+        "boxes": boxes, "arrows": [_arrow(line, passed.get(line[:2], 0) if flow else None) for line in lines],
+        "width": right + EDGE, "height": bottom + 40 + EDGE, "wide": WIDE, "high": HIGH,
+        "start": {"x": axis - WIDE / 2, "y": EDGE, "lines": _lines(journey["entered_by"])},
+        "end": {"x": axis - 60, "y": bottom}, "flow": flow,
+    }  # fmt: skip
+
+
+# --- where everything stands ------------------------------------------------------------------------
+
+
+def _sequence(steps: Mapping[str, Mapping[str, Any]], first: str, stop: str) -> Block:
+    """The steps from one on until another, below each other; the ways of a branch stand side by side."""
+    parts: list[Block] = []
+    while first not in ("", stop):
+        step = steps[first]
+        branches = len(step["ways"]) > 1
+        parts.append(_branching(steps, step) if branches else _single(step))
+        if step["kind"] == "exit":
+            break
+        first = step["joins"] if branches else step["ways"][0]["to"]
+    return _stacked(parts)
+
+
+def _single(step: Mapping[str, Any]) -> Block:
+    end = Line(step["step"], "", "", [(WIDE / 2, HIGH)])
+    ends = [] if step["kind"] == "exit" else [end]
+    return Block(WIDE, HIGH, WIDE / 2, [(step["step"], WIDE / 2, 0)], [], ends)
+
+
+def _branching(steps: Mapping[str, Mapping[str, Any]], step: Mapping[str, Any]) -> Block:
+    below = [(way, _sequence(steps, way["to"], step["joins"])) for way in step["ways"]]
+    width = sum(block.width for _, block in below) + APART * (len(below) - 1)
+    axis, left = max(width, WIDE) / 2, max(0.0, (WIDE - width) / 2)
+    top, boxes = HIGH + GAP, [(step["step"], axis, 0.0)]
+    lines: list[Line] = []
+    ends: list[Line] = []
+    for way, block in below:
+        part = block.moved(left, top)
+        left += block.width + APART
+        begun: list[Corner] = [(axis, HIGH), (axis, HIGH + BEND), (part.axis, HIGH + BEND)]
+        if part.boxes:
+            lines.append(Line(step["step"], way["to"], way["when"], [*begun, (part.axis, top)]))
+        else:
+            ends.append(Line(step["step"], "", way["when"], begun))
+        boxes, lines, ends = boxes + part.boxes, lines + part.lines, ends + part.ends
+    return Block(max(width, WIDE), top + max(block.height for _, block in below), axis, boxes, lines, ends)
+
+
+def _stacked(parts: Sequence[Block]) -> Block:
+    """Blocks below each other on one axis, with arrows to the first step of the next."""
+    if not parts:
+        return Block(EMPTY_WIDE, 0, EMPTY_WIDE / 2, [], [], [])
+    axis = max(each.axis for each in parts)
+    width = axis + max(each.width - each.axis for each in parts)
+    boxes: list[tuple[str, float, float]] = []
+    lines: list[Line] = []
+    ends: list[Line] = []
+    y = 0.0
+    for each in parts:
+        part = each.moved(axis - each.axis, y)
+        lines += [*(_joined(line, part.boxes[0][0], axis, y) for line in ends), *part.lines]
+        boxes, ends, y = boxes + part.boxes, part.ends, y + part.height + GAP
+    return Block(width, y - GAP, axis, boxes, lines, ends)
+
+
+def _moved(line: Line, x: float, y: float) -> Line:
+    return line._replace(corners=[(x + cx, y + cy) for cx, cy in line.corners])
+
+
+def _joined(line: Line, next: str, axis: float, top: float) -> Line:
+    """Down its column, over to the axis right above what comes next, and there."""
+    x = line.corners[-1][0]
+    return line._replace(next=next, corners=[*line.corners, (x, top - BEND), (axis, top - BEND), (axis, top)])
+
+
+# --- how it is drawn --------------------------------------------------------------------------------
+
+
+def _arrow(line: Line, runs: int | None) -> dict[str, Any]:
+    corners = [*_bends(line.corners)]
+    begin, bend = corners[0], corners[1]
+    # What decides stands where the ways part, the number beside it.
+    x, y = (corners[2][0], bend[1]) if line.when and len(corners) > 2 else (begin[0], begin[1])
+    return {
+        "path": _rounded(corners), "when": _cut(line.when, LABEL_LETTERS), "why": line.when, "runs": runs,
+        "x": x + 8, "y": y + 19, "is_empty": runs == 0,
+    }  # fmt: skip
+
+
+def _bends(corners: Sequence[Corner]) -> Iterator[Corner]:
+    """The corners without those at which nothing turns."""
+    for number, corner in enumerate(corners):
+        before, after = corners[max(number - 1, 0)], corners[min(number + 1, len(corners) - 1)]
+        if number in (0, len(corners) - 1) or (before[0] == corner[0]) != (corner[0] == after[0]):
+            yield corner
+
+
+def _rounded(corners: Sequence[Corner]) -> str:
+    """A path of straight lines whose corners are round."""
+    parts = [f"M{_at(corners[0])}"]
+    for (before, corner), (_, after) in pairwise(pairwise(corners)):
+        size = min(ROUND, *(max(abs(a[0] - corner[0]), abs(a[1] - corner[1])) / 2 for a in (before, after)))
+        parts.append(f"L{_at(_towards(corner, before, size))}Q{_at(corner)} {_at(_towards(corner, after, size))}")
+    return "".join([*parts, f"L{_at(corners[-1])}"])
+
+
+def _towards(corner: Corner, other: Corner, size: float) -> Corner:
+    def step(a: float, b: float) -> float:
+        return a + max(-size, min(size, b - a))
+
+    return step(corner[0], other[0]), step(corner[1], other[1])
+
+
+def _at(corner: Corner) -> str:
+    return f"{corner[0]:g} {corner[1]:g}"
+
+
+def _lost(counted: Mapping[str, Any] | None) -> dict[str, Any]:
+    if counted is None:
+        return {"reached": 0, "left": 0, "reasons": {}}
+    return {"reached": counted["reached"], "left": counted["left"], "reasons": counted["reasons"]}
+
+
+def _lines(text: str) -> list[str]:
+    """A text in as many lines as a box has room for."""
+    lines = [""]
+    for part in text.split():
+        if lines[-1] and len(lines[-1]) + len(part) >= LINE_LETTERS:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {part}".strip()
+    return [_cut(line, LINE_LETTERS) for line in _few(lines)]
+
+
+def _few(lines: Sequence[str]) -> Iterable[str]:
+    return lines if len(lines) <= LINES_MAX else (*lines[: LINES_MAX - 1], f"{lines[LINES_MAX - 1]} …")
+
+
+def _cut(text: str, letters: int) -> str:
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
