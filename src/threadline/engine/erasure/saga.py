@@ -10,7 +10,7 @@ import msgspec
 from threadline.engine.erasure import ledger, removal
 from threadline.engine.erasure.expiry import Expiry
 from threadline.engine.erasure.record import Record, packed, record_key, stored
-from threadline.engine.erasure.steps import StepConflict, EngineParts, Steps, job_id, without_zeros
+from threadline.engine.erasure.steps import EngineParts, StepConflict, Steps, job_id, without_zeros
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_packing import erasing_writes, index_rows
 from threadline.engine.jobs.jobs import new_job
