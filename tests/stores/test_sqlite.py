@@ -6,8 +6,10 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -328,6 +330,28 @@ def open_files(path: Path) -> int:
         with suppress(OSError):  # closed meanwhile, by whoever else is in this process
             found += os.readlink(f"/proc/self/fd/{number}").startswith(str(path))
     return found
+
+
+def test_a_read_that_stops_half_way_in_another_thread_holds_up_no_commit(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = Key("t", "p")
+    put(store, key, b"1")
+    writer, reading, going_on, items = threading.get_ident(), threading.Event(), threading.Event(), sqlite_rows.items
+
+    def stopping(*arguments: Any) -> Any:
+        if threading.get_ident() != writer:
+            reading.set()
+            assert going_on.wait(60)
+        return items(*arguments)
+
+    monkeypatch.setattr(sqlite_rows, "items", stopping)
+    with ThreadPoolExecutor(2) as others:
+        read = others.submit(store.get, [key])
+        assert reading.wait(60)
+        others.submit(put, store, key, b"2").result(60)
+        going_on.set()
+        assert [item.value for item in read.result(60) if item is not None] == [b"2"]
 
 
 def test_more_event_types_than_are_cached_are_all_kept(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
