@@ -57,7 +57,7 @@ def picture(answer: Any) -> Chart:
 @cache
 def _pictures() -> dict[Any, Callable[[Any], Chart]]:
     """The pictures by type of the answer; definitions, which may have mistakes, change none."""
-    return {each.result: each.picture for each in operations() if each.picture is not None}
+    return {operation.result: operation.picture for operation in operations() if operation.picture is not None}
 
 
 def _columns(answer: Any, name: str) -> dict[str, str]:

@@ -29,11 +29,11 @@ def measured(
     if metric == "conversions":
         with_it = frozenset(_converted(engine, workspace, id, recipients, event, within))
     else:
-        rows = repository.rows_of(engine.store, STATUS, workspace, id, [each.person for each in recipients])
+        rows = repository.rows_of(engine.store, STATUS, workspace, id, [recipient.person for recipient in recipients])
         split = (row.key.sort.partition("/") for row in rows)
         with_it = frozenset(thread for thread, _, status in split if status == _STATUS_OF[metric])
-    counts = Counter(f"{PEOPLE}{each.arm}" for each in recipients)
-    counts.update(f"{GAINED}{each.arm}" for each in recipients if each.person in with_it)
+    counts = Counter(f"{PEOPLE}{recipient.arm}" for recipient in recipients)
+    counts.update(f"{GAINED}{recipient.arm}" for recipient in recipients if recipient.person in with_it)
     return counts
 
 
@@ -50,7 +50,7 @@ def _converted(
     engine: Ports, workspace: str, id: str, recipients: Sequence[Recipient], event: str, within: int
 ) -> Iterator[str]:
     now = engine.recorder.now()
-    for person_id, person in engine.reader.people_of(workspace, [each.person for each in recipients]).items():
+    for person_id, person in engine.reader.people_of(workspace, [recipient.person for recipient in recipients]).items():
         addressed = engine.reader.as_of(person, now).view(BROADCASTS.name).get(id)
         if addressed is not None:
             start = parse_time(addressed["addressed_at"])

@@ -57,7 +57,7 @@ class _Work:
         chosen = [Recipient(person, broadcast.arm_of(self._id, person)) for person in found.ids]
         # A worker that was killed at this page may have left rows of people who belong to the audience no more.
         rows = repository.recipients(self._engine.store, workspace, self._id, self._after, self._limit, found.next)
-        left = {each.person for each in rows}.difference(found.ids)
+        left = {row.person for row in rows}.difference(found.ids)
         writes: list[Put | Delete] = [
             repository.recipient_delete(workspace, self._id, person) for person in sorted(left)
         ]
@@ -102,8 +102,8 @@ class _Work:
         return page, f"{phase}:{page[-1].person}" if len(page) == self._limit else ""
 
     def _addressed(self, recipients: Sequence[Recipient], at: int) -> Step:
-        people = self._engine.reader.people_of(self._job.workspace, [each.person for each in recipients])
-        present = [(people[each.person], each.arm) for each in recipients if each.person in people]
+        people = self._engine.reader.people_of(self._job.workspace, [recipient.person for recipient in recipients])
+        present = [(people[recipient.person], recipient.arm) for recipient in recipients if recipient.person in people]
         counts = Counter(f"addressed.{arm}" for _, arm in present)
         counts["done"] = len(recipients)
         return Step(counts=counts, events=[self._event(person, arm, at) for person, arm in present])

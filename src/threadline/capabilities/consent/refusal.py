@@ -28,7 +28,7 @@ def refusals(ports: WithStore, mailings: Sequence[Mailing]) -> list[str]:
     ``invalid_address``; ``suppressed:REASON``, which stops transactional mail too; ``unsubscribed``, ``unconfirmed``
     and ``opted_out``. One reading of the store for all, and a second one for what is not transactional.
     """
-    known = [KnownAddress(each.workspace, normal_address(each.address)) for each in mailings]
+    known = [KnownAddress(mailing.workspace, normal_address(mailing.address)) for mailing in mailings]
     found = ["" if address else "invalid_address" for _, address in known]
     valid = [place for place, why in enumerate(found) if not why]
     for place, newest in zip(valid, newest_suppressions(ports.store, [known[each] for each in valid]), strict=True):

@@ -81,7 +81,7 @@ def newest_suppression(store: Store, workspace: str, address: str) -> Suppressio
 def newest_suppressions(store: Store, addresses: Sequence[KnownAddress]) -> list[Suppression | None]:
     """The newest word on each address, None if there never was one: one reading for all of them, and one more of a
     store in which somebody was erased."""
-    found = store.ranges([_about(SUPPRESSION_TABLE, each, 1) for each in addresses])
+    found = store.ranges([_about(SUPPRESSION_TABLE, address, 1) for address in addresses])
     newest = [_suppression.decode(items[0].value) if items else None for items in found]
     for place, remaining in enumerate(remaining_about(store, addresses)):
         stored, suppressed = newest[place], remaining.get(SUPPRESSED)

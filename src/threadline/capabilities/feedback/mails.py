@@ -58,10 +58,10 @@ def feedback_of(mail: Mail, raw: bytes) -> Iterator[Feedback]:
         key = short_hash("mail", "complained", _key(mail, raw))
         yield Feedback("complained", key, None, about, details={"feedback": mail.feedback})
     elif mail.kind in ("bounce", "delay", "delivered"):
-        for each in mail.recipients:
-            kind = _KINDS[each.action]
-            key = short_hash("mail", kind, _key(mail, raw), each.address.lower())
-            yield Feedback(kind, key, None, about, recipient=each.address, details=_details(each))
+        for recipient in mail.recipients:
+            kind = _KINDS[recipient.action]
+            key = short_hash("mail", kind, _key(mail, raw), recipient.address.lower())
+            yield Feedback(kind, key, None, about, recipient=recipient.address, details=_details(recipient))
 
 
 def _details(recipient: Recipient) -> dict[str, str]:

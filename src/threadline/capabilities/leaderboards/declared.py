@@ -19,7 +19,7 @@ def declare(declared: Definitions) -> list[Any]:
     boards = read_boards(declared)
     refresh = boards_refresh(boards)
     made: list[Any] = [
-        *(each for noun in (top, standing, definitions) for each in noun.operations(boards)),
+        *(operation for noun in (top, standing, definitions) for operation in noun.operations(boards)),
         *refresh_by_job(LEADERBOARDS_GROUP, refresh, "Put everybody on the leaderboards again, in a job."),
         leaderboards_file(boards),
     ]

@@ -43,8 +43,8 @@ def mail_policy(templates: Templates) -> Policy:
 
 def _reads(templates: Templates) -> list[Read]:
     return [
-        Read("features", (name,), f"{each.template.place}: template {each.template.name!r}")
-        for each in templates
-        for name in sorted(each.read_below("features"))
+        Read("features", (name,), f"{template.template.place}: template {template.template.name!r}")
+        for template in templates
+        for name in sorted(template.read_below("features"))
         if name
     ]

@@ -50,4 +50,4 @@ class SamplePerson:
 
     def _below(self, root: str, part: str) -> dict[str, str]:
         steps = (path.split(".") for path in self._compiled.reads)
-        return {each[2]: f"[{each[2]}]" for each in steps if each[:2] == [root, part] and len(each) > 2}
+        return {step[2]: f"[{step[2]}]" for step in steps if step[:2] == [root, part] and len(step) > 2}

@@ -20,7 +20,7 @@ def declare(declared: Definitions) -> list[Any]:
     segments = read_segments(declared)
     refresh = segments_refresh(segments or ())
     made: list[Any] = [
-        *(each for noun in (person, members, definitions, sizes) for each in noun.operations(segments or ())),
+        *(operation for noun in (person, members, definitions, sizes) for operation in noun.operations(segments or ())),
         *refresh_by_job(SEGMENTS_GROUP, refresh, "Check everybody's segments again, in a job."),
     ]
     return made if segments is None else [*made, segments_policy(segments), refresh]

@@ -66,7 +66,7 @@ class StoredHistory:
         """See `History`."""
         found = {each.id: each for each in self._extra if any(edge.holds(each) for edge in edges)}
         for edge in edges:
-            found.update((each.id, each) for each in thread_events(self._store, self._heads, *edge))
+            found.update((event.id, event) for event in thread_events(self._store, self._heads, *edge))
         return sorted(self._known(found.values()), key=occurred_order)
 
     def next_at(self, instant: int) -> int | None:
@@ -78,7 +78,7 @@ class StoredHistory:
 
     def _known(self, events: Iterable[Recorded]) -> Iterable[Recorded]:
         known_at = self._known_at
-        return events if known_at is None else (each for each in events if each.known_at <= known_at)
+        return events if known_at is None else (event for event in events if event.known_at <= known_at)
 
 
 class ReplayedHistory:
@@ -98,7 +98,7 @@ class ReplayedHistory:
     def between(self, start: int | None, stop: int) -> Iterable[Recorded]:
         """See `History`."""
         first = 0 if start is None else self._place(start)
-        return [each[2] for each in self._events[first : self._place(stop)]]
+        return [event[2] for event in self._events[first : self._place(stop)]]
 
     def at_edges(self, edges: Sequence[Edge]) -> list[Recorded]:
         """See `History`."""

@@ -41,7 +41,7 @@ class Maintenance:
 
         The projection may be gone: if nothing declared needs it any more, there is none of that name.
         """
-        changed = [each for each in self._catalogue.projections if each.name == name]
+        changed = [projection for projection in self._catalogue.projections if projection.name == name]
         people = indexes.write_rows(self._store, self._catalogue, changed)
         self._clear()
         return people

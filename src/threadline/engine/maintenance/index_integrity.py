@@ -71,17 +71,19 @@ class RowCheck:
             table: index for index in self._checked for table in catalogue.projections[index].index.tables
         }
         # A projection whose marks were of every type of event would not be looked at here; there is none.
-        self.types = frozenset().union(*(each.handles or () for each in catalogue.projections if each.index.event_rows))
+        self.types = frozenset().union(
+            *(projection.handles or () for projection in catalogue.projections if projection.index.event_rows)
+        )
         self._marks: dict[Key, tuple[str, bytes]] = {}
         self._found = 0
         self._faults: list[RowFault] = []
 
     def note(self, recorded: Recorded) -> None:
         """Have the rows of this event itself looked for."""
-        for each in self._catalogue.projections:
-            if each.index.event_rows is not None and recorded.event.type in (each.handles or ()):
-                for row in each.index.event_rows(recorded):
-                    self._marks[Key(row.table, row.partition, row.sort)] = each.name, row.value or b"\x00"
+        for projection in self._catalogue.projections:
+            if projection.index.event_rows is not None and recorded.event.type in (projection.handles or ()):
+                for row in projection.index.event_rows(recorded):
+                    self._marks[Key(row.table, row.partition, row.sort)] = projection.name, row.value or b"\x00"
         if len(self._marks) >= _PAGE_ROWS:
             self._look_for_marks()
 

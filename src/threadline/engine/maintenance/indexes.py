@@ -50,13 +50,13 @@ def prepare(store: Store, catalogue: Catalogue, besides: Put) -> None:
 def _marks(catalogue: Catalogue) -> dict[str, Put]:
     """Every mark that says that all is up to date, by the name that it stands under."""
     marks = [_mark(each) for each in _indexed(catalogue)]
-    marks += [_step_mark(catalogue, name) for name in (PEOPLE, *(each.name for each in catalogue.refreshes))]
+    marks += [_step_mark(catalogue, name) for name in (PEOPLE, *(refresh.name for refresh in catalogue.refreshes))]
     return {mark.key.partition: mark for mark in marks}
 
 
 def step_version(catalogue: Catalogue, step: str) -> str:
     """What changes with the definitions that a step goes by: `PEOPLE` or the name of a `Refresh`."""
-    return next((each.fingerprint for each in catalogue.refreshes if each.name == step), catalogue.layout)
+    return next((refresh.fingerprint for refresh in catalogue.refreshes if refresh.name == step), catalogue.layout)
 
 
 def _step_mark(catalogue: Catalogue, step: str) -> Put:
@@ -177,7 +177,7 @@ def _get(store: Store, keys: Sequence[Key]) -> dict[Key, Item]:
 
 
 def _indexed(catalogue: Catalogue) -> Iterator[Projection]:
-    return (each for each in catalogue.projections if each.index.tables)
+    return (projection for projection in catalogue.projections if projection.index.tables)
 
 
 def _begin(store: Store, projection: Projection) -> tuple[Projection, int]:

@@ -345,9 +345,9 @@ class Move:
         """The target's feed. Where a move died, a store may hold back what comes after its last write for a while."""
         cursor, rounds = "", SETTLING_ROUNDS_MAX
         while True:
-            for each in feed_pages(self.target, cursor):
-                cursor, count = each.cursor, count - 1
-                yield each
+            for page in feed_pages(self.target, cursor):
+                cursor, count = page.cursor, count - 1
+                yield page
             if count <= 0 or not rounds:
                 return
             rounds -= 1

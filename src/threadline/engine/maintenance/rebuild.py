@@ -196,7 +196,7 @@ def _readable(store: Store, catalogue: Catalogue, items: Sequence[Item]) -> tupl
         if len(items) == 1:
             return [], [Compared(items[0], None, 0, False, str(error))]
     parts = [_readable(store, catalogue, [item]) for item in items]
-    return [each for people, _ in parts for each in people], [each for _, unread in parts for each in unread]
+    return [person for people, _ in parts for person in people], [each for _, unread in parts for each in unread]
 
 
 def _fold_anew(
@@ -230,7 +230,7 @@ def _ends_with_tail(entries: Sequence[LogEntry], person: Person) -> bool:
     if tail is None:
         # Whole states have no tail; of a snapshot of another layout only the states know it.
         return not person.snapshot_version
-    return [bytes.fromhex(each.id) for each in entries[len(entries) - len(tail) :]] == tail
+    return [bytes.fromhex(entry.id) for entry in entries[len(entries) - len(tail) :]] == tail
 
 
 def _differ(fresh: list[State], stored: list[Any]) -> bool:

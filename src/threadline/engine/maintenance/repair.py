@@ -59,12 +59,12 @@ def _copies(store: Store, source: Store, damaged: LogEntry) -> Iterator[LogEntry
     found = source.find(ids)
     candidates = [found[id] for id in ids if id in found]
     candidates += [each for each in _in_thread(source, damaged) if each.sequence == damaged.sequence]
-    taken = store.seen([each.id for each in candidates if each.id != damaged.id])
-    for each in candidates:
+    taken = store.seen([candidate.id for candidate in candidates if candidate.id != damaged.id])
+    for candidate in candidates:
         # An event that is elsewhere in this log is not the one that is missing here.
-        is_elsewhere = each.id in taken and store.find([each.id]).get(each.id, damaged) != damaged
-        if each.body and not check_entry(each) and not is_elsewhere:
-            yield each
+        is_elsewhere = candidate.id in taken and store.find([candidate.id]).get(candidate.id, damaged) != damaged
+        if candidate.body and not check_entry(candidate) and not is_elsewhere:
+            yield candidate
 
 
 def _own_id(damaged: LogEntry) -> list[str]:

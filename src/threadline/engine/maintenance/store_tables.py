@@ -41,9 +41,9 @@ def _postponed(subject: Subject) -> Iterator[Key]:
 
 
 def _parked(subject: Subject) -> Iterator[Key]:
-    for each in subject.dead_letters():
-        yield each.item.key
-        yield unrecorded_key(each.one.workspace, each.one.id)
+    for letter in subject.dead_letters():
+        yield letter.item.key
+        yield unrecorded_key(letter.one.workspace, letter.one.id)
 
 
 def _parked_rows(subject: Subject) -> Iterator[Key]:
@@ -51,7 +51,7 @@ def _parked_rows(subject: Subject) -> Iterator[Key]:
 
 
 def _unknown(subject: Subject) -> Iterator[Key]:
-    return (delete.key for each in subject.unknown_effects() for delete in unknown_deletes(each))
+    return (delete.key for effect in subject.unknown_effects() for delete in unknown_deletes(effect))
 
 
 def _quarantined(subject: Subject) -> Iterator[Key]:

@@ -58,7 +58,7 @@ def verify(
             store, engine.catalogue, write=False, jobs=jobs, opener=opener,
             progress=lambda count: progress("people verified", count),
         )  # fmt: skip
-        breaches = [fault for each in engine.catalogue.inspections for fault in each.inspect(engine)]
+        breaches = [fault for inspection in engine.catalogue.inspections for fault in inspection.inspect(engine)]
     except StoreDamaged as error:
         faults.append(f"people and decisions cannot be read through: {error}")
     return Verified(faults, log.entries, log.damaged, people, breaches)

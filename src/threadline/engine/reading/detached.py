@@ -74,10 +74,13 @@ class DetachedPeople:
     def _founders(self) -> set[str]:
         """The ids of people, those who were merged since among them."""
         changes = [
-            each.event for events in self._events.values() for each in events if each.event.type in (MERGED, SPLIT)
+            event.event for events in self._events.values() for event in events if event.event.type in (MERGED, SPLIT)
         ]
         gone = {
-            str(each.properties[name]) for each in changes for name in ("merged", "split") if name in each.properties
+            str(change.properties[name])
+            for change in changes
+            for name in ("merged", "split")
+            if name in change.properties
         }
         return {*self._owners.values(), *gone}
 
@@ -106,7 +109,7 @@ class _Events:
 
     def __init__(self, threads: Mapping[str, Sequence[Recorded]]) -> None:
         self._threads = {thread: sorted(events, key=_stored_order) for thread, events in threads.items()}
-        self._by_id = {each.id: each for events in threads.values() for each in events}
+        self._by_id = {event.id: event for events in threads.values() for event in events}
 
     def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
         """See `Store.find`."""

@@ -132,7 +132,7 @@ class IdentityHistory:
 
         An identifier in events of other people was refused there, whomever it was linked with later.
         """
-        moved = {t for each in self._changes if each.at <= known_at for t in each.threads}
+        moved = {t for change in self._changes if change.at <= known_at for t in change.threads}
         known = self._threads_known(known_at)
         return [each for thread, each in person.identifiers.items() if thread in moved or thread in known]
 
@@ -156,7 +156,7 @@ class IdentityHistory:
             return parts
         links = set(map(self._linked_by, late))
         events = self._events(self._heads(), known_at)
-        early = set().union(*(self._threads_of(each) for each in events if each.recorded_at <= known_at))
+        early = set().union(*(self._threads_of(event) for event in events if event.recorded_at <= known_at))
         # No event of these was recorded then: history imported since decides whose they were.
         for thread in sorted(frozenset().union(*links) - early):
             part = _with(parts, thread)
@@ -184,7 +184,7 @@ class IdentityHistory:
         if len(heads) == 1:
             return []
         events = self._events(heads, known_at)
-        return [each for each in events if each.event.historical and each.known_at <= known_at < each.recorded_at]
+        return [event for event in events if event.event.historical and event.known_at <= known_at < event.recorded_at]
 
     def _heads(self) -> dict[str, int]:
         return {thread: head for person in self._people.values() for thread, head in person.heads.items()}
@@ -254,7 +254,7 @@ def _in_order(changes: Mapping[_Name, _Change], threads: Mapping[str, Sequence[_
         for place, name in enumerate(names):
             before[name].update(names[:place])
     search = _Search(changes, before)
-    owners = {id: id for each in changes.values() for id in (each.survivor, each.moved, *each.threads)}
+    owners = {id: id for change in changes.values() for id in (change.survivor, change.moved, *change.threads)}
     # Beyond the limit the clock is believed.
     order = search.order([], by_time, owners) if len(by_time) <= _ORDERED_MAX else None
     found = [changes[name] for name in order or by_time]
@@ -271,7 +271,7 @@ class _Search:
     def __init__(self, changes: Mapping[_Name, _Change], before: Mapping[_Name, set[_Name]]) -> None:
         self._changes = changes
         self._before = before
-        self._joined = {each.moved for each in changes.values() if each.joins}
+        self._joined = {change.moved for change in changes.values() if change.joins}
         self._steps = _STEPS_MAX
 
     def order(self, done: list[_Name], left: list[_Name], owners: dict[str, str]) -> list[_Name] | None:

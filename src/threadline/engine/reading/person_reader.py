@@ -241,7 +241,7 @@ class PersonReader:
         rank = self.catalogue.rules.rank
         found = self.lookup.by_ids(ids)
         return {
-            id: [str(each) for each in sorted(person.identifiers.values(), key=rank)]
+            id: [str(identifier) for identifier in sorted(person.identifiers.values(), key=rank)]
             for id, person in found.items()
             if person.workspace == workspace
         }

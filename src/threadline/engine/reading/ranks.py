@@ -193,7 +193,10 @@ class Ranks:
 
     def best(self, board: Board, now: int, limit: int, *, expiring: bool) -> list[Place]:
         """The first places."""
-        found = (self._places(each, "", None, False, now, limit) for each in partitions(board, now, expiring=expiring))
+        found = (
+            self._places(partition, "", None, False, now, limit)
+            for partition in partitions(board, now, expiring=expiring)
+        )
         return list(islice(heapq.merge(*found, key=_order), limit))
 
     def around(self, board: Board, place: Place, now: int, limit: int, *, expiring: bool) -> list[Place]:

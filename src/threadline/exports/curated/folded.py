@@ -64,14 +64,14 @@ def rows_of(folds: Folds, person: str, events: Sequence[Recorded]) -> Rows:
     for instant, following, states in _day_ends(folds.catalogue, events):
         day = _DayEnd(folds.catalogue, events, instant, states)
         shown = day.view("features")
-        values = (plain(shown[each.name[2:]]["value"], each.kind) for each in folds.vectors.columns[2:])
+        values = (plain(shown[column.name[2:]]["value"], column.kind) for column in folds.vectors.columns[2:])
         vectors.append((instant // DAY - 1, person, *values))
         for at in day.changes("streaks", following):
             streaks.note(at // DAY - 1, day._replace(instant=at).view("streaks"))
-    interesting = (each for each in events if each.event.type in folds.interests.sources)
+    interesting = (event for event in events if event.event.type in folds.interests.sources)
     content = [
-        (person, *each.cell, each.period_start, each.total, each.first_at, each.last_at)
-        for each in totals(folds.interests, interesting, {})
+        (person, *total.cell, total.period_start, total.total, total.first_at, total.last_at)
+        for total in totals(folds.interests, interesting, {})
     ]
     return {STREAK_SNAPSHOTS.name: streaks.rows(), CONTENT_TOTALS.name: content, folds.vectors.name: vectors}
 
@@ -93,7 +93,7 @@ def _day_ends(catalogue: Catalogue, events: Sequence[Recorded]) -> Iterator[tupl
     """The end of each UTC day with events, the end of the next one (None: it is the last), and the states at it."""
     only = tuple(catalogue.index[name] for name in ("features", "streaks"))
     states = catalogue.empty()
-    days = [each.event.occurred_at // DAY for each in events]
+    days = [event.event.occurred_at // DAY for event in events]
     start = 0
     while start < len(events):
         stop = bisect_left(days, days[start] + 1, start)
@@ -134,7 +134,7 @@ class _DayEnd(NamedTuple):
         for edge in edges:
             start = bisect_left(self.events, edge.start, key=_occurred_at)
             stop = bisect_left(self.events, edge.stop, key=_occurred_at)
-            found.update((each.id, each) for each in self.events[start:stop] if edge.holds(each))
+            found.update((event.id, event) for event in self.events[start:stop] if edge.holds(event))
         return sorted(found.values(), key=lambda each: (each.event.occurred_at, each.id))
 
 

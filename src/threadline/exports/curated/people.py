@@ -41,7 +41,7 @@ def folded_tables(connection: Any, engine: Engine, zone: Zone | None, workspace:
     before = _read(files[PEOPLE]) if files[PEOPLE] else f"(FROM parts.{PEOPLE} WHERE false)"
     connection.execute(f"CREATE TABLE parts.unchanged AS SELECT person FROM parts.{PEOPLE} NATURAL JOIN {before}")
     for table in folds.tables:
-        columns = ", ".join(name(each.name) for each in table.columns)
+        columns = ", ".join(name(column.name) for column in table.columns)
         connection.register("rows", pa.table([[]] * len(table.columns), schema=arrow_schema(table)))
         connection.execute(f"CREATE TABLE parts.new_{table.name} AS FROM rows")
         unchanged = (
@@ -62,7 +62,7 @@ def folded_tables(connection: Any, engine: Engine, zone: Zone | None, workspace:
 
 def arrow_schema(table: Table) -> Any:
     """The columns of a table in Arrow."""
-    return pa.schema([pa.field(each.name, _ARROW[each.kind]) for each in table.columns])
+    return pa.schema([pa.field(column.name, _ARROW[column.kind]) for column in table.columns])
 
 
 def arrow_table(table: Table, rows: Sequence[Row]) -> Any:

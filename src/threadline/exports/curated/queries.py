@@ -40,7 +40,7 @@ def _text(name: str) -> str:
 
 
 def _listed(values: Mapping[str, str] | frozenset[str]) -> str:
-    return ", ".join(f"'{each}'" for each in sorted(values))
+    return ", ".join(f"'{value}'" for value in sorted(values))
 
 
 # 5.0 is not a whole number of points to the ledger either.

@@ -105,7 +105,7 @@ class Reading:
 
     def run(self, query: str) -> Any:
         """The result of a query, as a reader of Arrow's record batches."""
-        kinds = [each.type for each in self.connection.extract_statements(query)]
+        kinds = [statement.type for statement in self.connection.extract_statements(query)]
         if kinds != [duck.duckdb().StatementType.SELECT]:
             # Others may write files, also into the lake, which has to be open for reading.
             raise InvalidValue("this is not one query: write a single SELECT, FROM, SHOW or DESCRIBE")
@@ -140,7 +140,7 @@ class Reading:
             self.fold()
         elif lists and not self._folded:
             for table in self.folds.tables:
-                columns = ", ".join(f"NULL::{DUCKDB[each.kind]} AS {name(each.name)}" for each in table.columns)
+                columns = ", ".join(f"NULL::{DUCKDB[column.kind]} AS {name(column.name)}" for column in table.columns)
                 self._view(table.name, f"SELECT {columns} WHERE false")
         for view, its_query in QUERIES.items():
             if view in needed:
@@ -174,7 +174,7 @@ class Reading:
         moved = self._count("moved")
         person = "coalesce(m.person, e.person)" if moved else "e.person"
         join = "LEFT JOIN parts.moved m ON m.thread = e.thread" if moved else ""
-        shown = ", ".join(f"{person} AS person" if each == "person" else f"e.{name(each)}" for each in columns)
+        shown = ", ".join(f"{person} AS person" if column == "person" else f"e.{name(column)}" for column in columns)
         shown = shown or f"e.* REPLACE ({person} AS person)"
         left = "ANTI JOIN parts.erased x ON x.id = e.id" if self._count("erased") else ""
         return f"SELECT {shown}, utc_day(e.occurred_at) AS day FROM {files} e {join} {left}"

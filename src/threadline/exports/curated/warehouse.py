@@ -59,7 +59,7 @@ def statements(dialect: Dialect, table: Table, files: Files, target: Target) -> 
 
     Rows that are in no file any more (of an erased person, of people who were merged) are removed as well.
     """
-    for name in (table.name, *(each.name for each in table.columns)):
+    for name in (table.name, *(column.name for column in table.columns)):
         if len(name.encode()) > _NAME_LENGTH_MAX[dialect]:
             raise InvalidValue(f"{dialect} takes no name of more than {_NAME_LENGTH_MAX[dialect]} bytes: {name[:80]}…")
     writer = {"redshift": _Redshift, "athena": _Athena, "snowflake": _Snowflake}[dialect](table, files, target)
@@ -88,16 +88,16 @@ class _Writer:
     def columns(self, types: Mapping[Kind, str] | None = None) -> str:
         """The columns with their types, a line each."""
         kinds = types or _TYPES[self.dialect]
-        return ",\n".join(f"  {self.quoted(each.name)} {kinds[each.kind]}" for each in self.table.columns)
+        return ",\n".join(f"  {self.quoted(column.name)} {kinds[column.kind]}" for column in self.table.columns)
 
     def merge(self, source: str, value: Any = None) -> str:
         """The files' rows into the table; ``value`` gives a column's expression in the source."""
         value = value or (lambda each: f"source.{self.quoted(each.name)}")
-        rest = [each for each in self.table.columns if each.name not in self.table.key]
-        names = ", ".join(self.quoted(each.name) for each in self.table.columns)
+        rest = [column for column in self.table.columns if column.name not in self.table.key]
+        names = ", ".join(self.quoted(column.name) for column in self.table.columns)
         # Redshift takes the table's own name only, so no dialect has an alias for it.
         same = " AND ".join(f"{self.name}.{self.quoted(each)} = source.{self.quoted(each)}" for each in self.table.key)
-        values = ", ".join(value(each) for each in self.table.columns)
+        values = ", ".join(value(column) for column in self.table.columns)
         updates = ", ".join(f"{self.quoted(each.name)} = {value(each)}" for each in rest)
         return (
             f"MERGE INTO {self.name} USING {source} AS source ON {same}\n"
@@ -133,7 +133,7 @@ class _Redshift(_Writer):
         ]
 
     def _has(self, name: str) -> bool:
-        return any(each.name == name for each in self.table.columns)
+        return any(column.name == name for column in self.table.columns)
 
     def _value(self, column: Column) -> str:
         name = f"source.{self.quoted(column.name)}"
@@ -210,8 +210,8 @@ def dbt_sources(tables: Sequence[Table], target: Target) -> str:
             "name": table.name,
             "description": table.about,
             "columns": [
-                {"name": each.name, "quote": True, "description": each.about, **_tests(table, each)}
-                for each in table.columns
+                {"name": column.name, "quote": True, "description": column.about, **_tests(table, column)}
+                for column in table.columns
             ],
         }
         for table in tables

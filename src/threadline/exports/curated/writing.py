@@ -67,7 +67,7 @@ def warehouse_sql(engine: Engine, lake: Lake, workspace: str, dialect: Dialect, 
     for table in tables_of(engine):
         if files := zone.files(table.name):
             folder = files[0].name.rpartition("/")[0]
-            at = Files(folder, [each.name for each in files], zone.copy_manifest(table.name))
+            at = Files(folder, [file.name for file in files], zone.copy_manifest(table.name))
             found += statements(dialect, table, at, target)
     if not found:
         raise NotFound(f"{lake.storage.url()} has no curated tables yet", hint="run `threadline lake curate`")

@@ -33,20 +33,20 @@ class Zone:
 
     def files(self, table: str) -> list[File]:
         """The files of a table."""
-        return [each for each in self.manifest.files if (each.workspace, each.table) == (self.workspace, table)]
+        return [file for file in self.manifest.files if (file.workspace, file.table) == (self.workspace, table)]
 
     def is_current(self) -> bool:
         """Whether the tables were made under the definitions in force."""
-        return any(each.name.split("/")[3].startswith(self._run) for each in self.files(PEOPLE))
+        return any(file.name.split("/")[3].startswith(self._run) for file in self.files(PEOPLE))
 
     def urls(self, table: str) -> list[str]:
         """Where the files of a table are."""
-        return [self.lake.storage.url(each.name) for each in self.files(table)]
+        return [self.lake.storage.url(file.name) for file in self.files(table)]
 
     def add(self, table: str, files: Sequence[Path], rows: int, position: int) -> list[File]:
         """Put the files of a table into a folder of their own, for engines that read folders, and a list of them beside
         it. They do not count before `publish`; names depend on the content, so that written twice they are the same."""
-        contents = [each.read_bytes() for each in files]
+        contents = [file.read_bytes() for file in files]
         digest = _digest("".join(map(_digest, contents)).encode())
         folder = f"{self._folder}/{table}/{self._run}-{digest[:16]}"
         added = []
@@ -74,10 +74,10 @@ class Zone:
             if manifest.erased != self.manifest.erased:
                 raise Conflict("an erasure has reached the lake meanwhile; write the tables again")
             ours = [
-                each for each in manifest.files if each.workspace == self.workspace and each.table in (COPIES, *tables)
+                file for file in manifest.files if file.workspace == self.workspace and file.table in (COPIES, *tables)
             ]
-            old = [Obsolete(each.name, time.time()) for each in ours if each.name not in names]
-            others = [each for each in manifest.files if each not in ours]
+            old = [Obsolete(our.name, time.time()) for our in ours if our.name not in names]
+            others = [file for file in manifest.files if file not in ours]
             waiting = [each for each in manifest.obsolete if each.name not in names]
             return replace(manifest, files=[*others, *added], obsolete=[*waiting, *old])
 
@@ -87,7 +87,7 @@ class Zone:
     def copy_manifest(self, table: str) -> str:
         """The name of the list of a table's files for Redshift's COPY."""
         below = f"{self._folder}/{table}/"
-        return next(each.name for each in self.files(COPIES) if each.name.startswith(below))
+        return next(file.name for file in self.files(COPIES) if file.name.startswith(below))
 
 
 def _digest(content: bytes) -> str:

@@ -39,9 +39,9 @@ def _expire(table: Table, keep_seconds: float) -> None:
     oldest = datetime.fromtimestamp(time.time() - keep_seconds, UTC).timestamp() * 1_000
     current = table.current_snapshot()
     old = [
-        each.snapshot_id
-        for each in table.snapshots()
-        if each.timestamp_ms <= oldest and (current is None or each.snapshot_id != current.snapshot_id)
+        snapshot.snapshot_id
+        for snapshot in table.snapshots()
+        if snapshot.timestamp_ms <= oldest and (current is None or snapshot.snapshot_id != current.snapshot_id)
     ]
     if old:
         table.maintenance.expire_snapshots().by_ids(old).commit()

@@ -90,7 +90,7 @@ class Tables:
 
     def _all(self) -> list[tuple[str, str]]:
         """Every table: also of workspaces that the lake has no files of any more, since all of it was erased."""
-        found = {each.workspace for each in self._lake.manifest().files}
+        found = {file.workspace for file in self._lake.manifest().files}
         for namespace, *_ in self._catalog.list_namespaces():
             if namespace.startswith(NAMESPACE_PREFIX):
                 found.add(self._catalog.load_namespace_properties(namespace).get(WORKSPACE, ""))
@@ -124,7 +124,7 @@ class Tables:
         if manifest.leaving and table == IDENTITIES:
             # Somebody is being erased, whose identities leave the lake last.
             heeded = heeded._replace(erasures=reached.erasures)
-        files = [each for each in manifest.files if (each.workspace, each.table) == (workspace, table)]
+        files = [file for file in manifest.files if (file.workspace, file.table) == (workspace, table)]
         added = erased = 0
         if ids and table == IDENTITIES:
             added = log.replace(self._rows(files), heeded)
@@ -145,4 +145,4 @@ class Tables:
 
 
 def _beyond(files: Sequence[File], position: int) -> list[File]:
-    return [each for each in files if each.last > position]
+    return [file for file in files if file.last > position]

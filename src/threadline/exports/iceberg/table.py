@@ -205,7 +205,7 @@ class LogTable:
         """The first and the last position in a data file."""
         field = self._table.schema().find_field("position").field_id
         bounds = task.file.lower_bounds[field], task.file.upper_bounds[field]
-        first, last = (int.from_bytes(each, "little", signed=True) for each in bounds)
+        first, last = (int.from_bytes(bound, "little", signed=True) for bound in bounds)
         return first, last
 
     def _tasks(self) -> list[FileScanTask]:

@@ -139,11 +139,11 @@ class Lake:
 
     def files(self, workspace: str, table: str = EVENTS) -> Sequence[File]:
         """The files of a table of a workspace, in the order of the log."""
-        return [each for each in self.manifest().files if (each.workspace, each.table) == (workspace, table)]
+        return [file for file in self.manifest().files if (file.workspace, file.table) == (workspace, table)]
 
     def urls(self, workspace: str, table: str = EVENTS) -> list[str]:
         """Where other engines find these files."""
-        return [self.storage.url(each.name) for each in self.files(workspace, table)]
+        return [self.storage.url(file.name) for file in self.files(workspace, table)]
 
 
 def path_name(text: str) -> str:

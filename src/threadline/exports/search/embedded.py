@@ -174,12 +174,12 @@ class EmbeddedIndex:
         with _transaction(db):
             if self._reached(db) != reached:
                 return  # another process has taken them
-            values = {each.type for each in documents} | {each.rule for each in documents}
-            values |= {each.status for each in documents}
+            values = {document.type for document in documents} | {document.rule for document in documents}
+            values |= {document.status for document in documents}
             number_of = self._numbers(db, values)
             by_workspace: dict[str, list[Document]] = defaultdict(list)
-            for each in documents:
-                by_workspace[each.workspace].append(each)
+            for document in documents:
+                by_workspace[document.workspace].append(document)
             for workspace, some in by_workspace.items():
                 (self._tables(db, workspace) or self._create(db, workspace)).add(some, number_of)
             removed = sum(Tables(db, number).remove(sorted(ids)) for number, _ in self._workspaces(db)) if ids else 0

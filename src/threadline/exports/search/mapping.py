@@ -73,7 +73,7 @@ def body_of(recorded: Recorded, document: Document) -> dict[str, Any]:
 
 def search_body(query: Query) -> dict[str, Any]:
     """A query in the language of OpenSearch. It finds one more than a page has, to know whether there is another."""
-    terms: list[dict[str, Any]] = [_phrase(each) for each in query.phrases if not each.is_excluded]
+    terms: list[dict[str, Any]] = [_phrase(phrase) for phrase in query.phrases if not phrase.is_excluded]
     for field, values in (
         ("event_type", [query.type]), ("stream_id", query.threads or ()), ("rule_id", [query.rule]),
         ("status", [query.status]), ("links", query.links),
@@ -83,8 +83,9 @@ def search_body(query: Query) -> dict[str, Any]:
     span = {name: at for name, at in (("gte", query.start), ("lt", query.stop)) if at is not None}
     if span:
         terms.append({"range": {"at": span}})
+    excluded = [_phrase(phrase) for phrase in query.phrases if phrase.is_excluded]
     body: dict[str, Any] = {
-        "query": {"bool": {"filter": terms, "must_not": [_phrase(each) for each in query.phrases if each.is_excluded]}},
+        "query": {"bool": {"filter": terms, "must_not": excluded}},
         "sort": [{"at": "desc"}, {"id": "desc"}], "size": query.limit + 1, "_source": False,
         "track_total_hits": query.facets,
     }  # fmt: skip

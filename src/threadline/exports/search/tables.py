@@ -96,7 +96,10 @@ class Tables:
 
     def rows(self, documents: Sequence[Document], number_of: Mapping[str, int]) -> Rows:
         """Documents as rows, by key: the index takes keys that rise, and begins a new segment at one that does not."""
-        keys = [(each.occurred_at // MILLISECOND << _SLOT_BITS) + (int(each.id[:4], 16) >> 1) for each in documents]
+        keys = [
+            (document.occurred_at // MILLISECOND << _SLOT_BITS) + (int(document.id[:4], 16) >> 1)
+            for document in documents
+        ]
         taken = self._taken(keys)
         if taken or len(set(keys)) < len(keys):
             keys = self._free_keys(keys, taken, documents)
@@ -241,8 +244,8 @@ def _any_of(terms: Iterable[str]) -> str:
 
 def _expression(query: Query) -> str:
     """The query in the language of FTS5; empty: every document."""
-    wanted = [f"text : {_phrase(each)}" for each in query.phrases if not each.is_excluded]
-    excluded = [f"text : {_phrase(each)}" for each in query.phrases if each.is_excluded]
+    wanted = [f"text : {_phrase(phrase)}" for phrase in query.phrases if not phrase.is_excluded]
+    excluded = [f"text : {_phrase(phrase)}" for phrase in query.phrases if phrase.is_excluded]
     if query.decisions is not None:
         wanted.append(f"terms : {DECISION if query.decisions else EVENT}")
     if query.threads is not None:

@@ -84,14 +84,14 @@ def refold_lake(lake: Lake, fold: Fold, workspace: str | None = None) -> Refolde
 
 def _source(lake: Lake, manifest: Manifest, run: str, workspace: str) -> Source:
     def files(table: str) -> list[File]:
-        return [each for each in manifest.files if (each.workspace, each.table) == (workspace, table)]
+        return [file for file in manifest.files if (file.workspace, file.table) == (workspace, table)]
 
     return Source(
         workspace,
         manifest.position,
-        tuple(lake.storage.url(each.name) for each in files(EVENTS)),
-        tuple(lake.storage.url(each.name) for each in files(IDENTITIES)),
-        sum(each.rows for each in files(EVENTS)),
+        tuple(lake.storage.url(file.name) for file in files(EVENTS)),
+        tuple(lake.storage.url(file.name) for file in files(IDENTITIES)),
+        sum(file.rows for file in files(EVENTS)),
         f"curated/{path_name(workspace)}/{STATES}/run-{manifest.position:020}-{run}",
     )
 

@@ -82,7 +82,7 @@ class Training:
         self.lake = lake
         self.workspace = workspace
         definitions: Any = catalogue.operation("features_list")
-        self._features = {each.name: each for each in definitions.run(None, definitions.params()).features}
+        self._features = {feature.name: feature for feature in definitions.run(None, definitions.params()).features}
 
     def columns(self, names: Sequence[str]) -> list[str]:
         """The features of these names, or all of them. Raises `NotFound` for an unknown one."""
@@ -169,11 +169,13 @@ class Training:
         if urls:
             query = f"SELECT properties FROM {_READ} WHERE type IN {CHANGES}"
             changes = [msgspec.json.decode(text) for (text,) in connection.execute(query, {"files": urls}).fetchall()]
-            named = _table(thread=list({str(id) for each in changes for id in each.values() if isinstance(id, str)}))
+            named = _table(
+                thread=list({str(id) for change in changes for id in change.values() if isinstance(id, str)})
+            )
             connection.register("named", named)
             owners = dict(connection.execute("SELECT thread, person FROM owners JOIN named USING (thread)").fetchall())
-            for each in changes:
-                found.add(each, owners)
+            for change in changes:
+                found.add(change, owners)
         return found
 
     def _events(self, connection: Any, manifest: Manifest) -> Iterator[tuple[str, Recorded]]:
@@ -187,7 +189,7 @@ class Training:
 
     def urls(self, manifest: Manifest, table: str) -> list[str]:
         """Where the files of a table of the workspace are."""
-        own = (each for each in manifest.files if (each.workspace, each.table) == (self.workspace, table))
+        own = (file for file in manifest.files if (file.workspace, file.table) == (self.workspace, table))
         return [self.lake.storage.url(each.name) for each in own]
 
     def schema(self, columns: Sequence[str]) -> Any:

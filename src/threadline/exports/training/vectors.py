@@ -59,8 +59,8 @@ class Components:
         """Take in a join or a split; ``owners``: thread -> whose it is now."""
         ids = [str(properties[name]) for name in ("survivor", "merged", "person", "split") if name in properties]
         people = [self.of(owners[id]) for id in ids if id in owners]
-        for each in people[1:]:
-            self._above[self.of(each)] = self.of(people[0])
+        for person in people[1:]:
+            self._above[self.of(person)] = self.of(people[0])
 
     def of(self, person: str) -> str:
         """The component of a person: the id of one of its people."""

@@ -23,7 +23,7 @@ def heat(drawing: Drawing, chart: Chart, top: float) -> float:
     """A row for each series, a cell for each point, darker for more. A cell without a value is not there."""
     columns = list(dict.fromkeys(str(point.x) for series in chart.series for point in series.points))
     names = [series.name for series in chart.series]
-    left = min(max(width_of(each) for each in names) + 22, drawing.width * 0.3)
+    left = min(max(width_of(name) for name in names) + 22, drawing.width * 0.3)
     cell = min((drawing.width - left - 10) / len(columns), 110.0)
     values = finite(point.y for series in chart.series for point in series.points)
     most = max([abs(each) for each in values if each] or [1.0])

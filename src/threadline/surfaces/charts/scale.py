@@ -29,7 +29,7 @@ class Scale(NamedTuple):
 
 def finite(values: Iterable[float | None]) -> list[float]:
     """Those that can be drawn."""
-    return [each for each in values if each is not None and math.isfinite(each)]
+    return [value for value in values if value is not None and math.isfinite(value)]
 
 
 def scale(values: Iterable[float | None], unit: Unit, *, zero: bool = True, count: int = 5) -> Scale:
@@ -75,7 +75,7 @@ def thinned(labels: Sequence[str], length: float, size: float = 12) -> list[int]
     """Positions of those labels that fit side by side along a length."""
     if not labels:
         return []
-    room = max(width_of(each, size) for each in labels) + 10
+    room = max(width_of(label, size) for label in labels) + 10
     every = max(1, math.ceil(room / (length / len(labels))))
     # Every second, fifth or tenth is easier to count than every seventh.
     every = next((each for each in (1, 2, 5, 7, 10, 20, 30, 50, 100) if each >= every), every)

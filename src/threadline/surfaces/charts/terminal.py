@@ -66,7 +66,7 @@ def _written(chart: Chart) -> Chart:
         chart, title=clean(chart.title), uncertain=clean(chart.uncertain), summary=clean(chart.summary),
         x=replace(chart.x, title=clean(chart.x.title)), y=replace(chart.y, title=clean(chart.y.title)),
         series=tuple(Series(clean(each.name), tuple(map(point, each.points))) for each in chart.series),
-        flows=tuple(replace(each, source=clean(each.source), target=clean(each.target)) for each in chart.flows),
+        flows=tuple(replace(flow, source=clean(flow.source), target=clean(flow.target)) for flow in chart.flows),
     )  # fmt: skip
 
 
@@ -106,22 +106,22 @@ def _label(chart: Chart, point: Point) -> str:
 
 
 def _flows(chart: Chart) -> Chart:
-    points = (Point(f"{each.step + 1}  {each.source} → {each.target}", each.value) for each in chart.flows)
+    points = (Point(f"{flow.step + 1}  {flow.source} → {flow.target}", flow.value) for flow in chart.flows)
     return Chart(kind="bars", title=chart.title, y=chart.y, series=(Series("", tuple(points)),))
 
 
 def _heat(chart: Chart) -> Table:
     columns = list(dict.fromkeys(str(point.x) for series in chart.series for point in series.points))
     values = finite(point.y for series in chart.series for point in series.points)
-    most = max([abs(each) for each in values], default=1.0) or 1.0
+    most = max([abs(value) for value in values], default=1.0) or 1.0
     table = Table.grid(padding=(0, 0))
     table.add_column(no_wrap=True, max_width=24, overflow="ellipsis")
     for _ in columns:
         table.add_column(no_wrap=True, justify="right")
-    table.add_row(Text(f"{chart.x.title} ", style="dim"), *(Text(f" {each} ", style="dim") for each in columns))
+    table.add_row(Text(f"{chart.x.title} ", style="dim"), *(Text(f" {column} ", style="dim") for column in columns))
     for series in chart.series:
         points = {str(point.x): point for point in series.points}
-        cells = [_cell(chart, points.get(each), most) for each in columns]
+        cells = [_cell(chart, points.get(column), most) for column in columns]
         table.add_row(Text(f"{series.name} "), *cells)
     return table
 

@@ -38,8 +38,8 @@ def _values(chart: Chart) -> list[dict[str, Any]]:
 
 
 def _flows(chart: Chart) -> list[dict[str, Any]]:
-    return [{"series": f"step {each.step + 1}", "x": f"{each.source} → {each.target}", "y": each.value,
-             "uncertain": False, "note": ""} for each in chart.flows]  # fmt: skip
+    return [{"series": f"step {flow.step + 1}", "x": f"{flow.source} → {flow.target}", "y": flow.value,
+             "uncertain": False, "note": ""} for flow in chart.flows]  # fmt: skip
 
 
 def _bars(chart: Chart) -> list[dict[str, Any]]:

@@ -37,11 +37,12 @@ def consumers(session: Session, /, as_json: bool) -> None:
     with session.engine(readonly=True) as engine:
         views = [
             ConsumerView(
-                name=each.name, position=each.state.position, failures=each.state.failures, problem=each.state.problem,
-                processed_at=format_time(each.state.processed_at) if each.state.processed_at else "",
-                behind_since=format_time(each.behind_since) if each.behind_since else "",
+                name=consumer.name, position=consumer.state.position,
+                failures=consumer.state.failures, problem=consumer.state.problem,
+                processed_at=format_time(consumer.state.processed_at) if consumer.state.processed_at else "",
+                behind_since=format_time(consumer.behind_since) if consumer.behind_since else "",
             )
-            for each in known_consumers(engine.store)
+            for consumer in known_consumers(engine.store)
         ]  # fmt: skip
     if as_json:
         click.echo(json_of(views))

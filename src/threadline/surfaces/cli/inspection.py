@@ -20,10 +20,14 @@ from threadline.surfaces.operation_calls import shown
 def operations_table(operations: Iterable[Operation]) -> str:
     """Every operation by its group, as docs/http.md shows it."""
     rows: dict[str, list[str]] = {}
-    for each in sorted(operations, key=lambda each: (each.group is not None, each.name)):
-        group = "beside the groups" if each.group is None else f"`{each.group.name}`: {each.group.summary.rstrip('.')}"
-        scope = "" if (each.method, each.scope) == ("GET", "read") else f" {each.scope}"
-        rows.setdefault(group, []).append(f"`{each.verb}` {each.method} `{each.path}`{scope}")
+    for operation in sorted(operations, key=lambda each: (each.group is not None, each.name)):
+        group = (
+            "beside the groups"
+            if operation.group is None
+            else f"`{operation.group.name}`: {operation.group.summary.rstrip('.')}"
+        )
+        scope = "" if (operation.method, operation.scope) == ("GET", "read") else f" {operation.scope}"
+        rows.setdefault(group, []).append(f"`{operation.verb}` {operation.method} `{operation.path}`{scope}")
     lines = [f"| {group} | {', '.join(found)} |" for group, found in rows.items()]
     return "\n".join(["| group | operations |", "|---|---|", *lines]) + "\n"
 

@@ -128,7 +128,7 @@ class Commands(click.Group):
 
     def summaries(self, context: click.Context) -> dict[str, str]:
         """What each command does, in a line, by name."""
-        named = {command_name(each): each.summary for each in _operations(context)}
+        named = {command_name(operation): operation.summary for operation in _operations(context)}
         named |= {path: summary for path, (_, _, summary) in COMMANDS.items()}
         parts = {path.rpartition(" "): summary for path, summary in named.items()}
         return {name: summary for (group, _, name), summary in parts.items() if group == self.noun}

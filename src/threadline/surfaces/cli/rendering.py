@@ -217,7 +217,7 @@ def _unwrapped(hint: Any) -> tuple[Any, str]:
     while True:
         if get_origin(hint) is Annotated:
             metas = [each for each in hint.__metadata__ if isinstance(each, msgspec.Meta)]
-            text = text or next((each.description for each in metas if each.description), "")
+            text = text or next((meta.description for meta in metas if meta.description), "")
             hint = hint.__origin__
         elif get_origin(hint) in (Union, types.UnionType):
             kinds = [each for each in get_args(hint) if each not in (type(None), msgspec.UnsetType)]

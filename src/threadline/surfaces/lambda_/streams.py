@@ -38,7 +38,7 @@ def follow(runtime: Runtime, wake_ups: WakeUps, event: Body, until: float) -> Bo
 def _lag(runtime: Runtime) -> bool:
     """Whether a consumer has not got everything. One whose page fails is woken when it is time to try it again."""
     ours = feed_consumers(runtime)
-    known = {each.name: each for each in consumers(runtime.engine.store)} if ours else {}
+    known = {consumer.name: consumer for consumer in consumers(runtime.engine.store)} if ours else {}
     return any(_lags(runtime, known.get(name)) for name in ours)
 
 

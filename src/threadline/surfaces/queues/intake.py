@@ -118,7 +118,7 @@ class EventIntake:
         if entries:
             self.engine.rejected.add(entries)
         drafts = [each for content in contents for each in content if isinstance(each, Draft)]
-        requests = [RecordRequest(each.event, expected=each.expected) for each in drafts]
+        requests = [RecordRequest(draft.event, expected=draft.expected) for draft in drafts]
         receipts = iter(self.engine.recorder.record_requests(requests))
         taken = []
         for message, content in zip(messages, found, strict=True):
@@ -131,7 +131,7 @@ class EventIntake:
 
 
 def _taken(id: str, outcomes: Sequence[Receipt]) -> Taken:
-    rejected = [each for each in outcomes if each.status == "rejected"]
+    rejected = [outcome for outcome in outcomes if outcome.status == "rejected"]
     erasing = [each for each in rejected if each.code == BEING_ERASED]
     if erasing:
         return Taken(id, "later", erasing[0].code, erasing[0].message)

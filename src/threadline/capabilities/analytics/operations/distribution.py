@@ -222,9 +222,9 @@ def _drift(found: Sequence[dict[str, Any]], sides: dict[str, Side]) -> Drift | N
 def distribution_picture(result: Distribution) -> Chart:
     """The people of each bin; beside a baseline their shares, for the sides are seldom of one size."""
     is_number = bool(result.rows) and result.rows[0].low is not None
-    sides = [("", [each.people for each in result.rows])]
-    if any(each.baseline is not None for each in result.rows):
-        sides = [(COMPARED, sides[0][1]), (BASELINE, [each.baseline or 0 for each in result.rows])]
+    sides = [("", [row.people for row in result.rows])]
+    if any(row.baseline is not None for row in result.rows):
+        sides = [(COMPARED, sides[0][1]), (BASELINE, [row.baseline or 0 for row in result.rows])]
     totals = {each.side: max(each.people, 1) for each in result.sides}
     series = tuple(
         Series(

@@ -82,14 +82,14 @@ class FeedbackCounters(msgspec.Struct, kw_only=True):
 def _events(context: Context[Needs], params: FeedbackEventsParams) -> FeedbackEventsPage:
     cursor = checked_cursor(params.cursor, _CURSOR)
     after = f"{cursor}\0" if cursor else ""
-    found = (each for each in _rows(context, params, after, _PAGE_ROWS) if params.type in ("", each.row.type))
+    found = (row for row in _rows(context, params, after, _PAGE_ROWS) if params.type in ("", row.row.type))
     page, following = page_of(found, params.limit, lambda each: each.cursor)
     people = context.engine.reader.by_threads([each.row.thread for each in page])
     return FeedbackEventsPage(events=[_view(people, each) for each in page], next=following)
 
 
 def _counters(context: Context[Needs], params: FeedbackCountersParams) -> FeedbackCounters:
-    counts, parts = count(each.row for each in _rows(context, params, "", 1_000))
+    counts, parts = count(row.row for row in _rows(context, params, "", 1_000))
     return FeedbackCounters(counts=counts, parts=parts)
 
 

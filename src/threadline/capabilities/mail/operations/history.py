@@ -52,7 +52,7 @@ def _history(context: Context[WithReader], params: MailHistoryParams) -> MailHis
     asked = person_as_of(context, params.id, params.as_of)
     mails = _ledger(asked.views(LEDGER.name))["mails"][: params.limit]
     return MailHistoryResult(
-        person=asked.person.id, as_of=asked.shown_at, mails=[MailEntry(**each) for each in mails]
+        person=asked.person.id, as_of=asked.shown_at, mails=[MailEntry(**mail) for mail in mails]
     )  # fmt: skip
 
 

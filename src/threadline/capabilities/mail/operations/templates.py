@@ -68,7 +68,7 @@ def _template(templates: Templates, compiled: Compiled) -> MailTemplate:
 
 
 def _templates(templates: Templates, context: Context[object], params: NoParams) -> MailTemplatesResult:
-    return MailTemplatesResult(templates=[_template(templates, each) for each in templates])
+    return MailTemplatesResult(templates=[_template(templates, template) for template in templates])
 
 
 class MailTemplateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
