@@ -19,7 +19,7 @@ from threadline.kernel.errors import InvalidSetting, StoreBusy, StoreDamaged, Un
 from threadline.kernel.store import Batch, Key, Span, Store, feed_pages, thread_page
 from threadline.stores.sqlite import rows as sqlite_rows
 from threadline.stores.sqlite.file import refuse_network
-from threadline.stores.sqlite.store import SqliteStore
+from threadline.stores.sqlite.store import PAGE_BYTES, SqliteStore
 from threadline.testing.store_cases import at_once, entry, put, record
 from threadline.testing.store_laws import StoreLaws
 
@@ -177,8 +177,8 @@ def test_damage_is_found(tmp_path: Path) -> None:
     assert store.integrity() == []
     store.close()
     content = bytearray((tmp_path / FILE).read_bytes())
-    for page in range(3, len(content) // 4_096):
-        content[page * 4_096 : page * 4_096 + 64] = bytes(64)
+    for page in range(3, len(content) // PAGE_BYTES):
+        content[page * PAGE_BYTES : page * PAGE_BYTES + 64] = bytes(64)
     (tmp_path / FILE).write_bytes(content)
     with pytest.raises(StoreDamaged):
         SqliteStore(tmp_path / FILE)
