@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.capabilities.asked import Asked
 from tests.capabilities.segments_stage import RECENT, SPENDERS, bought, members, redefined, work
 from tests.mortal import Fate, Killed
-from threadline.capabilities.definitions import applying
+from threadline.capabilities.jobs import refreshing
 from threadline.engine.maintenance.applying import APPLIED
 from threadline.kernel.job_kind import JOB_FAILURES_MAX
 from threadline.kernel.store import Item, Key
@@ -77,7 +77,7 @@ def test_job_waits_for_a_process_with_its_definitions_and_fails_when_none_is_lef
     assert state(other, id) == "running"
     assert members(other, "recent")
     again = redefined(other, SPENDERS)
-    again.now += applying.ELSEWHERE_SECONDS * 1_000_000
+    again.now += refreshing.ELSEWHERE_SECONDS * 1_000_000
     work(again)
     assert state(again, id) == "done"
     id = again.ask("definitions_apply_in_background")["id"]
