@@ -89,6 +89,7 @@ BEYOND_SCHEMA = {
     "steps": "events with conditions, as JSON in a text: conditions have a schema of their own",
     "version": "a version or a content, of a rule that is named",
     "where": "a condition as JSON in a text, as `when`",
+    "weights": "a share for each arm that somebody is in: it depends on what was recorded",
     "when": "a condition as JSON in a text: it has a schema of its own, in /v1/definitions/schema",
     "winner": "at least two `arms`, one instant for all, and `event` with one metric only: rules of several fields",
     "within": "an upper bound",
@@ -100,6 +101,7 @@ BEYOND_SCHEMA_CODES = {
     "invalid_key": "likewise",
     "limit_exceeded": "bytes of JSON, and numbers of 64 bits within it, which JSON Schema does not count",
     "no_identifier": "likewise",
+    "number_out_of_range": "likewise",
     "unreadable_feedback": "a public route describes no body: what SNS posts has its own form and a signature",
 }
 # Each message is judged by itself: one that is wrong is an outcome of a request that is answered 200.
