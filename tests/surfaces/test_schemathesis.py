@@ -53,6 +53,7 @@ _CONFIG = {"checks": {"positive_data_acceptance": {"expected-statuses": ["2xx", 
 # no part of it on purpose. Each by the parameter that the answer names, with why.
 BEYOND_SCHEMA = {
     "address": "what a mail address may be is beyond a pattern, and a person may have none",
+    "assignment": "parameters of a query cannot exclude each other in OpenAPI",
     "arms": "names of which no two are the same, and none is `holdout`: JSON Schema compares whole elements only",
     "/v1/search/correlate id": "parameters of a query cannot exclude each other in OpenAPI",
     "/v1/search/correlate rule": "likewise",
@@ -86,6 +87,7 @@ BEYOND_SCHEMA = {
     "template": "parameters of a query cannot exclude each other in OpenAPI",
     "topic": "neither blank nor with control characters, as Unicode defines them",
     "unsubscribe": "the names of topics are those of the definitions",
+    "step": "only beside `journey`: parameters of a query cannot need each other in OpenAPI",
     "steps": "events with conditions, as JSON in a text: conditions have a schema of their own",
     "version": "a version or a content, of a rule that is named",
     "where": "a condition as JSON in a text, as `when`",
