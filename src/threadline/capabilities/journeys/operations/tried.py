@@ -26,6 +26,7 @@ from threadline.kernel.operation import Context, Operation
 from threadline.kernel.personal import StoreTable
 from threadline.kernel.ports import Ports, WithJobs, WithMaintenance, WithStore
 from threadline.kernel.store import Key, Put
+from threadline.kernel.typed import prepared
 
 JOB_KIND = "journeys_what_if"
 PROGRESS = "journeys_what_if"
@@ -43,6 +44,7 @@ class JourneysTried(msgspec.Struct, kw_only=True):
     result: JourneysWhatIfResult
 
 
+@prepared
 class _Progress(msgspec.Struct, kw_only=True):
     definitions: str
     start: int
