@@ -27,7 +27,7 @@ from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import ANALYTICS_VALUES_MAX, EVENT_TYPE_LENGTH_MAX
 from threadline.kernel.operation import JSON_TEXT, Context
 from threadline.kernel.ports import WithAnalytics
-from threadline.kernel.time import SECOND, to_datetime
+from threadline.kernel.time import to_datetime
 from threadline.kernel.typed import prepared
 
 OTHER = "(other)"
@@ -193,9 +193,3 @@ def all_of(*parts: str) -> str:
 def period_sql(per: Per, day: str = "day") -> str:
     """The first day of the period that a day is in; weeks begin on Monday, all days are UTC."""
     return day if per == "day" else f"date_trunc('{per}', {day})::DATE"
-
-
-def interval_sql(size: int) -> Sql:
-    """A duration of so many microseconds."""
-    seconds, rest = divmod(size, SECOND)
-    return Sql(f"to_microseconds({size})" if rest else f"INTERVAL '{seconds} seconds'")

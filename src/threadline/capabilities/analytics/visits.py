@@ -5,10 +5,11 @@ from __future__ import annotations
 # A session is numbered by how many of its person's events began one. Events of one instant are in the order in which
 # they were recorded.
 NUMBERED = """chosen AS (
-  SELECT person, position, occurred_at, $value AS value, $anchor AS is_anchor FROM events $join WHERE $chosen
+  SELECT person, position, occurred_at, epoch_us(occurred_at) AS moment, $value AS value, $anchor AS is_anchor
+  FROM events $join WHERE $chosen
 ),
 begun AS (
-  SELECT *, coalesce(occurred_at - lag(occurred_at) OVER own >= $gap, true) AS begins
+  SELECT *, coalesce(moment - lag(moment) OVER own >= $gap, true) AS begins
   FROM chosen WINDOW own AS (PARTITION BY person ORDER BY occurred_at, position)
 ),
 numbered AS (

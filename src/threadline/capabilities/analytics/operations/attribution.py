@@ -17,7 +17,6 @@ from threadline.capabilities.analytics.parts import (
     Span,
     Step,
     asked,
-    interval_sql,
     property_sql,
     span_sql,
     step_of,
@@ -38,11 +37,11 @@ MODELS = ("first", "last", "linear", "position", "decay", "markov")
 # order: otherwise their last digits would change from answer to answer.
 _SQL = """
 WITH conversions AS (
-  SELECT person, position, occurred_at AS converted, $worth AS worth, $span AS asked
+  SELECT person, position, epoch_us(occurred_at) AS converted, $worth AS worth, $span AS asked
   FROM events WHERE $converts
 ),
 touches AS (
-  SELECT person, position, occurred_at AS moment, $channel AS value, $span AS asked FROM events WHERE $touches
+  SELECT person, position, epoch_us(occurred_at) AS moment, $channel AS value, $span AS asked FROM events WHERE $touches
 ),
 pairs AS (
   SELECT t.person, t.position, t.moment, t.value, c.position AS path, c.converted, c.worth, c.asked
@@ -59,7 +58,7 @@ walked AS (
 best AS (SELECT value FROM walked GROUP BY value ORDER BY count(*) DESC, value LIMIT $most),
 weighed AS (
   SELECT *, $named AS channel,
-    pow(0.5, epoch(max(moment) OVER (PARTITION BY is_won, person, path) - moment) / epoch($half_life)) AS weight
+    pow(0.5, (max(moment) OVER (PARTITION BY is_won, person, path) - moment) / $half_life) AS weight
   FROM walked
 ),
 steps AS (
@@ -154,8 +153,8 @@ def _attribution(context: Context[WithAnalytics], params: AttributionParams) -> 
         {
             "worth": worth_sql(params.value, 1), "span": Sql(span_sql(params)), "converts": Sql(event.sql),
             "channel": Sql(property_sql(params.channel, "channel")), "touches": Sql(touches.sql), "named": NAMED,
-            "window": interval_sql(parse_duration(params.window)), "most": params.most,
-            "half_life": interval_sql(parse_duration(params.half_life)),
+            "window": parse_duration(params.window), "most": params.most,
+            "half_life": parse_duration(params.half_life),
         },
     )  # fmt: skip
     found = [dict(zip(table.columns, row, strict=True)) for row in table.rows]

@@ -15,7 +15,6 @@ from threadline.capabilities.analytics.parts import (
     Span,
     Step,
     asked,
-    interval_sql,
     span_sql,
     step_of,
     worth_sql,
@@ -35,7 +34,7 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import ANALYTICS_VALUES_MAX
 from threadline.kernel.operation import Choice, Context, Operation
 from threadline.kernel.ports import WithAnalytics, WithCatalogue, WithStore
-from threadline.kernel.time import parse_duration, to_datetime
+from threadline.kernel.time import parse_duration
 
 FEW = 30
 """People with and without a conversion, of whom an arm needs as many before the limit theorem is near."""
@@ -45,13 +44,13 @@ FEW = 30
 _SQL = """
 WITH drawn AS (SELECT person, position, occurred_at, $arm AS arm FROM events WHERE $assignment),
 assigned AS (
-  SELECT person, min(occurred_at) AS entered, min(arm) AS arm, count(DISTINCT arm) AS arms
+  SELECT person, epoch_us(min(occurred_at)) AS entered, min(arm) AS arm, count(DISTINCT arm) AS arms
   FROM drawn WHERE arm <> '' GROUP BY person HAVING $span
 ),
 wins AS (
   SELECT a.person, count(*) AS wins, sum($worth ORDER BY e.position) AS value
   FROM assigned a JOIN events e USING (person)
-  WHERE $metric AND e.occurred_at >= a.entered AND e.occurred_at < a.entered + $window
+  WHERE $metric AND epoch_us(e.occurred_at) >= a.entered AND epoch_us(e.occurred_at) < a.entered + $window
     AND e.position NOT IN (SELECT position FROM drawn)
   GROUP BY a.person
 ),
@@ -166,7 +165,7 @@ def _experiment(context: Context[Needs], params: ExperimentParams) -> Experiment
             "arm": Sql(assignment.arm), "assignment": Sql(assignment.sql),
             "span": Sql(span_sql(params, "min(occurred_at)")), "metric": Sql(metric.sql),
             "worth": worth_sql(params.value), "outcome": Sql("value" if params.value else "sign(wins)"),
-            "window": interval_sql(parse_duration(params.window)), "now": to_datetime(context.now),
+            "window": parse_duration(params.window), "now": context.now,
         },
     )  # fmt: skip
     # An arm of which all were in others as well has nobody.

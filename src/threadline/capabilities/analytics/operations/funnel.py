@@ -19,7 +19,6 @@ from threadline.capabilities.analytics.parts import (
     Value,
     all_of,
     asked,
-    interval_sql,
     span_sql,
     step_of,
     value_of,
@@ -30,25 +29,25 @@ from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.limits import ANALYTICS_STEPS_MAX
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithAnalytics
-from threadline.kernel.time import parse_duration, to_datetime
+from threadline.kernel.time import parse_duration
 
-# Events of one instant are in the order in which they were recorded. One number has both, so that ASOF can compare it.
+# Instants are microseconds: DuckDB takes the difference of two with a time zone by a calendar, which is slower than all
+# the rest. Events of one instant are in the order in which they were recorded. One number has both, so that ASOF can
+# compare it.
 _KEY = "epoch_us(occurred_at)::HUGEINT * 1099511627776 + position"
 _FIRST = f"""s1 AS MATERIALIZED (
-  SELECT person, {_KEY} AS key, occurred_at AS moment, occurred_at AS entered, $value AS value FROM events $join
-  WHERE $chosen
+  SELECT person, {_KEY} AS key, epoch_us(occurred_at) AS moment, epoch_us(occurred_at) AS entered, $value AS value
+  FROM events $join WHERE $chosen
 )"""  # noqa: S608
 # The latest entry before an event is the best one for it, and the last step-1 chain before it has the latest entry:
 # `entered` never falls from one event of a step to the next. So one look back finds whether there is any chain.
 _NEXT = f"""$this AS MATERIALIZED (
   SELECT e.person, e.key, e.moment, b.entered
-  FROM (SELECT person, {_KEY} AS key, occurred_at AS moment FROM events WHERE $chosen) e
+  FROM (SELECT person, {_KEY} AS key, epoch_us(occurred_at) AS moment FROM events WHERE $chosen) e
   ASOF JOIN $before b ON b.person = e.person AND b.key < e.key
   WHERE e.moment <= b.entered + $window
 )"""  # noqa: S608
-_ARRIVED = (
-    "SELECT $step AS step, person, arg_min(epoch_us(moment - entered), key) / 1e6 AS seconds FROM $this GROUP BY person"
-)
+_ARRIVED = "SELECT $step AS step, person, arg_min(moment - entered, key) / 1e6 AS seconds FROM $this GROUP BY person"
 _SQL = """
 WITH $steps,
 entries AS (SELECT person, arg_min(coalesce(value, ''), key) AS value FROM s1 GROUP BY person),
@@ -115,7 +114,7 @@ class Funnel(Answered, kw_only=True):
 def _funnel(context: Context[WithAnalytics], params: FunnelParams) -> Funnel:
     steps = [step_of(step, "steps") for step in params.steps]
     value = value_of(params.by) if params.by else Value("''")
-    window = interval_sql(parse_duration(params.window))
+    window = parse_duration(params.window)
     first = {"value": Sql(value.text), "join": Sql(value.join), "chosen": Sql(all_of(steps[0].sql, span_sql(params)))}
     events = [filled(_FIRST, first)]
     for number, step in enumerate(steps[1:], 2):
@@ -127,7 +126,7 @@ def _funnel(context: Context[WithAnalytics], params: FunnelParams) -> Funnel:
         {
             "steps": Sql(",\n".join(events)), "arrived": Sql("\n  UNION ALL ".join(arrived)), "named": NAMED,
             "window": window, "last": Sql(f"s{len(steps)}"), "count": len(steps), "most": params.most,
-            "other": OTHER, "now": to_datetime(context.now),
+            "other": OTHER, "now": context.now,
         },
     )  # fmt: skip
     rows: list[FunnelRow] = []

@@ -16,7 +16,6 @@ from threadline.capabilities.analytics.parts import (
     Span,
     Step,
     asked,
-    interval_sql,
     property_sql,
     span_sql,
     step_of,
@@ -105,7 +104,7 @@ def _paths(context: Context[WithAnalytics], params: PathsParams) -> Paths:
     value = property_sql(params.by or "event.type", "by")
     numbered = {
         "value": Sql(value), "join": Sql(""), "anchor": Sql(step_of(params.start_at, "start_at").sql),
-        "chosen": Sql(f"{type_sql('*')} AND {value} <> ''"), "gap": interval_sql(parse_duration(params.gap)),
+        "chosen": Sql(f"{type_sql('*')} AND {value} <> ''"), "gap": parse_duration(params.gap),
     }  # fmt: skip
     table, about = asked(
         context, _SQL,

@@ -19,7 +19,6 @@ from threadline.capabilities.analytics.parts import (
     Step,
     Value,
     asked,
-    interval_sql,
     period_sql,
     span_sql,
     step_of,
@@ -39,7 +38,7 @@ WITH $numbered,
 sessions AS (
   SELECT person, $period AS period, coalesce(value, '') AS value, seconds, events
   FROM (
-    SELECT person, min(occurred_at) AS entered, epoch(max(occurred_at) - min(occurred_at)) AS seconds,
+    SELECT person, min(occurred_at) AS entered, (max(moment) - min(moment)) / 1e6 AS seconds,
       count(*) AS events, max(value) FILTER (WHERE begins) AS value
     FROM numbered GROUP BY person, session
   ) WHERE $span
@@ -115,7 +114,7 @@ def _sessions(context: Context[WithAnalytics], params: SessionsParams) -> Sessio
     value = value_of(params.by) if params.by else Value("''")
     numbered = {
         "value": Sql(value.text), "join": Sql(value.join), "anchor": True,
-        "chosen": Sql(step_of(params.events, "events").sql), "gap": interval_sql(parse_duration(params.gap)),
+        "chosen": Sql(step_of(params.events, "events").sql), "gap": parse_duration(params.gap),
     }  # fmt: skip
     table, about = asked(
         context, _SQL,
