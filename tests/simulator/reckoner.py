@@ -173,7 +173,7 @@ def _derived(on: Engine) -> Faults:
         # What a process of other definitions wrote last is folded again before anybody reads it.
         if isinstance(person, Person) and not person.stale:
             yield f"the states of {item.key.partition} are not the fold of the log"
-    yield from (f"{fault.projection}: {fault.said}" for fault in found.rows_amiss)
+    yield from (f"{fault.projection}: {fault.problem}" for fault in found.rows_amiss)
     if on.maintenance.stale():
         yield f"{on.maintenance.stale()} are stale in the end"
     for workspace in (QUIET, WILD):
