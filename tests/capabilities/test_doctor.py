@@ -7,10 +7,11 @@ from typing import Any
 
 from tests.console.stage import opened, signed_in
 from threadline.app import open_engine
-from threadline.capabilities.doctor.operations import DOCTOR, DoctorParams, DoctorResult
+from threadline.capabilities.doctor.operations import DOCTOR, DoctorResult
 from threadline.engine.context import Context
 from threadline.engine.scheduled import timer_put
 from threadline.kernel.event import Event, Identifier
+from threadline.kernel.operation import NoParams
 from threadline.kernel.policy import Timer
 from threadline.kernel.store import Batch
 from threadline.kernel.time import HOUR, parse_time
@@ -28,7 +29,7 @@ def asked(store: Any, *, now: int = NOW, recorded_at: int = NOW, due_at: int = 0
     if due_at:
         timer = timer_put("default", "0" * 32, "journeys", Timer(key="k", due_at=due_at, data={}))
         assert engine.store.commit([Batch(writes=[timer])]) == [None]
-    found: DoctorResult = DOCTOR.run(Context(engine, "default", now, "test"), DoctorParams())
+    found: DoctorResult = DOCTOR.run(Context(engine, "default", now, "test"), NoParams())
     engine.close()
     return found
 

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
 from tests.capabilities.asked import STARTS_AT
 from tests.capabilities.journeys_stage import Stage
 from tests.capabilities.test_journeys_worked import WELCOME
+from tests.laws.staging import Crash, CrashingStore
+from threadline.engine.delivery import job_worker
+from threadline.engine.delivery.dispatcher import Dispatcher
+from threadline.engine.engine import Engine
+from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.time import DAY, format_time
 
 
@@ -73,3 +83,34 @@ def test_historical_events_send_nobody_anything_and_count_in_a_what_if() -> None
     assert stage.mails == []
     answer = stage.ask("journeys_what_if", definitions=WELCOME)
     assert [mail["at"][:10] for mail in answer["samples"][0]["new"]] == ["2025-12-02", "2025-12-07", "2025-12-07"]
+
+
+def test_a_trial_in_the_background_counts_as_one_that_is_waited_for_although_it_was_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(job_worker, "JOB_PAGE", 1)
+    stage = lived("")
+    waited = stage.ask("journeys_what_if", definitions=WELCOME, stop=format_time(stage.now))
+    id = stage.ask("journeys_what_if_in_background", definitions=WELCOME, stop=format_time(stage.now))["id"]
+    assert stage.ask("journeys_tried", id=id)["result"]["people"] == 0
+    for _ in range(4):  # dies after half of a commit, or before the job knows of the page that was counted
+        breaking: Any = CrashingStore(stage.engine.store, 2, "half")
+        with suppress(Crash):
+            Dispatcher(Engine(breaking, stage.engine.catalogue, lambda: stage.now), {}, "killed").run_once()
+        stage.now += DAY
+    worker = Dispatcher(stage.engine, {}, "alive")
+    while worker.run_once():
+        stage.now += 1
+    tried = stage.ask("journeys_tried", id=id)
+    assert tried["job"]["state"] == "done"
+    assert tried["job"]["counts"] == {"people": 3, "failed": 0}
+    assert tried["result"] == {**waited, "samples": [], "stop": tried["result"]["stop"]}
+    assert waited["people_new"] == 3
+
+
+def test_a_trial_in_the_background_is_refused_at_once_if_it_cannot_be_made() -> None:
+    stage = lived("")
+    with pytest.raises(InvalidDefinition, match="journey 'welcome'"):
+        stage.ask("journeys_what_if_in_background", definitions="journeys: {welcome: {steps: [{sned: hello}]}}")
+    with pytest.raises(NotFound):
+        stage.ask("journeys_tried", id="journeys_what_if.1")

@@ -117,6 +117,19 @@ def test_a_highlight_marks_the_words_and_says_where_they_stand() -> None:
     assert {each["path"] for each in hit["highlights"]} == {"properties.title", "properties.seen.by"}
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("shoe -shoe", []), ("shoes -shoe*", []), ('"red shoe" -"red shoe"', []), ("shoe* -shoe", ["2"]),
+     ("shoe -shoes", ["1"]), ('shoe -"shoe red"', ["1"])],
+)  # fmt: skip
+def test_a_query_that_excludes_what_it_wants_finds_nothing(text: str, found: list[str]) -> None:
+    asked = searching()
+    for key, title in (("1", "red shoe"), ("2", "red shoes")):
+        asked.tell("page_viewed", user_id="ada", key=key, properties={"title": title})
+    hits = asked.ask("search_find", text=text, facets=True)["hits"]
+    assert [hit["event"]["key"] for hit in hits] == found
+
+
 def test_a_person_is_found_under_every_identifier_and_after_a_merge() -> None:
     asked = searching()
     first = asked.tell("page_viewed", anonymous_id="a1")["id"]

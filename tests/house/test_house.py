@@ -42,6 +42,7 @@ OWN_WORDS = {
     "told": "reported, known, shown",
     "said": "content, details, properties", "held": "stored, before, balance",
     "kept": "stored, remaining, applied", "turn": "lock, transition, change", "turns": "locks, transitions, changes",
+    "overtaken": "conflicting", "parted": "split off",
     "lane": "queue", "lanes": "queues", "judge": "evaluator", "asker": "reader",
 }  # fmt: skip
 """Word of a dialect that this house had -> words that everybody knows."""
@@ -225,6 +226,17 @@ def test_names_are_words_that_everybody_knows() -> None:
         if OWN_WORDS.keys() & set(words(name))
     }
     assert found == set()
+
+
+def test_parameters_of_an_operation_without_any_are_the_shared_ones() -> None:
+    found = {
+        f"{source.path}:{node.lineno} {node.name}"
+        for source in sources()
+        for node in source.tree.body
+        if isinstance(node, ast.ClassDef) and len(node.body) == 1 and isinstance(node.body[0], ast.Expr)
+        if [ast.unparse(base) for base in node.bases] == ["msgspec.Struct"]
+    }
+    assert {name.split()[1] for name in found} == {"NoParams"}, found
 
 
 def test_public_names_are_sorted_and_exist() -> None:

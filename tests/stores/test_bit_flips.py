@@ -26,12 +26,11 @@ from threadline.stores.dynamodb import layout
 from threadline.stores.dynamodb.store import DynamoStore
 from threadline.stores.memory import MemoryStore
 from threadline.stores.postgres.store import PostgresStore
-from threadline.stores.sqlite.store import SqliteStore
+from threadline.stores.sqlite.store import PAGE_BYTES, SqliteStore
 
 FLIPS = int(os.environ.get("THREADLINE_TEST_FLIPS", "40"))
 OTHERS = FLIPS // 6
 """On each of the other stores; half of all are on SQLite."""
-PAGE_BYTES = 4_096
 SCHEMAS_AT_ONCE = 8
 """A server of PostgreSQL is stopped for each round of flips: one in each of so many schemas."""
 

@@ -16,7 +16,7 @@ from tests.servers.dynamodb import ministack
 from tests.stores.dynamodb_stage import Answer, Before, Opening, ids, opening, spy, told
 from threadline.kernel.errors import StoreDamaged, Unavailable
 from threadline.kernel.store import Batch, Check, Delete, Key, Put, Store, thread_page
-from threadline.testing.store_cases import KEY, OTHER_THREAD, THREAD, entry, put, record, verdicts
+from threadline.testing.store_cases import KEY, OTHER_THREAD, THREAD, entry, put, record, refusals
 from threadline.testing.store_laws import StoreLaws
 from threadline.testing.store_scripts import SCRIPTS, assert_the_same_as_in_memory
 
@@ -77,7 +77,7 @@ def test_a_lost_answer_is_no_second_write(stores: Opening, batch: Batch) -> None
     store, peaceful = stores(), stores()
     put(store, KEY)
     spy(store).before = lost(3)
-    assert verdicts(store, batch) == [None]
+    assert refusals(store, batch) == [None]
     [item] = store.get([KEY])
     assert (item and item.version) == (None if isinstance(batch.writes[0], Delete) else 2)
     store.close()
@@ -100,7 +100,7 @@ def test_what_was_committed_before_the_token_was_forgotten_is_known(stores: Open
 
     for batch in (Batch([entry(1)], [Put(KEY, b"1", 0)]), Batch(writes=[Put(KEY, b"2", 1)])):
         spy(store).before = forgetful
-        assert verdicts(store, batch) == [None]
+        assert refusals(store, batch) == [None]
 
 
 def test_when_patience_ends_nothing_is_half_done_and_the_feed_goes_on(stores: Opening) -> None:
@@ -152,7 +152,7 @@ def test_every_batch_is_one_transaction_with_a_token(stores: Opening) -> None:
     store = stores()
     spy(store).requests.clear()
     lone = Batch(writes=[Put(Key("t", "lone"), b"")])
-    assert verdicts(store, Batch([entry(1), entry(2)], [Put(KEY, b"", 0), Check(Key("t", "p"), 0)]), lone) == [None] * 2
+    assert refusals(store, Batch([entry(1), entry(2)], [Put(KEY, b"", 0), Check(Key("t", "p"), 0)]), lone) == [None] * 2
     made = [body for name, body in spy(store).requests if name == "TransactWriteItems"]
     # Two ids, one page for both events, one item, one condition. A request for a lone write would be half as dear, but
     # DynamoDB would carry it out again when it comes late, perhaps over what somebody else has written since.

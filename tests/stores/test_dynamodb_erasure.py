@@ -15,7 +15,7 @@ from threadline.kernel.store import ERASED_THREAD, Batch, erased, feed_pages, th
 from threadline.stores.dynamodb import erasure, reading
 from threadline.stores.dynamodb.layout import unpack_journal
 from threadline.stores.dynamodb.store import DynamoStore
-from threadline.testing.store_cases import OTHER_THREAD, THREAD, entry, record, verdicts
+from threadline.testing.store_cases import OTHER_THREAD, THREAD, entry, record, refusals
 
 NAMES = ["BatchGetItem", "Query", "TransactWriteItems", "GetItem"]
 
@@ -50,7 +50,7 @@ def test_a_reader_between_two_requests_sees_an_event_or_that_it_is_erased(stores
     """Before any of its requests the pages that it is about to read may be replaced."""
     reader, other = stores(), stores()
     # Who erases is in no journal; so the reader waits for nobody but itself.
-    assert verdicts(reader, Batch(ENTRIES[:6]), Batch(ENTRIES[6:])) == [None] * 2
+    assert refusals(reader, Batch(ENTRIES[:6]), Batch(ENTRIES[6:])) == [None] * 2
     between(reader, number, NAMES, lambda: other.erase(GONE))
     found = reader.find([one.id for one in ENTRIES])
     assert {one.id: one for one in ENTRIES if one.id not in GONE}.items() <= found.items()
@@ -66,7 +66,7 @@ def test_two_who_erase_what_one_commit_wrote_take_each_event_once(
     stores: Opening, number: int, theirs: tuple[int, int]
 ) -> None:
     one, other = stores(), stores()
-    assert verdicts(one, Batch(ENTRIES)) == [None]
+    assert refusals(one, Batch(ENTRIES)) == [None]
     counts: list[int] = []
     between(one, number, NAMES, lambda: counts.append(other.erase([ENTRIES[place].id for place in theirs])))
     counts.append(one.erase(GONE))
@@ -84,7 +84,7 @@ def test_who_reads_a_page_of_before_and_an_entry_of_after_lays_its_other_events_
 ) -> None:
     """A BatchGetItem is no snapshot: somebody else may have replaced the page between its two reads."""
     one, other = stores(), stores()
-    assert verdicts(one, Batch(ENTRIES)) == [None]
+    assert refusals(one, Batch(ENTRIES)) == [None]
     theirs = [ENTRIES[7].id]
 
     def read(client: Any, keys: list[Any], **more: Any) -> dict[Any, Any]:
@@ -105,7 +105,7 @@ def test_a_page_known_from_the_stream_is_not_given_once_an_event_of_it_is_erased
     reader, other = stores(), stores()
     record(other, entry(99))
     cursor = told(reader, 1)[-1].cursor
-    assert verdicts(other, Batch(ENTRIES)) == [None]
+    assert refusals(other, Batch(ENTRIES)) == [None]
     before = told(reader, 10, cursor)
     assert reader._feed._tail is not None
     assert reader._feed._tail._pages, "the stream brought them"
@@ -119,7 +119,7 @@ def test_a_page_known_from_the_stream_is_not_given_once_an_event_of_it_is_erased
 
 def test_nothing_in_the_table_names_an_erased_thread(stores: Opening) -> None:
     store = stores()
-    assert verdicts(store, Batch(ENTRIES[:4]), Batch(ENTRIES[4:]), Batch([entry(50, "cc" * 16)])) == [None] * 3
+    assert refusals(store, Batch(ENTRIES[:4]), Batch(ENTRIES[4:]), Batch([entry(50, "cc" * 16)])) == [None] * 3
     store.erase([one.id for one in ENTRIES if one.thread == THREAD])
     journal = [page for kind in reading.scan_pages(store.client, "j", 0, 1, None) for page in map(unpack_journal, kind)]
     pages = [found for kind in "te" for page in reading.scan_pages(store.client, kind, 0, 1, None) for found in page]
@@ -132,7 +132,7 @@ def test_nothing_in_the_table_names_an_erased_thread(stores: Opening) -> None:
 
 def test_a_lost_answer_erases_once(stores: Opening) -> None:
     store = stores()
-    assert verdicts(store, Batch(ENTRIES)) == [None]
+    assert refusals(store, Batch(ENTRIES)) == [None]
     left = [2]
 
     def before(name: str, body: dict[str, Any], go: Callable[..., Answer]) -> Answer:

@@ -29,7 +29,7 @@ from threadline.stores.dynamodb.difference import Frame, shape
 from threadline.stores.dynamodb.frames import Frames
 from threadline.stores.dynamodb.store import DynamoStore, layout, migrate
 from threadline.stores.memory import MemoryStore
-from threadline.testing.store_cases import at_once, put, verdicts
+from threadline.testing.store_cases import at_once, put, refusals
 from threadline.testing.world import World
 
 KEYS = [Key("person", "ada"), Key("person", "bea"), Key("other", "ada", "s")]
@@ -148,7 +148,7 @@ class Script:
             store.client.losses += 1
         else:
             write = self._write(number, name, key, size)
-            assert verdicts(store, Batch(writes=[write])) == verdicts(self.model, Batch(writes=[write])), step
+            assert refusals(store, Batch(writes=[write])) == refusals(self.model, Batch(writes=[write])), step
         for each in self.stores:
             assert each.get(KEYS) == self.model.get(KEYS), step
         self.frames_max = max(self.frames_max, assert_each_frame_lies_beside_its_item(store))
@@ -196,14 +196,14 @@ def test_a_reader_never_puts_two_times_together(url: str, meanwhile: str) -> Non
     reader = DynamoStore(url, system_clock, client=Losing(parse(url)))
     key = KEYS[0]
     for version in range(2):
-        assert verdicts(writer, Batch(writes=[Put(key, noise(1, 3_000) + bytes(version), version)])) == [None]
+        assert refusals(writer, Batch(writes=[Put(key, noise(1, 3_000) + bytes(version), version)])) == [None]
 
     def meddle() -> None:
         if meanwhile != "a new frame":
-            assert verdicts(writer, Batch(writes=[Delete(key, 2)])) == [None]
+            assert refusals(writer, Batch(writes=[Delete(key, 2)])) == [None]
         if meanwhile != "the item gone":
             for version in range(2 if meanwhile == "a new frame" else 0, 4):
-                assert verdicts(writer, Batch(writes=[Put(key, noise(version, 5_000), version)])) == [None]
+                assert refusals(writer, Batch(writes=[Put(key, noise(version, 5_000), version)])) == [None]
 
     # Between the reading of the item and that of its frame.
     assert isinstance(reader.client, Losing)
@@ -220,11 +220,11 @@ def test_a_reader_never_puts_two_times_together(url: str, meanwhile: str) -> Non
 def test_nobody_tells_a_difference_from_a_frame_that_is_gone(stores: list[DynamoStore]) -> None:
     one, other = stores
     for version in range(2):
-        assert verdicts(one, Batch(writes=[Put(KEYS[0], noise(1, 3_000) + bytes(version), version)])) == [None]
+        assert refusals(one, Batch(writes=[Put(KEYS[0], noise(1, 3_000) + bytes(version), version)])) == [None]
     assert other.get([KEYS[0]]) == one.get([KEYS[0]])
     # The version is still the one that the other has read.
     one._frames.dissolve(KEYS[0])
-    assert verdicts(other, Batch(writes=[Put(KEYS[0], noise(1, 3_000) + b"other", 2)])) == [None]
+    assert refusals(other, Batch(writes=[Put(KEYS[0], noise(1, 3_000) + b"other", 2)])) == [None]
     assert one.get([KEYS[0]]) == other.get([KEYS[0]]) == [(KEYS[0], 3, noise(1, 3_000) + b"other")]
     assert assert_each_frame_lies_beside_its_item(one) == 1
 
@@ -232,11 +232,11 @@ def test_nobody_tells_a_difference_from_a_frame_that_is_gone(stores: list[Dynamo
 def test_a_frame_is_not_taken_away_under_a_value_that_was_written_meanwhile(url: str) -> None:
     writer, other = DynamoStore(url, system_clock), DynamoStore(url, system_clock, client=Losing(parse(url)))
     for version in range(2):
-        assert verdicts(writer, Batch(writes=[Put(KEYS[0], noise(1, 3_000) + bytes(version), version)])) == [None]
+        assert refusals(writer, Batch(writes=[Put(KEYS[0], noise(1, 3_000) + bytes(version), version)])) == [None]
     latest = Put(KEYS[0], noise(1, 3_000) + b"latest", 2)
     assert isinstance(other.client, Losing)
-    other.client.after_reading = lambda: verdicts(writer, Batch(writes=[latest]))
-    assert verdicts(other, Batch(writes=[Delete(KEYS[0], 2)])) == ["version"]
+    other.client.after_reading = lambda: refusals(writer, Batch(writes=[latest]))
+    assert refusals(other, Batch(writes=[Delete(KEYS[0], 2)])) == ["version"]
     assert other.get([KEYS[0]]) == writer.get([KEYS[0]]) == [(KEYS[0], 3, latest.value)]
     assert assert_each_frame_lies_beside_its_item(writer) == 1
     for store in (writer, other):
@@ -261,7 +261,7 @@ def test_many_writers_and_readers_of_one_item_see_whole_values_only(url: str) ->
             [item] = store.get([key])
             assert item is not None
             assert number_in(item.value) == item.version
-            won += verdicts(store, Batch(writes=[Put(key, value(item.version + 1), item.version)])) == [None]
+            won += refusals(store, Batch(writes=[Put(key, value(item.version + 1), item.version)])) == [None]
 
     def read(store: DynamoStore) -> None:
         last = 0
@@ -290,25 +290,25 @@ def test_a_full_batch_takes_frames_away_too(stores: list[DynamoStore]) -> None:
     keys = [Key("person", f"{number}") for number in range(BATCH_WRITES_MAX)]
     for start in range(0, BATCH_WRITES_MAX, 20):
         some = keys[start : start + 20]
-        assert verdicts(one, Batch(writes=[Put(key, noise(1, 1_500), 0) for key in some])) == [None]
-        assert verdicts(one, Batch(writes=[Put(key, noise(1, 1_500) + b"!", 1) for key in some])) == [None]
+        assert refusals(one, Batch(writes=[Put(key, noise(1, 1_500), 0) for key in some])) == [None]
+        assert refusals(one, Batch(writes=[Put(key, noise(1, 1_500) + b"!", 1) for key in some])) == [None]
     assert assert_each_frame_lies_beside_its_item(one) == BATCH_WRITES_MAX
     # There is no room for frames in a transaction of a hundred writes, neither for new ones nor for old ones.
-    assert verdicts(other, Batch(writes=[Put(key, noise(2, 1_500), 2) for key in keys])) == [None]
-    assert verdicts(other, Batch(writes=[Delete(key, 3) for key in keys])) == [None]
+    assert refusals(other, Batch(writes=[Put(key, noise(2, 1_500), 2) for key in keys])) == [None]
+    assert refusals(other, Batch(writes=[Delete(key, 3) for key in keys])) == [None]
     assert [item for item in lying(one) if item["pk"]["S"][0] in "if"] == []
 
 
 def test_a_large_value_that_changes_a_little_costs_two_units(stores: list[DynamoStore]) -> None:
     store, _ = stores
     value = noise(1, 50_000)
-    assert verdicts(store, Batch(writes=[Put(KEYS[0], value, 0)])) == [None]
-    assert verdicts(store, Batch(writes=[Put(KEYS[0], value + b"!", 1)])) == [None]
+    assert refusals(store, Batch(writes=[Put(KEYS[0], value, 0)])) == [None]
+    assert refusals(store, Batch(writes=[Put(KEYS[0], value + b"!", 1)])) == [None]
     spent = []
     for version in range(2, 12):
         value = value[:-30] + noise(version, 30) + value[:5]
         before = store.client.units["write"]
-        assert verdicts(store, Batch(writes=[Put(KEYS[0], value, version)])) == [None]
+        assert refusals(store, Batch(writes=[Put(KEYS[0], value, version)])) == [None]
         spent.append(store.client.units["write"] - before)
     assert spent == [2.0] * 10
 
@@ -316,19 +316,19 @@ def test_a_large_value_that_changes_a_little_costs_two_units(stores: list[Dynamo
 def test_what_expires_has_no_frame_and_loses_the_one_it_had(tmp_path: Path) -> None:
     forever = ministack().open(tmp_path)
     key = Key("sent", "p")
-    assert verdicts(forever, Batch(writes=[Put(key, noise(1, 3_000), 0)])) == [None]
-    assert verdicts(forever, Batch(writes=[Put(key, noise(2, 3_000), 1)])) == [None]
+    assert refusals(forever, Batch(writes=[Put(key, noise(1, 3_000), 0)])) == [None]
+    assert refusals(forever, Batch(writes=[Put(key, noise(2, 3_000), 1)])) == [None]
     assert assert_each_frame_lies_beside_its_item(forever) == 1
     now = [system_clock()]
     expiring = DynamoStore(ministack().url(tmp_path, expire="sent:2d"), lambda: now[0])
     for version in (2, 3):
-        assert verdicts(expiring, Batch(writes=[Put(key, noise(3, 3_000), version)])) == [None]
+        assert refusals(expiring, Batch(writes=[Put(key, noise(3, 3_000), version)])) == [None]
         assert assert_each_frame_lies_beside_its_item(expiring) == 0
-    assert verdicts(expiring, Batch(writes=[Put(key, noise(4, 3_000))])) == [None]
+    assert refusals(expiring, Batch(writes=[Put(key, noise(4, 3_000))])) == [None]
     assert expiring.get([key]) == [(key, 5, noise(4, 3_000))]
     now[0] += 2 * DAY + SECOND
     assert expiring.get([key]) == [None]
-    assert verdicts(expiring, Batch(writes=[Put(key, noise(5, 3_000), 0)])) == [None]
+    assert refusals(expiring, Batch(writes=[Put(key, noise(5, 3_000), 0)])) == [None]
     assert expiring.get([key]) == [(key, 1, noise(5, 3_000))]
     for store in (forever, expiring):
         store.close()
@@ -340,7 +340,7 @@ def test_what_is_remembered_of_frames_has_an_end(url: str) -> None:
     for number in range(20):
         key, version = Key("person", f"{number % 5}"), number // 5
         batch = Batch(writes=[Put(key, noise(number % 5, 3_000) + bytes(version), version)])
-        assert verdicts(store, batch) == verdicts(model, batch) == [None]
+        assert refusals(store, batch) == refusals(model, batch) == [None]
     assert 0 < sum(len(frame.value) for frame in store._frames._known.values()) == store._frames._bytes <= 10_000
     assert store.query("person", "3") == model.query("person", "3")
     assert sorted(store.scan("person")) == sorted(model.scan("person"))

@@ -16,7 +16,7 @@ from threadline.kernel.time import DAY, SECOND, system_clock
 from threadline.stores.dynamodb.address import Address, parse
 from threadline.stores.dynamodb.client import Client
 from threadline.stores.dynamodb.store import DynamoStore, layout, migrate
-from threadline.testing.store_cases import OTHER_THREAD, at_once, entry, put, verdicts
+from threadline.testing.store_cases import OTHER_THREAD, at_once, entry, put, refusals
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ def test_what_has_expired_is_absent_long_before_it_is_taken_away(tmp_path: Path)
     assert [item and item.version for item in store.get([sent, kept])] == [None, 2]
     assert store.query("sent", "p") == store.scan("sent") == []
     # Conditions see what readers see: it is absent, and its old version is nobody's to expect.
-    assert verdicts(store, Batch(writes=[Put(sent, b"3", 2)]), Batch(writes=[Check(sent, 2)])) == ["version"] * 2
-    assert verdicts(store, Batch(writes=[Check(sent, 0)]), Batch(writes=[Put(sent, b"3", 0)])) == [None, None]
+    assert refusals(store, Batch(writes=[Put(sent, b"3", 2)]), Batch(writes=[Check(sent, 2)])) == ["version"] * 2
+    assert refusals(store, Batch(writes=[Check(sent, 0)]), Batch(writes=[Put(sent, b"3", 0)])) == [None, None]
     assert store.get([sent]) == [(sent, 1, b"3")]
     store.close()
 

@@ -21,7 +21,7 @@ from threadline.kernel.store import Batch, FeedEntry, Put, feed_pages
 from threadline.stores.postgres.commit import _APPLY, _log_columns
 from threadline.stores.postgres.rows import columns
 from threadline.stores.postgres.store import PostgresStore
-from threadline.testing.store_cases import KEY, at_once, entry, record, verdicts
+from threadline.testing.store_cases import KEY, at_once, entry, record, refusals
 
 __all__ = ["store", "url"]
 
@@ -145,7 +145,7 @@ def test_a_refusal_stays_a_refusal_when_its_answer_is_lost(wire: tuple[Wire, str
     record(store, entry(1))
     assert store.commit([Batch(writes=[Put(KEY, b"0", 0)])]) == [None]
     cable.cut(when)
-    assert verdicts(store, Batch([entry(2)], [Put(KEY, b"1", 5)])) == ["version"]
+    assert refusals(store, Batch([entry(2)], [Put(KEY, b"1", 5)])) == ["version"]
     if when == "late":
         cable.deliver()
     assert [page.entry.sequence for page in store.feed()] == [1]

@@ -17,7 +17,7 @@ from tests.stores.postgres_stage import connect, store, url
 from threadline.kernel.errors import StoreBusy, Unavailable
 from threadline.kernel.store import Batch, Check, Delete, Key, Put, feed_pages
 from threadline.stores.postgres.store import PostgresStore
-from threadline.testing.store_cases import KEY, at_once, entry, put, record, verdicts
+from threadline.testing.store_cases import KEY, at_once, entry, put, record, refusals
 
 __all__ = ["store", "url"]
 
@@ -74,7 +74,7 @@ def test_two_who_check_that_the_others_item_is_absent_do_not_both_write(store: P
 
 
 def _tell(store: PostgresStore, batch: Batch, outcomes: list[str | None]) -> None:
-    outcomes.extend(verdicts(store, batch))
+    outcomes.extend(refusals(store, batch))
 
 
 def test_who_waits_too_long_for_a_lock_is_told(version: str, tmp_path: Path, url: str) -> None:

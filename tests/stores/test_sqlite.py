@@ -6,8 +6,10 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -17,7 +19,7 @@ from threadline.kernel.errors import InvalidSetting, StoreBusy, StoreDamaged, Un
 from threadline.kernel.store import Batch, Key, Span, Store, feed_pages, thread_page
 from threadline.stores.sqlite import rows as sqlite_rows
 from threadline.stores.sqlite.file import refuse_network
-from threadline.stores.sqlite.store import SqliteStore
+from threadline.stores.sqlite.store import PAGE_BYTES, SqliteStore
 from threadline.testing.store_cases import at_once, entry, put, record
 from threadline.testing.store_laws import StoreLaws
 
@@ -175,8 +177,8 @@ def test_damage_is_found(tmp_path: Path) -> None:
     assert store.integrity() == []
     store.close()
     content = bytearray((tmp_path / FILE).read_bytes())
-    for page in range(3, len(content) // 4_096):
-        content[page * 4_096 : page * 4_096 + 64] = bytes(64)
+    for page in range(3, len(content) // PAGE_BYTES):
+        content[page * PAGE_BYTES : page * PAGE_BYTES + 64] = bytes(64)
     (tmp_path / FILE).write_bytes(content)
     with pytest.raises(StoreDamaged):
         SqliteStore(tmp_path / FILE)
@@ -328,6 +330,28 @@ def open_files(path: Path) -> int:
         with suppress(OSError):  # closed meanwhile, by whoever else is in this process
             found += os.readlink(f"/proc/self/fd/{number}").startswith(str(path))
     return found
+
+
+def test_a_read_that_stops_half_way_in_another_thread_holds_up_no_commit(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = Key("t", "p")
+    put(store, key, b"1")
+    writer, reading, going_on, items = threading.get_ident(), threading.Event(), threading.Event(), sqlite_rows.items
+
+    def stopping(*arguments: Any) -> Any:
+        if threading.get_ident() != writer:
+            reading.set()
+            assert going_on.wait(60)
+        return items(*arguments)
+
+    monkeypatch.setattr(sqlite_rows, "items", stopping)
+    with ThreadPoolExecutor(2) as others:
+        read = others.submit(store.get, [key])
+        assert reading.wait(60)
+        others.submit(put, store, key, b"2").result(60)
+        going_on.set()
+        assert [item.value for item in read.result(60) if item is not None] == [b"2"]
 
 
 def test_more_event_types_than_are_cached_are_all_kept(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from threadline.kernel.errors import StoreFull
 from threadline.kernel.store import Batch, Put, feed_pages
-from threadline.stores.sqlite.store import SqliteStore
+from threadline.stores.sqlite.store import PAGE_BYTES, SqliteStore
 from threadline.testing.store_cases import KEY, entry
 
 FILE = "threadline.db"
@@ -92,13 +92,13 @@ def test_the_index_of_the_log_cannot_grow_on_a_full_disk(small_disk: Path) -> No
     # that, fill the disk, and give room back page by page until the log is past it.
     store = SqliteStore(small_disk / FILE, wal_pages_max=100_000)
     batches = 0
-    while store.stats()["wal_bytes"] < 4_040 * 4_120:
+    while store.stats()["wal_bytes"] < 4_040 * (24 + PAGE_BYTES):
         commit(store, batches)
         batches += 1
     causes = set()
     with (small_disk / "ballast").open("wb", buffering=0) as ballast:
         fill_disk(ballast)
-        while store.stats()["wal_bytes"] < 4_100 * 4_120:
+        while store.stats()["wal_bytes"] < 4_100 * (24 + PAGE_BYTES):
             try:
                 commit(store, batches)
                 batches += 1

@@ -11,6 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from tests.stores.sqlite_stage import FILE, python
+from threadline.stores.sqlite.store import PAGE_BYTES
 
 WRITER = """
 import sys
@@ -80,7 +81,7 @@ def copied(store: Killed, folder: Path) -> Path:
 # --- a reckoner of its own -----------------------------------------------------------------------
 
 
-def reckoned(log: bytes, page_bytes: int = 4_096) -> tuple[bytes, int]:
+def reckoned(log: bytes, page_bytes: int = PAGE_BYTES) -> tuple[bytes, int]:
     """The salts of a write-ahead log and its frames up to the last whole commit, by the format's description."""
     if len(log) < 32:
         return b"", 0
@@ -109,6 +110,7 @@ def _sums(sums: tuple[int, int], content: bytes, order: str) -> tuple[int, int]:
     return first, second
 
 
+FRAME_BYTES = 24 + PAGE_BYTES
 COPYING = 1
 """The state of a mark while the log is being copied into the file."""
 
@@ -130,8 +132,8 @@ def _flip(path: Path, draw: Random, start: int, stop: int) -> None:
 
 
 def _in_a_frame(path: Path, draw: Random, start: int, stop: int) -> None:
-    frames = max(1, (path.stat().st_size - 32) // 4_120)
-    at = 32 + draw.randrange(frames) * 4_120
+    frames = max(1, (path.stat().st_size - 32) // FRAME_BYTES)
+    at = 32 + draw.randrange(frames) * FRAME_BYTES
     _flip(path, draw, at + start, at + stop)
 
 
@@ -141,8 +143,8 @@ def _beside(path: Path, ending: str) -> Path:
 
 def _zero(path: Path, draw: Random) -> None:
     content = bytearray(path.read_bytes())
-    start = draw.randrange(len(content) // 4_096 + 1) * 4_096
-    stop = start + draw.randint(1, 4) * 4_096
+    start = draw.randrange(len(content) // PAGE_BYTES + 1) * PAGE_BYTES
+    stop = start + draw.randint(1, 4) * PAGE_BYTES
     content[start:stop] = bytes(len(content[start:stop]))
     path.write_bytes(content)
 
@@ -184,7 +186,7 @@ HARMLESS = [
 HARMFUL = [
     Surgery("header flipped", lambda path, store, draw: _flip(_beside(path, "-wal"), draw, 0, 32)),
     Surgery("frame header flipped", lambda path, store, draw: _in_a_frame(_beside(path, "-wal"), draw, 0, 24)),
-    Surgery("frame flipped", lambda path, store, draw: _in_a_frame(_beside(path, "-wal"), draw, 24, 4_120)),
+    Surgery("frame flipped", lambda path, store, draw: _in_a_frame(_beside(path, "-wal"), draw, 24, FRAME_BYTES)),
     Surgery("truncated", lambda path, store, draw: _truncate(_beside(path, "-wal"), draw)),
     Surgery("removed", lambda path, store, draw: _beside(path, "-wal").unlink()),
     Surgery("swapped", lambda path, store, draw: _swap(_beside(path, "-wal"), store, draw)),

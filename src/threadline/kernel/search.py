@@ -62,6 +62,16 @@ class Query(NamedTuple):
     limit: int = 20
     facets: bool = False
 
+    @property
+    def contradicts_itself(self) -> bool:
+        """Whether it wants a phrase and excludes it: nothing matches, and every event with the phrase would be read."""
+        excluded = {(each.words, each.is_beginning) for each in self.phrases if each.is_excluded}
+        return any(
+            (each.words, True) in excluded or (each.words, each.is_beginning) in excluded
+            for each in self.phrases
+            if not each.is_excluded
+        )
+
 
 class Facets(NamedTuple):
     """How many of the newest matches have which value, each with the most frequent first."""

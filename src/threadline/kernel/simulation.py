@@ -30,7 +30,7 @@ class Evaluator(Protocol):
         """What it decides. Pure."""
         ...
 
-    def wishes(self, recorded: Recorded, verdicts: Any, matters: Callable[[str], bool]) -> Sequence[Wish]:
+    def wishes(self, recorded: Recorded, decisions: Any, matters: Callable[[str], bool]) -> Sequence[Wish]:
         """What it wants because of that. Of a wish that nobody would notice no more has to be right than its kind.
 
         ``matters`` says whether an event of a type changes anything that is looked at.

@@ -33,7 +33,7 @@ def put(store: Store, key: Key, value: bytes = b"v") -> None:
     assert store.commit([Batch(writes=[Put(key, value)])]) == [None]
 
 
-def verdicts(store: Store, *batches: Batch) -> list[str | None]:
+def refusals(store: Store, *batches: Batch) -> list[str | None]:
     """Commit and tell only the reasons, for their wording is each store's own."""
     return [refusal and refusal.reason for refusal in store.commit(batches)]
 

@@ -21,7 +21,7 @@ from threadline.kernel.store import (
     is_erased,
     thread_page,
 )
-from threadline.testing.store_cases import KEY, OTHER_THREAD, THREAD, StoreOpening, at_once, entry, record, verdicts
+from threadline.testing.store_cases import KEY, OTHER_THREAD, THREAD, StoreOpening, at_once, entry, record, refusals
 
 
 class ErasureLaws(StoreOpening):
@@ -68,7 +68,7 @@ class ErasureLaws(StoreOpening):
         record(store, entry(1), entry(2))
         assert store.erase([entry(1).id]) == 1
         again = Batch([entry(1)._replace(sequence=9, thread=OTHER_THREAD)], [Put(KEY, b"v")])
-        assert verdicts(store, again, Batch([entry(3)])) == ["event_exists", None]
+        assert refusals(store, again, Batch([entry(3)])) == ["event_exists", None]
         assert (store.get([KEY]), store.find([entry(1).id])) == ([None], {})
         assert thread_page(store, THREAD) == [entry(2), entry(3)]
 
@@ -97,10 +97,10 @@ class ErasureLaws(StoreOpening):
     def test_an_erased_entry_can_be_appended(self, store: Store) -> None:
         """As a move does it."""
         assert (
-            verdicts(store, Batch([entry(1), erased(entry(2).id), entry(3)]), Batch([erased(entry(4).id)]))
+            refusals(store, Batch([entry(1), erased(entry(2).id), entry(3)]), Batch([erased(entry(4).id)]))
             == [None] * 2
         )
-        assert verdicts(store, Batch([entry(2)]), Batch([erased(entry(1).id)])) == ["event_exists"] * 2
+        assert refusals(store, Batch([entry(2)]), Batch([erased(entry(1).id)])) == ["event_exists"] * 2
         assert [page.entry for page in store.feed()] == [entry(1), erased(entry(2).id), entry(3), erased(entry(4).id)]
         assert thread_page(store, THREAD) == [entry(1), entry(3)]
         assert store.find([entry(2).id, entry(3).id]) == {entry(3).id: entry(3)}
@@ -152,6 +152,6 @@ class ErasureLaws(StoreOpening):
         again = self.open(tmp_path)
         assert list(feed_pages(again)) == seen
         assert thread_page(again, THREAD) == [*entries[:8:-1], *entries[3::-1]]
-        assert verdicts(again, Batch([entries[4]])) == ["event_exists"]
+        assert refusals(again, Batch([entries[4]])) == ["event_exists"]
         assert again.integrity() == []
         again.close()

@@ -8,7 +8,7 @@ import pytest
 
 from threadline.kernel.limits import BATCH_WRITES_MAX, ITEM_BEGINS_MAX, ITEM_BYTES_MAX
 from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Range, Store, scan_pages
-from threadline.testing.store_cases import KEY, SORTS, StoreOpening, at_once, entry, put, verdicts
+from threadline.testing.store_cases import KEY, SORTS, StoreOpening, at_once, entry, put, refusals
 
 
 class ItemLaws(StoreOpening):
@@ -27,13 +27,13 @@ class ItemLaws(StoreOpening):
     def test_an_item_begins_with_the_version_that_its_first_put_names(self, store: Store, expected: int | None) -> None:
         """So whoever remembers a deleted item does not take the next one under its key for it."""
         for begins in (7, ITEM_BEGINS_MAX, 1):
-            assert verdicts(store, Batch(writes=[Put(KEY, b"1", expected, begins)])) == [None]
+            assert refusals(store, Batch(writes=[Put(KEY, b"1", expected, begins)])) == [None]
             assert store.get([KEY]) == [(KEY, begins, b"1")]
             again = Put(KEY, b"2", begins if expected == 0 else None, 9)
-            assert verdicts(store, Batch(writes=[again])) == [None]
+            assert refusals(store, Batch(writes=[again])) == [None]
             assert store.get([KEY]) == [(KEY, begins + 1, b"2")]
             late, last = Put(KEY, b"3", begins), Delete(KEY, begins + 1)
-            assert verdicts(store, Batch(writes=[late]), Batch(writes=[last])) == ["version", None]
+            assert refusals(store, Batch(writes=[late]), Batch(writes=[last])) == ["version", None]
 
     @pytest.mark.parametrize("version", [0, 1, 2])
     @pytest.mark.parametrize("expected", [None, 0, 1, 2, 3])
@@ -46,12 +46,12 @@ class ItemLaws(StoreOpening):
         before = store.get([KEY])
         after: list[Item | None]
         if kind == "put":
-            outcome = verdicts(store, Batch(writes=[Put(KEY, b"new", expected)]))
+            outcome = refusals(store, Batch(writes=[Put(KEY, b"new", expected)]))
             after = [Item(KEY, version + 1, b"new")]
         elif kind == "delete":
-            outcome, after = verdicts(store, Batch(writes=[Delete(KEY, expected)])), [None]
+            outcome, after = refusals(store, Batch(writes=[Delete(KEY, expected)])), [None]
         else:
-            outcome, after = verdicts(store, Batch(writes=[Check(KEY, expected or 0)])), list(before)
+            outcome, after = refusals(store, Batch(writes=[Check(KEY, expected or 0)])), list(before)
             expected = expected or 0
         holds = expected is None or expected == version
         assert outcome == [None if holds else "version"]
@@ -66,7 +66,7 @@ class ItemLaws(StoreOpening):
         put(store, Key("t", "gone"))
         writes: list[Put | Delete | Check] = [Put(Key("t", "new"), b"n"), Delete(Key("t", "gone"))]
         writes.insert(place, refused)
-        assert verdicts(store, Batch([entry(1)], writes)) == ["version"]
+        assert refusals(store, Batch([entry(1)], writes)) == ["version"]
         assert store.get([KEY, Key("t", "new"), Key("t", "gone")]) == [
             (KEY, 1, b"v"),
             None,
@@ -75,7 +75,7 @@ class ItemLaws(StoreOpening):
         assert (store.feed(), store.seen([entry(1).id])) == ([], {})
 
     def test_batches_of_a_call_are_sequential_and_independent(self, store: Store) -> None:
-        outcome = verdicts(
+        outcome = refusals(
             store,
             Batch([entry(1)], [Put(KEY, b"1", 0)]),
             Batch([entry(2)], [Put(KEY, b"2", 0)]),
@@ -91,7 +91,7 @@ class ItemLaws(StoreOpening):
     def test_what_builds_on_a_refused_batch_is_refused_though_its_versions_hold(self, store: Store) -> None:
         put(store, KEY)  # by another process, in place of the first batch
         first, other = Key("t", "first"), Key("t", "other")
-        outcome = verdicts(
+        outcome = refusals(
             store,
             Batch([entry(1)], [Put(KEY, b"1", 0)]),
             Batch([entry(2)], [Put(KEY, b"2", 1)], builds_on=[0]),
@@ -107,7 +107,7 @@ class ItemLaws(StoreOpening):
         assert [page.entry.id for page in store.feed()] == [entry(4).id, entry(5).id]
 
     def test_unconditional_writes_of_one_call_add_up(self, store: Store) -> None:
-        assert verdicts(store, *[Batch(writes=[Put(KEY, b"%d" % n)]) for n in range(5)]) == [None] * 5
+        assert refusals(store, *[Batch(writes=[Put(KEY, b"%d" % n)]) for n in range(5)]) == [None] * 5
         assert store.get([KEY]) == [(KEY, 5, b"4")]
 
     def test_get_answers_in_the_order_of_the_keys(self, store: Store) -> None:

@@ -39,7 +39,7 @@ from threadline.kernel.store import (
     feed_pages,
     thread_page,
 )
-from threadline.testing.store_cases import KEY, SORTS, THREAD, StoreOpening, at_once, entry, put, record, verdicts
+from threadline.testing.store_cases import KEY, SORTS, THREAD, StoreOpening, at_once, entry, put, record, refusals
 from threadline.testing.store_erasure_laws import ErasureLaws
 from threadline.testing.store_item_laws import ItemLaws
 from threadline.testing.store_log_laws import LogLaws
@@ -125,7 +125,7 @@ class BoundLaws(StoreOpening):
     def test_a_lock_keeps_nobody_from_a_commit(self, store: Store) -> None:
         with store.advisory_lock([KEY, KEY, Key("t", "é")]):
             at_once(lambda: put(store, KEY))
-            assert verdicts(store, Batch(writes=[Put(KEY, b"2", 1)])) == [None]
+            assert refusals(store, Batch(writes=[Put(KEY, b"2", 1)])) == [None]
             with store.advisory_lock([Key("t", "another")]):
                 assert store.get([KEY]) == [Item(KEY, 2, b"2")]
 
@@ -167,7 +167,7 @@ class BoundLaws(StoreOpening):
         store = self.open(tmp_path)
         again = (store.query("t", "p"), list(feed_pages(store)), thread_page(store, THREAD), store.feed(cursor))
         assert again == (seen if self.durable else ([], [], [], []))
-        assert verdicts(store, Batch([entry(1)])) == (["event_exists"] if self.durable else [None])
+        assert refusals(store, Batch([entry(1)])) == (["event_exists"] if self.durable else [None])
         store.close()
 
 

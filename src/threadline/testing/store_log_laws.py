@@ -10,7 +10,7 @@ import pytest
 
 from threadline.kernel.limits import ITEM_BYTES_MAX
 from threadline.kernel.store import Batch, FeedEntry, LogEntry, Span, Store, event_pages, feed_pages, thread_page
-from threadline.testing.store_cases import OTHER_THREAD, THREAD, StoreOpening, at_once, entry, record, verdicts
+from threadline.testing.store_cases import OTHER_THREAD, THREAD, StoreOpening, at_once, entry, record, refusals
 
 
 class LogLaws(StoreOpening):
@@ -18,16 +18,16 @@ class LogLaws(StoreOpening):
 
     def test_an_id_is_taken_once_whatever_the_thread(self, store: Store) -> None:
         again = entry(1, OTHER_THREAD)._replace(sequence=9, body=b"other")
-        assert verdicts(store, Batch([entry(1)]), Batch([again])) == [None, "event_exists"]
-        assert verdicts(store, Batch([again, entry(2)]), Batch([entry(3), entry(3)])) == ["event_exists"] * 2
-        assert verdicts(store, Batch([entry(4)]), Batch([entry(1)]), Batch([entry(5)])) == [None, "event_exists", None]
+        assert refusals(store, Batch([entry(1)]), Batch([again])) == [None, "event_exists"]
+        assert refusals(store, Batch([again, entry(2)]), Batch([entry(3), entry(3)])) == ["event_exists"] * 2
+        assert refusals(store, Batch([entry(4)]), Batch([entry(1)]), Batch([entry(5)])) == [None, "event_exists", None]
         assert store.commit([Batch([entry(5)])]) == [("event_exists", entry(5).id)]
         assert [page.entry for page in store.feed()] == [entry(1), entry(4), entry(5)]
 
     def test_the_same_event_at_once_is_recorded_once(self, store: Store) -> None:
         outcomes: list[str | None] = []
         for number in range(1, 11):
-            at_once(*[lambda number=number: outcomes.extend(verdicts(store, Batch([entry(number)])))] * 3)
+            at_once(*[lambda number=number: outcomes.extend(refusals(store, Batch([entry(number)])))] * 3)
         assert sorted(outcomes, key=str) == [None] * 10 + ["event_exists"] * 20
 
     def test_found_by_id(self, store: Store) -> None:

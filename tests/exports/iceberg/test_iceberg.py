@@ -258,41 +258,52 @@ def _namespace(folder: Path) -> str:
     return "shop"
 
 
-SYNC = """
-import sys
-from functools import partial
-import threadline
+SYNCS = """
+import os, sys
+import pyarrow.fs, pyiceberg.catalog.sql, pyiceberg.io.pyarrow, sqlalchemy.dialects.sqlite
 from pathlib import Path
+import threadline
 from threadline.exports.iceberg.catalog import open_catalog
-from threadline.exports.iceberg.commands import explained
 from threadline.exports.iceberg.sync import Tables
 from threadline.exports.lake.lake import Lake
 from threadline.exports.lake.storage import open_storage
 folder = Path(sys.argv[1])
-tables = Tables(open_catalog("", str(folder / "iceberg")), Lake(open_storage(str(folder / "lake"))))
-print("begun", flush=True)
-tables.sync(lambda mark: (frozenset(), mark))
+for _ in sys.stdin:
+    if not (child := os.fork()):
+        tables = Tables(open_catalog("", str(folder / "iceberg")), Lake(open_storage(str(folder / "lake"))))
+        print(os.getpid(), flush=True)
+        tables.sync(lambda mark: (frozenset(), mark))
+        os._exit(0)
+    sys.stdin.readline()  # until then its number is nobody else's
+    print(os.waitpid(child, 0)[1], flush=True)
 """
+"""A process for each line: all of them have imported everything before, which takes longer than to sync."""
 
 
 def test_a_sync_killed_at_any_instant_leaves_no_row_out_and_adds_none_twice(shop: Shop, seed: int) -> None:
-    draw, longest, killed = random.Random(seed), 0.4, 0
-    while killed < KILLS:
-        shop.sell("ada", 20)
-        sync(shop.store.engine, shop.lake)
-        process = subprocess.Popen([sys.executable, "-c", SYNC, str(shop.folder)], stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(draw.random() * longest)
-        process.send_signal(signal.SIGKILL)
-        if process.wait() == -signal.SIGKILL:
-            killed += 1
-        else:  # it was done before
-            longest /= 2
-        process.stdout.close()
-        read = rows(shop.tables().open("default", "events"))
-        expected = [row for row in in_lake(shop, "events") if row["position"] <= len(read)]
-        assert read == expected
+    draw, longest, killed = random.Random(seed), 0.2, 0
+    command = [sys.executable, "-c", SYNCS, str(shop.folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starter:
+        assert starter.stdin is not None
+        assert starter.stdout is not None
+        while killed < KILLS:
+            shop.sell("ada", 20)
+            sync(shop.store.engine, shop.lake)
+            print(file=starter.stdin, flush=True)
+            process = int(starter.stdout.readline())
+            time.sleep(draw.random() * longest)
+            os.kill(process, signal.SIGKILL)
+            print(file=starter.stdin, flush=True)
+            if os.WIFSIGNALED(status := int(starter.stdout.readline())):
+                killed += 1
+                longest *= 1.1
+            else:  # it was done before
+                assert status == 0
+                longest /= 2
+            read = rows(shop.tables().open("default", "events"))
+            expected = [row for row in in_lake(shop, "events") if row["position"] <= len(read)]
+            assert read == expected
+        starter.stdin.close()
     assert rows(shop.sync().open("default", "events")) == in_lake(shop, "events")
 
 

@@ -7,12 +7,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithDoctor
-
-
-class DoctorParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
 
 
 class FindingView(msgspec.Struct, kw_only=True):
@@ -33,7 +29,7 @@ class DoctorResult(msgspec.Struct, kw_only=True):
     findings: list[FindingView]
 
 
-def _doctor(context: Context[WithDoctor], params: DoctorParams) -> DoctorResult:
+def _doctor(context: Context[WithDoctor], params: NoParams) -> DoctorResult:
     found = context.engine.doctor.findings(context.now)
     return DoctorResult(
         well=all(each.sign != "fault" for each in found),
@@ -44,11 +40,10 @@ def _doctor(context: Context[WithDoctor], params: DoctorParams) -> DoctorResult:
 DOCTOR = Operation(
     name="doctor",
     summary="Look whether all is well: what waits, the clock, damage, checksums, definitions that are not applied.",
-    params=DoctorParams,
+    params=NoParams,
     result=DoctorResult,
     run=_doctor,
     method="GET",
     path="/v1/doctor",
     shown_on=frozenset({"http", "python"}),  # the command of this name also looks at files, their lock and the disk
-    example=DoctorParams(),
 )

@@ -2,51 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
-
-import msgspec
 
 from threadline.capabilities.jobs.operations import JobView, job_view
 from threadline.kernel.errors import Conflict
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
-from threadline.kernel.operation import Context, Group, Operation, Refresh
+from threadline.kernel.operation import Context, Group, NoParams, Operation, Refresh
 from threadline.kernel.ports import Ports, WithJobs
+from threadline.kernel.store import Put
 from threadline.kernel.time import HOUR, SECOND
 
 ELSEWHERE_SECONDS = 10
 """How long a page waits where it came to a process that goes by other definitions than those of the job."""
 
 
-class RefreshParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
-
-
 def refresh_by_job(group: Group, refresh: Refresh, summary: str) -> list[Any]:
     """The operation that begins the job, and the job's kind."""
     kind = f"{refresh.name}_refresh"
     operation = Operation(
-        name=kind, group=group, summary=summary, params=RefreshParams, result=JobView, run=partial(_begin, refresh),
-        method="POST", path=f"/v1/{refresh.name}/refresh", scope="admin", example=RefreshParams(),
+        name=kind, group=group, summary=summary, params=NoParams, result=JobView, run=partial(_begin, refresh),
+        method="POST", path=f"/v1/{refresh.name}/refresh", scope="admin",
     )  # fmt: skip
     return [operation, JobKind(kind, partial(_step, refresh))]
 
 
-def _begin(refresh: Refresh, context: Context[WithJobs], params: RefreshParams) -> JobView:
+def _begin(refresh: Refresh, context: Context[WithJobs], params: NoParams) -> JobView:
     kind = f"{refresh.name}_refresh"
     return begun(context, kind, kind, {"definitions": refresh.fingerprint})
 
 
-def begun(context: Context[WithJobs], kind: str, id: str, about: dict[str, Any]) -> JobView:
-    """The job that does this now; a new one if the one before has ended."""
+def begun(
+    context: Context[WithJobs], kind: str, id: str, about: dict[str, Any],
+    first: Callable[[str], Sequence[Put]] = lambda id: (),
+) -> JobView:  # fmt: skip
+    """The job that does this now; a new one, with the first writes of its id, if the one before has ended."""
     jobs = context.engine.jobs
     for number in count(1):
         job = jobs.find(context.workspace, f"{id}.{number}")
         if job is None or (not job.has_ended and job.params == about):
             break
-    return job_view(job or jobs.create(context.workspace, kind, f"{id}.{number}", about, by=context.source))
+    id = f"{id}.{number}"
+    return job_view(job or jobs.create(context.workspace, kind, id, about, by=context.source, writes=first(id)))
 
 
 def _step(refresh: Refresh, engine: Ports, job: Job, limit: int) -> Step:

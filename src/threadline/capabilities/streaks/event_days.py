@@ -112,16 +112,16 @@ def days_of(plan: Plan, journey: Journey, events: Iterable[Recorded]) -> dict[st
     changes = [*journey.changes]
     while changes and changes[-1] >= start:
         del changes[-2:]
-    trial: State = {HEAD: [_NEVER, changes, [], [], 0], NAMED: {}}
+    candidate: State = {HEAD: [_NEVER, changes, [], [], 0], NAMED: {}}
     for recorded in counting:
-        fold(plan, trial, recorded)
-    _, window = dated_window(plan, trial)
+        fold(plan, candidate, recorded)
+    _, window = dated_window(plan, candidate)
     slots = {dated.first: dated.day for dated in window if dated.into >= 0}
     deferred = {dated.first: dated.day for dated in window if dated.into < 0 and dated.deferred}
-    return {recorded.id: _day(plan, trial, slots, deferred, recorded) for recorded in counting}
+    return {recorded.id: _day(plan, candidate, slots, deferred, recorded) for recorded in counting}
 
 
-def _day(plan: Plan, trial: State, slots: dict[int, int], deferred: dict[int, int], recorded: Recorded) -> int:
+def _day(plan: Plan, candidate: State, slots: dict[int, int], deferred: dict[int, int], recorded: Recorded) -> int:
     event = recorded.event
     at, zone = event.occurred_at, zone_named(event.context.get("timezone"))
     if zone is None and not is_alone(recorded):
@@ -133,7 +133,7 @@ def _day(plan: Plan, trial: State, slots: dict[int, int], deferred: dict[int, in
     if is_alone(recorded):
         return day
     firsts = {
-        name: group[FIRST] for name, groups in trial[NAMED].items() for group in groups if group[FIRST_DAY] == day
+        name: group[FIRST] for name, groups in candidate[NAMED].items() for group in groups if group[FIRST_DAY] == day
     }
     # The events of zones that are not distinguished count with the last one that is.
     return deferred.get(firsts[zone if zone in firsts else max(firsts)], day)

@@ -45,12 +45,12 @@ class RulesEvaluator:
         return {decided.rule.id: decided for decided in found} if found else _NOTHING
 
     def wishes(
-        self, recorded: Recorded, verdicts: Mapping[str, Decided], matters: Callable[[str], bool]
+        self, recorded: Recorded, decisions: Mapping[str, Decided], matters: Callable[[str], bool]
     ) -> Sequence[Wish]:
         """What comes of it; the event of a decision is made only where something reads decisions."""
         tells = matters(DECISION_MADE)
         wanted: list[Wish] = []
-        for decided in verdicts.values():
+        for decided in decisions.values():
             if self._explaining and decided.status == NO_MATCH and self._active.sets[decided.rule_set].record != "all":
                 continue  # it is here for its reasons only
             names = [name for wished in decided.wished for name in wished]

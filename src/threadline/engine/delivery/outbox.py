@@ -264,7 +264,7 @@ class Outbox:
             request_of(self.queue, each.able.one, each.able.identifier, each.outcome, now, _gone(each)) for each in done
         ]
         settled = settle(self._engine.recorder, requests)
-        late = sum(self._resolved(done[place]) for place in settled.overtaken)
+        late = sum(self._resolved(done[place]) for place in settled.conflicting)
         batches = [self._unrecorded(done[place], why) for place, why in settled.unfit]
         refusals = self._engine.store.commit(batches) if batches else []
         return settled.done + late + refusals.count(None)

@@ -47,7 +47,7 @@ class Settled(NamedTuple):
     """How many items are removed."""
     unfit: list[tuple[int, str]]
     """Which of the requests cannot be recorded, now or at the next attempt, and why. Their items are still there."""
-    overtaken: list[int]
+    conflicting: list[int]
     """Which of them found that another process has their item."""
 
 

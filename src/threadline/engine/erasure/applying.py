@@ -68,7 +68,7 @@ def apply(
         erasures.run(workspace, id)
     for place, people in _people(store, missing).items():
         certificate = read(missing[place].certificate)
-        for person in _parted(engine, certificate, people):
+        for person in _split_off(engine, certificate, people):
             erasures.erase_again(person, certificate)
     for entry in missing:
         _take_over(store, entry)
@@ -99,7 +99,7 @@ def _people(store: Store, missing: Sequence[Entry]) -> dict[int, dict[str, set[s
     return found
 
 
-def _parted(engine: EngineParts, certificate: Certificate, people: dict[str, set[str]]) -> list[str]:
+def _split_off(engine: EngineParts, certificate: Certificate, people: dict[str, set[str]]) -> list[str]:
     """The ids of people who have these threads and no others; whoever has others as well is split before."""
     found = []
     for threads in people.values():

@@ -10,7 +10,7 @@ import msgspec
 from threadline.engine.erasure import ledger, removal
 from threadline.engine.erasure.expiry import Expiry
 from threadline.engine.erasure.record import Record, packed, record_key, stored
-from threadline.engine.erasure.steps import EngineParts, Overtaken, Steps, job_id, without_zeros
+from threadline.engine.erasure.steps import EngineParts, StepConflict, Steps, job_id, without_zeros
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_packing import erasing_writes, index_rows
 from threadline.engine.jobs.jobs import new_job
@@ -174,7 +174,7 @@ class Erasures:
                 return self.find(workspace, id)
             try:
                 self.steps.next(at)
-            except Overtaken:
+            except StepConflict:
                 continue
             # What is done again has no certificate of its own.
             return self._find(workspace, id) or msgspec.structs.replace(_running(at.record), state="done")

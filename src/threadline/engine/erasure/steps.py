@@ -54,7 +54,7 @@ class EngineParts(Ports, Protocol):
         ...
 
 
-class Overtaken(Exception):
+class StepConflict(Exception):
     """Another process has got further with the same erasure."""
 
 
@@ -67,7 +67,7 @@ class Steps:
         """Called with each new certificate before its erasure is done, and again if the process was killed then."""
 
     def next(self, at: Stored) -> None:
-        """Do the next step. Raises `Overtaken`."""
+        """Do the next step. Raises `StepConflict`."""
         {"sealed": self.count, "counted": self.clear, "cleared": self.erase, "closed": self.purge}[at.record.stage](at)
 
     def count(self, at: Stored) -> None:
@@ -183,7 +183,7 @@ class Steps:
         return Subject(self._engine, record.stand_in(self._engine.catalogue), self._engine.recorder.now())
 
     def _commit(self, at: Stored, writes: Sequence[Put | Delete]) -> None:
-        """Commit these as long as nobody has got further. Raises `Overtaken`."""
+        """Commit these as long as nobody has got further. Raises `StepConflict`."""
         puts = [write for write in writes if isinstance(write, Put)]
         deletes = [write for write in writes if isinstance(write, Delete)]
         chunks: list[Sequence[Put | Delete]] = [
@@ -192,14 +192,14 @@ class Steps:
         ]
         batches = [Batch(writes=[*chunk, at.fence]) for chunk in chunks]
         if batches and any(self._engine.store.commit(batches)):
-            raise Overtaken
+            raise StepConflict
 
     def _put(self, at: Stored, record: Record) -> None:
         self._put_all([at.changed(record)])
 
     def _put_all(self, writes: Sequence[Put | Delete]) -> None:
         if self._engine.store.commit([Batch(writes=writes)])[0] is not None:
-            raise Overtaken
+            raise StepConflict
 
 
 def job_id(id: str) -> str:

@@ -46,12 +46,12 @@ class ContentionTracker:
                 self._cache.people.forget(id)
             yield
 
-    def note(self, changed: Iterable[Person], overtaken: Set[str]) -> None:
+    def note(self, changed: Iterable[Person], conflicting: Set[str]) -> None:
         """Note the versions at which a commit left people, and those whom another process changed first."""
-        for id in overtaken:
+        for id in conflicting:
             self._contended.put(id, 0)
         if self._contended:
             for person in changed:
-                if person.id not in overtaken and self._contended.get(person.id) is not None:
+                if person.id not in conflicting and self._contended.get(person.id) is not None:
                     self._contended.put(person.id, person.version)
                     self._cache.people.forget(person.id)

@@ -83,7 +83,7 @@ class IdentityAdministration:
             # The person merged away has the founding thread: split again, merged elsewhere, or the survivor itself.
             if (id := properties["merged"]) == person.id or id not in person.heads:
                 raise Conflict("this merge was undone already")
-            threads, created_at = _parted(attempt, person, properties), properties["merged_created_at"]
+            threads, created_at = _split_off(attempt, person, properties), properties["merged_created_at"]
             if person.id in threads:
                 # They have found somebody older than either since, who keeps the id: the other one is apart again.
                 threads, id = [thread for thread in person.heads if thread not in threads], properties["survivor"]
@@ -156,7 +156,7 @@ def _two(attempt: Attempt, workspace: str, one: str, other: str) -> tuple[Person
     return first, second
 
 
-def _parted(attempt: Attempt, person: Person, merge: Mapping[str, Any]) -> list[str]:
+def _split_off(attempt: Attempt, person: Person, merge: Mapping[str, Any]) -> list[str]:
     """The threads of the person merged away, among those of the survivor: the merged ones and those added since.
 
     An identifier that first occurred while they were one belongs to the person whose identifiers it occurred with. If

@@ -324,20 +324,20 @@ class Recorder:
         outcomes = self._committed(attempt)
         if call.trace is not None:
             call.trace.commit(began)
-        overtaken: set[str] = set()
+        conflicting: set[str] = set()
         lost: set[int] = set()
         for (change, _), refusal in zip(attempt.changes.sealed, outcomes, strict=False):
             if refusal is not None:
                 lost.update(change.requests)
-                overtaken |= change.ids
+                conflicting |= change.ids
                 self._refuse_fenced(change.requests, call)
         people = attempt.people
-        if overtaken:
+        if conflicting:
             attempt.unsettled.update(attempt.receipts[i].id for i in lost if i in attempt.receipts)
-            people.forget(overtaken)
-        changed = [person for id, person in people.touched.items() if id not in overtaken]
+            people.forget(conflicting)
+        changed = [person for id, person in people.touched.items() if id not in conflicting]
         people.keep(changed)
-        self._contention.note(changed, overtaken)
+        self._contention.note(changed, conflicting)
         return attempt.answers()
 
     def _refuse_fenced(self, positions: Sequence[int], call: _Call) -> None:

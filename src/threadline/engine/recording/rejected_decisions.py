@@ -64,7 +64,7 @@ class RejectedLog:
         decided, put = rejected_log.settled(stored, "resubmitted", id)
         receipt = self._recorder.record_requests([RecordRequest(event, expected=expected, writes=(put,))])[0]
         if receipt.code == FENCED:
-            raise rejected_log.overtaken(stored.entry)
+            raise rejected_log.already_decided(stored.entry)
         if receipt.status == "accepted":
             return receipt, decided
         if receipt.status == "duplicate":

@@ -122,10 +122,10 @@ def settle(store: Store, stored: StoredEntry, status: Status, resolution: str) -
     """Write what was decided about an entry. Raises `Conflict` if somebody has decided before."""
     decided, put = settled(stored, status, resolution)
     if store.commit([Batch(writes=[put])])[0] is not None:
-        raise overtaken(decided)
+        raise already_decided(decided)
     return decided
 
 
-def overtaken(entry: RejectedEntry) -> Conflict:
+def already_decided(entry: RejectedEntry) -> Conflict:
     """The refusal of a decision that came too late."""
     return Conflict(f"somebody else decided about entry {entry.id} at this moment; read it again")

@@ -51,11 +51,11 @@ def without_erased(lake: Lake, store: Store, manifest: Manifest, pages: Sequence
     identities = [file for file in manifest.files if file.table == IDENTITIES]
     if count:
         threads |= _threads_of(lake, identities, threads, people)
-    parted = sorted(threads - owners(store, threads).keys())
-    files |= _identities(lake, identities, parted)
+    split_off = sorted(threads - owners(store, threads).keys())
+    files |= _identities(lake, identities, split_off)
     if pages:
         files |= {file.name: None for file in manifest.files if file.table not in (EVENTS, IDENTITIES)}
-    leaving = sorted(threads - set(parted)) if under_way else []
+    leaving = sorted(threads - set(split_off)) if under_way else []
     left = [now for file in manifest.files if (now := files.get(file.name, file)) is not None]
     obsolete = [*manifest.obsolete, *(Obsolete(name, 0.0) for name in files)]
     if count:  # what compaction has replaced has the same rows

@@ -78,7 +78,7 @@ class EmbeddedIndex:
         with self.opened() as db:
             progress = self.catch_up(SEARCH_CATCH_UP_EVENTS)
             tables = self._tables(db, query.workspace)
-            if tables is None or query.threads == ():
+            if tables is None or query.threads == () or query.contradicts_itself:
                 return Matches([], "", progress, Facets(0, True, {}) if query.facets else None)
             ids, following = tables.search(query)
             facets = None

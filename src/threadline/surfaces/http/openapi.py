@@ -157,7 +157,7 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
         if combined := list(_combinations(operation)):
             body["allOf"] = combined
         content: dict[str, Any] = {"schema": body}
-        if operation.example is not None:
+        if operation.example is not None or not others:
             content["example"] = {name: value for name, value in example.items() if name in others}
         needed = bool(required) or any(choice.required for choice in operation.choices)
         described["requestBody"] = {"required": needed, "content": {"application/json": content}}

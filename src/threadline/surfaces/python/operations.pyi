@@ -55,6 +55,7 @@ from threadline.capabilities.jobs import operations as jobs_operations
 from threadline.capabilities.journeys.operations import acting as journeys_operations_acting
 from threadline.capabilities.journeys.operations import definitions as journeys_operations_definitions
 from threadline.capabilities.journeys.operations import people as journeys_operations_people
+from threadline.capabilities.journeys.operations import tried as journeys_operations_tried
 from threadline.capabilities.journeys.operations import what_if as journeys_operations_what_if
 from threadline.capabilities.keys import operations as keys_operations
 from threadline.capabilities.leaderboards.operations import board_query as leaderboards_operations_board_query
@@ -521,9 +522,14 @@ class _Journeys:
         """Resume a journey, or one person in it."""
     def show(self, name: str) -> journeys_operations_definitions.JourneyView:
         """Show a journey, drawn, with the people at each step."""
+    def tried(self, id: str) -> journeys_operations_tried.JourneysTried:
+        """Show what journeys tried in the background would have sent."""
     def what_if(self, *, definitions: str, start: Moment | None = None, stop: Moment | None = None,
         people: Many[str] = (), samples: int = 20) -> journeys_operations_what_if.JourneysWhatIfResult:
         """Try journeys on history: who would have got what, and when, compared with those in force."""
+    def what_if_in_background(self, *, definitions: str, start: Moment | None = None,
+        stop: Moment | None = None) -> jobs_operations.JobView:
+        """Try journeys on everybody's history in a job, which only counts."""
 
 class _AsyncJourneys:
     enter = _Awaited(_Journeys.enter)
@@ -535,7 +541,9 @@ class _AsyncJourneys:
     people = _Awaited(_Journeys.people)
     resume = _Awaited(_Journeys.resume)
     show = _Awaited(_Journeys.show)
+    tried = _Awaited(_Journeys.tried)
     what_if = _Awaited(_Journeys.what_if)
+    what_if_in_background = _Awaited(_Journeys.what_if_in_background)
 
 class _Keys:
     """Write keys and tokens: make, list and revoke them."""

@@ -10,7 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.analytics.parts import OWN, Answered, asked
 from threadline.kernel.analytics import Sql
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import DAY, to_datetime
 
@@ -33,10 +33,6 @@ FROM (
   UNION ALL SELECT 'people', '', true, count(*), 0 FROM people
 ) ORDER BY own DESC, today DESC, before DESC, type
 """  # noqa: S608 - the texts are our own
-
-
-class TodayParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Nothing to choose."""
 
 
 class Change(msgspec.Struct, kw_only=True):
@@ -64,7 +60,7 @@ class Today(Answered, kw_only=True):
     ]
 
 
-def _today(context: Context[WithAnalytics], params: TodayParams) -> Today:
+def _today(context: Context[WithAnalytics], params: NoParams) -> Today:
     midnight = context.now // DAY * DAY
     given = {
         "today": to_datetime(midnight), "yesterday": to_datetime(midnight - DAY), "now": to_datetime(context.now),
@@ -85,10 +81,9 @@ TODAY = Operation(
     name="analytics_today",
     group=ANALYTICS_GROUP,
     summary="Compare today with the same hours of the day before: people, new people, events by type.",
-    params=TodayParams,
+    params=NoParams,
     result=Today,
     run=_today,
     method="GET",
     path="/v1/analytics/today",
-    example=TodayParams(),
 )

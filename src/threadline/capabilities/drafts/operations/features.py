@@ -94,7 +94,7 @@ class _Reading:
     def decisions(self, recorded: Recorded, person: PersonView) -> Decisions:
         return {}
 
-    def wishes(self, recorded: Recorded, verdicts: Any, matters: Callable[[str], bool]) -> Sequence[Wish]:
+    def wishes(self, recorded: Recorded, decisions: Any, matters: Callable[[str], bool]) -> Sequence[Wish]:
         return ()
 
     def decides_as(self, other: Any, event_type: str) -> bool:

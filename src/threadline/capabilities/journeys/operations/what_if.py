@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Protocol
 
 import msgspec
@@ -13,14 +13,13 @@ from threadline.capabilities.events.forms import Identifiers, Instant, PersonRef
 from threadline.capabilities.journeys.book import Book
 from threadline.capabilities.journeys.events import SEGMENT_TYPES
 from threadline.capabilities.journeys.operations import JOURNEYS_GROUP
-from threadline.capabilities.journeys.operations.definitions import book_of
 from threadline.capabilities.journeys.steps import JOURNEYS
 from threadline.capabilities.journeys.what_if.evaluator import JourneysEvaluator
 from threadline.capabilities.journeys.what_if.tally import Counts, Tally, WouldSend
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import Catalogue, WithCatalogue, WithReader, WithShared, WithSimulations
-from threadline.kernel.simulation import VariantSpec
+from threadline.kernel.simulation import Pages, VariantSpec
 from threadline.kernel.time import EARLIEST
 
 CANDIDATE = "candidate.yaml"
@@ -33,7 +32,7 @@ class Needs(WithCatalogue, WithReader, WithShared, WithSimulations, Protocol):
     """What is needed here of the engine."""
 
 
-class JourneysWhatIfParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which journeys are tried, and on which history."""
 
     definitions: Annotated[
@@ -47,6 +46,11 @@ class JourneysWhatIfParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=T
     ]
     start: Annotated[Time | None, Meta(description="As if it were switched on at this instant.")] = None
     stop: Annotated[Time | None, Meta(description="Up to this instant; without it up to now.")] = None
+
+
+class JourneysWhatIfParams(Asked, kw_only=True, forbid_unknown_fields=True):
+    """The same, and for whom."""
+
     people: Annotated[list[PersonRef], Meta(description="Only these people.", max_length=10_000)] = []
     samples: Annotated[int, Meta(description="People who are shown with their mails.", ge=0, le=1_000)] = 20
 
@@ -114,33 +118,48 @@ class JourneysWhatIfResult(msgspec.Struct, kw_only=True):
 
 
 def _what_if(context: Context[Needs], params: JourneysWhatIfParams) -> JourneysWhatIfResult:
-    stop = time_param(params.stop) or context.now
-    start = time_param(params.start) or EARLIEST
-    if not start < stop <= context.now:
+    start, stop = range_of(params, context.now)
+    tally = Tally(params.samples, stop)
+    people = sorted({context.engine.reader.person(context.workspace, ref).id for ref in params.people})
+    pages = pages_of(
+        context.engine, context.workspace, params.definitions, tally, (start, context.now),
+        people if params.people else None,
+    )  # fmt: skip
+    context.engine.simulations.run(pages)
+    names = context.engine.reader.identifiers_of(context.workspace, [sample.person for sample in tally.samples])
+    return result_of(tally, start, names)
+
+
+def range_of(asked: Asked, now: int) -> tuple[int, int]:
+    """From when to when it is tried. Raises `InvalidValue` for what is no range."""
+    start, stop = time_param(asked.start) or EARLIEST, time_param(asked.stop) or now
+    if not start < stop <= now:
         raise InvalidValue("`start` must be before `stop`, and `stop` not in the future", param="start")
-    declared = context.engine.catalogue.definitions
+    return start, stop
+
+
+def pages_of(
+    engine: Needs, workspace: str, definitions: str, tally: Tally, known: tuple[int, int],
+    people: Sequence[str] | None = None,
+) -> Pages:  # fmt: skip
+    """The trial, page by page. Raises `InvalidDefinition` for a candidate that cannot be tried."""
+    declared = engine.catalogue.definitions
     current = declared if isinstance(declared, Definitions) else Definitions()
-    candidate = current.with_candidate(CANDIDATE, params.definitions, ASIDE)
+    candidate = current.with_candidate(CANDIDATE, definitions, ASIDE)
     for name in ASIDE:
         candidate.section(name)
     # Before the sections are looked for: a text that is no definitions at all has none, and is told what is wrong.
-    catalogue = context.engine.catalogue.variant(candidate)
-    sections = Definitions([(CANDIDATE, params.definitions)]).names
+    catalogue = engine.catalogue.variant(candidate)
+    sections = Definitions([(CANDIDATE, definitions)]).names
     if JOURNEYS not in sections:
         raise InvalidDefinition(f"the candidate has no section `{JOURNEYS}`", param="definitions")
-    in_force = context.engine.catalogue
-    remembered = book_of(context).remembered if in_force.policy(JOURNEYS) is not None else {}
+    in_force = engine.catalogue
+    remembered = engine.shared.fresh(workspace, JOURNEYS).remembered if in_force.policy(JOURNEYS) is not None else {}
     books = _book(in_force, remembered), _book(catalogue, remembered)
     replayed = sections - {JOURNEYS} | ({SEGMENTS} if any(map(_goes_by_segments, books)) else set())
     old = _spec(in_force, books[0], replayed & {SEGMENTS})
     new = _spec(catalogue, books[1], replayed)
-    tally = Tally(params.samples, stop)
-    people = sorted({context.engine.reader.person(context.workspace, ref).id for ref in params.people})
-    pages = context.engine.simulations.replay(
-        context.workspace, old, new, start, context.now, tally, people=people if params.people else None
-    )
-    context.engine.simulations.run(pages)
-    return _result(context, tally, start, stop)
+    return engine.simulations.replay(workspace, old, new, *known, tally, people=people)
 
 
 def _book(catalogue: Catalogue, remembered: Mapping[str, bytes]) -> Book:
@@ -162,8 +181,8 @@ def _spec(catalogue: Catalogue, book: Book, sections: Iterable[str]) -> VariantS
     return VariantSpec(catalogue, evaluator, evaluator, names.intersection(sections), {JOURNEYS: book})
 
 
-def _result(context: Context[Needs], tally: Tally, start: int, stop: int) -> JourneysWhatIfResult:
-    names = context.engine.reader.identifiers_of(context.workspace, [sample.person for sample in tally.samples])
+def result_of(tally: Tally, start: int, names: Mapping[str, list[str]]) -> JourneysWhatIfResult:
+    """What a tally says; ``names``: the identifiers of the people shown."""
     samples = [
         WhatIfSample(
             person=sample.person, identifiers=names.get(sample.person, []), old=_mails(sample.old),
@@ -177,7 +196,7 @@ def _result(context: Context[Needs], tally: Tally, start: int, stop: int) -> Jou
         for key in sorted({*old.mails, *new.mails})
     ]
     return JourneysWhatIfResult(
-        start=instant(start), stop=instant(stop), people=tally.people, people_old=tally.people_old,
+        start=instant(start), stop=instant(tally.stop), people=tally.people, people_old=tally.people_old,
         people_new=tally.people_new, people_changed=tally.people_changed,
         journeys=[_journey(tally, name) for name in sorted({*old.entered, *new.entered})], steps=steps,
         samples=samples, cut=tally.cuts, failed=tally.failed, failures=tally.failures,

@@ -42,10 +42,10 @@ class JourneysEvaluator:
         return {WISHES: wishes} if wishes else {}
 
     def wishes(
-        self, recorded: Recorded, verdicts: Mapping[str, Sequence[Wish]], matters: Callable[[str], bool]
+        self, recorded: Recorded, decisions: Mapping[str, Sequence[Wish]], matters: Callable[[str], bool]
     ) -> Sequence[Wish]:
         """The same: nothing is sent in a sandbox, and timers fire in its time."""
-        return verdicts.get(WISHES, ())
+        return decisions.get(WISHES, ())
 
     def decides_as(self, other: Any, event_type: str) -> bool:
         """Whether another one is the same."""
