@@ -41,13 +41,10 @@ WHOLE_BYTES_MAX = 1_000
 """States of up to so many bytes are written whole: reading a tail for them costs more than it saves."""
 SNAPSHOT_BYTES_MAX = VALUE_BYTES_MAX // 2
 """Larger states are written whole as well, so that the event that makes a person too large is the one refused."""
+TAIL_EVENTS_MAX = 16
+"""Readers fold the tail, so it is short."""
 TAIL_EVENT_BYTES = 250
 """One event of tail for so many bytes of states: a larger snapshot is written less often."""
-TAIL_EVENTS_USUAL = 16
-"""Readers fold the tail, so it is short."""
-TAIL_FURTHER_BYTES = 1_000
-"""One event more for so many bytes of states: a reader who opens a large snapshot hardly notices a longer tail."""
-TAIL_EVENTS_MAX = 64
 TAIL_INTERIM_MAX = 100
 """The tail may be longer between two commits of one call."""
 PAGE_PEOPLE = 200
@@ -96,7 +93,7 @@ def person_writes(person: Person, catalogue: Catalogue, *, interim: bool = False
 
 def tail_max(size: int) -> int:
     """How many events may follow a snapshot of so many bytes."""
-    return min(size // TAIL_EVENT_BYTES, TAIL_EVENTS_USUAL + size // TAIL_FURTHER_BYTES, TAIL_EVENTS_MAX)
+    return min(TAIL_EVENTS_MAX, size // TAIL_EVENT_BYTES)
 
 
 def alias_writes(merged: Person, survivor: str) -> list[Put | Delete]:
