@@ -74,7 +74,10 @@ def rule_text(content: Mapping[str, Any]) -> dict[str, Any]:
 _IN_FORCE: Mapping[str, Callable[[Asking, str], str]] = {"segments": _segment_in_force, "rules": _rule_in_force}
 
 
-def _editor(kind: Kind) -> Callable[[Asking], Mapping[str, Any]]:
+def _editor(kind: Kind, part: str = "") -> Callable[[Asking], Mapping[str, Any]]:
+    """What a page of the editor shows, or a part of it. A preview takes its time, so that it is a part of its own;
+    only a page that is asked for with a form, as without the script, waits for it."""
+
     def load(asking: Asking) -> Mapping[str, Any]:
         name, posted = asking.query.get(kind.name, ""), "_csrf" in asking.query
         text = asking.query.get(kind.text, "")
@@ -83,6 +86,8 @@ def _editor(kind: Kind) -> Callable[[Asking], Mapping[str, Any]]:
             text = (in_force(asking, name) if in_force is not None and name else "") or kind.begin
         text = text.replace("\r\n", "\n")
         found = _checked(asking, kind, name, text)
+        if found["check"] and found["check"]["valid"] and (part == "preview" or (posted and not part)):
+            found |= _preview(asking, kind, name, text)
         lines = text.count("\n") + 1
         return {
             "kind": kind._asdict(), "name": name, "text": text, "rows": min(max(lines + 1, LINES_MIN), LINES_MAX),
@@ -97,14 +102,18 @@ def _checked(asking: Asking, kind: Kind, name: str, text: str) -> dict[str, Any]
         return {"check": None}
     given = {"section": kind.section, "name": name or _unnamed(kind)} if kind.section else {}
     check = asking.ask("definitions_check", text=text, **given)
-    shown: dict[str, Any] = {"check": check, "file": _in_a_file(kind, name, text)}
-    if check["valid"] and kind.preview and asking.may(kind.preview):
-        try:
-            answer, chart = asking.picture(kind.preview, text=text, name=name, seconds=PREVIEW_SECONDS)
-            shown |= {"preview": answer, "chart": chart}
-        except ThreadlineError as error:
-            shown["preview_problem"] = str(error)
-    return shown
+    return {"check": check, "file": _in_a_file(kind, name, text)}
+
+
+def _preview(asking: Asking, kind: Kind, name: str, text: str) -> dict[str, Any]:
+    """What a text without mistakes would do to people."""
+    if not (kind.preview and asking.may(kind.preview)):
+        return {}
+    try:
+        answer, chart = asking.picture(kind.preview, text=text, name=name, seconds=PREVIEW_SECONDS)
+    except ThreadlineError as error:
+        return {"preview_problem": str(error)}
+    return {"preview": answer, "chart": chart}
 
 
 def _unnamed(kind: Kind) -> str:
@@ -128,11 +137,14 @@ def _gutter(lines: int, check: Mapping[str, Any] | None) -> list[dict[str, Any]]
 
 
 def _screen(name: str, path: str, title: str, section: str, summary: str, within: str) -> Screen:
-    load = _editor(KINDS[section])
+    kind = KINDS[section]
     return Screen(
-        name=name, path=path, title=title, template="editor.html", load=load, operation="definitions_check",
+        name=name, path=path, title=title, template="editor.html", load=_editor(kind), operation="definitions_check",
         summary=summary, in_navigation=False, within=within, is_form=True,
-        parts={"checked": Part("editor_checked.html", load)},
+        parts={
+            "checked": Part("editor_checked.html", _editor(kind, "checked")),
+            "preview": Part("editor_preview.html", _editor(kind, "preview")),
+        },
     )  # fmt: skip
 
 

@@ -40,11 +40,17 @@ function partForm(form) {
   const target = document.getElementById(form.dataset.part)
   const ask = () => {
     const query = new URLSearchParams(new FormData(form))
-    if (form.method === 'post') return loadPart(target, `${location.pathname}?part=${form.dataset.part}`, { body: query })
+    if (form.method === 'post') return loadPart(target, `${location.pathname}?part=${form.dataset.part}`, { body: query }).then(follow)
     for (const [name, value] of [...query]) if (!value) query.delete(name)
     query.set('part', form.dataset.part)
     loadPart(target, `${form.getAttribute('action') || location.pathname}?${query}`, { push: form.dataset.keep !== 'no' })
   }
+  // What takes longer is a part within that answer, asked for once it is there.
+  const follow = () => {
+    const slower = document.getElementById(form.dataset.then)
+    if (slower) loadPart(slower, `${location.pathname}?part=${slower.id}`, { body: new URLSearchParams(new FormData(form)) })
+  }
+  if (form.dataset.then) follow()
   let timer
   form.addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(ask, 180) })
   form.addEventListener('submit', (event) => {
