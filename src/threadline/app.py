@@ -19,8 +19,8 @@ from threadline.engine.delivery.feed_consumer import FeedConsumer, FeedHandler, 
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.engine import Engine
 from threadline.engine.erasure.applying import keep_beside
+from threadline.engine.erasure.certificates_file import LedgerFile
 from threadline.engine.erasure.erased_ids import erased_since
-from threadline.engine.erasure.ledger_file import LedgerFile
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import check_entry
 from threadline.engine.maintenance.move import refuse_unfinished

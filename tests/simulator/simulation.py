@@ -24,7 +24,7 @@ from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.delivery.leases import Leases
 from threadline.engine.delivery.unknown import UNKNOWN
 from threadline.engine.engine import Engine
-from threadline.engine.erasure import ledger
+from threadline.engine.erasure import certificates
 from threadline.engine.jobs.jobs import JOB_DUE
 from threadline.engine.maintenance.dump import dump
 from threadline.engine.maintenance.scrub import SCRUB, Scrub
@@ -293,7 +293,7 @@ def _deterministic(seed: int, world: World) -> Iterator[None]:
     with ExitStack() as stack:
         for module in (credentials, damage, ranks, recorder, shared, signer):
             stack.enter_context(patch.object(module, "threading", threads))
-        for module in (ledger, outbox, signer):
+        for module in (certificates, outbox, signer):
             stack.enter_context(patch.object(module, "secrets", Secrets))
         stack.enter_context(patch.object(outbox, "ThreadPoolExecutor", _Serial))
         stack.enter_context(patch.object(retry, "time", Time))

@@ -19,7 +19,7 @@ from tests.servers import redis as redis_servers
 from tests.surfaces.cli_stage import Ran, call, composed  # noqa: F401 - fixtures
 from threadline.app import composition, open_engine
 from threadline.engine.engine import Engine
-from threadline.engine.erasure.ledger_file import LedgerFile
+from threadline.engine.erasure.certificates_file import LedgerFile
 from threadline.kernel.errors import NotFound, StoreDamaged
 from threadline.settings import load
 from threadline.stores.sqlite.store import SqliteStore

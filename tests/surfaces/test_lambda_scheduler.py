@@ -19,7 +19,7 @@ from threadline.kernel.event import Event, Identifier
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.time import DAY, MINUTE, SECOND, parse_time, system_clock
 from threadline.settings import Settings
-from threadline.surfaces.lambda_.wake_ups import WakeUps
+from threadline.surfaces.lambda_.schedules import WakeUps
 from threadline.surfaces.lambda_.working import STUCK, work, work_and_wake
 
 LATE = 7 * DAY

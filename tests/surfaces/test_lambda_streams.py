@@ -24,8 +24,8 @@ from threadline.engine.engine import Engine
 from threadline.kernel.store import Store, feed_pages
 from threadline.kernel.time import MINUTE
 from threadline.settings import Settings
+from threadline.surfaces.lambda_.schedules import WakeUps
 from threadline.surfaces.lambda_.streams import follow
-from threadline.surfaces.lambda_.wake_ups import WakeUps
 from threadline.testing.store_cases import entry
 from threadline.testing.store_cases import record as commit
 

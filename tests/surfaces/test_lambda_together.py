@@ -20,8 +20,8 @@ from threadline.kernel.time import DAY, system_clock
 from threadline.settings import Settings
 from threadline.surfaces.lambda_ import http, sqs
 from threadline.surfaces.lambda_.runtime import Runtime
+from threadline.surfaces.lambda_.schedules import WakeUps, scheduler_client
 from threadline.surfaces.lambda_.streams import follow
-from threadline.surfaces.lambda_.wake_ups import WakeUps, scheduler_client
 
 TARGET = "arn:aws:lambda:eu-west-1:000000000000:function:schedule"
 KEY = "a-key-of-the-shop"

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from threadline.engine.erasure.certificates import add_keys, certificates, read, taken_over, thread_pseudonym
+from threadline.engine.erasure.certificates_file import Entry, LedgerFile
 from threadline.engine.erasure.erased_ids import note_erased
-from threadline.engine.erasure.ledger import add_keys, certificates, read, taken_over, thread_pseudonym
-from threadline.engine.erasure.ledger_file import Entry, LedgerFile
-from threadline.engine.erasure.record import stored
 from threadline.engine.erasure.removal import Page, erased_events, page_put, remaining_puts
 from threadline.engine.erasure.saga import Erasures
 from threadline.engine.erasure.steps import EngineParts
+from threadline.engine.erasure.unfinished import stored
 from threadline.engine.folding.person import THREAD
 from threadline.kernel.erasure import ERASURE, Certificate
 from threadline.kernel.limits import BATCH_WRITES_MAX

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from threadline.engine.erasure import ledger, removal
+from threadline.engine.erasure import certificates, removal
 from threadline.engine.erasure.expiry import Expiry
-from threadline.engine.erasure.record import Record, packed, record_key, stored
 from threadline.engine.erasure.steps import EngineParts, StepConflict, Steps, job_id, without_zeros
+from threadline.engine.erasure.unfinished import Record, packed, record_key, stored
 from threadline.engine.folding.person import Person
 from threadline.engine.folding.person_packing import erasing_writes, index_rows
 from threadline.engine.jobs.jobs import new_job
@@ -102,7 +102,7 @@ class Erasures:
         try:
             person = self._engine.reader.person(workspace, ref)
             # With the number of erasures before it: somebody who came back may be where they were before.
-            number = ledger.head_of(self._engine.store, workspace).sequence
+            number = certificates.head_of(self._engine.store, workspace).sequence
             id = id or short_hash("erasure", workspace, person.id, str(person.position), str(number))
             return _running(self._sealed(person.id, id, by, reason))
         except (NotFound, BeingErased):
@@ -190,7 +190,7 @@ def _running(record: Record) -> Erasure:
 
 
 def _done(content: bytes) -> Erasure:
-    one = ledger.read(content)
+    one = certificates.read(content)
     return Erasure(
         id=one.erasure, workspace=one.workspace, state="done", begun_at=parse_time(one.begun_at), by=one.by,
         reason=one.reason, events=one.events, events_total=one.events, certificate=content,

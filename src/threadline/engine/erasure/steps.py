@@ -9,9 +9,9 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from threadline.engine.erasure import ledger, removal
+from threadline.engine.erasure import certificates, removal
 from threadline.engine.erasure.erased_ids import note_erased
-from threadline.engine.erasure.record import Record, Stored
+from threadline.engine.erasure.unfinished import Record, Stored
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import PERSON, THREAD, person_key, snapshot_key, thread_key
 from threadline.engine.jobs.jobs import stored_job
@@ -77,7 +77,7 @@ class Steps:
         remaining = (
             {}
             if record.again
-            else removal.remaining_rows(self._engine.catalogue, subject, ledger.own_key(self._engine.store))
+            else removal.remaining_rows(self._engine.catalogue, subject, certificates.own_key(self._engine.store))
         )
         found = removal.counted(self._engine, self._engine.catalogue, subject)
         found.update(record.counts)
@@ -141,15 +141,15 @@ class Steps:
         for kind in (THREAD, PERSON):
             left.pop(kind, None)  # they go with this commit
         certificate, head = self._certificate(record, left)
-        content = ledger.signed(certificate, ledger.own_key(self._engine.store))
-        return ledger.ledger_writes(certificate, content, head), content
+        content = certificates.signed(certificate, certificates.own_key(self._engine.store))
+        return certificates.ledger_writes(certificate, content, head), content
 
-    def _certificate(self, record: Record, left: Counter[str]) -> tuple[Certificate, ledger.Head]:
+    def _certificate(self, record: Record, left: Counter[str]) -> tuple[Certificate, certificates.Head]:
         store = self._engine.store
         erased, head, key = (
             removal.erased_events(store, record.workspace, record.id),
-            ledger.head_of(store, record.workspace),
-            ledger.own_key(store),
+            certificates.head_of(store, record.workspace),
+            certificates.own_key(store),
         )
         before = Counter(record.counts)
         before.update(erased.rows)
@@ -159,8 +159,8 @@ class Steps:
             erasure=record.id, workspace=record.workspace, sequence=head.sequence + 1,
             begun_at=format_time(record.at), at=format_time(self._engine.recorder.clock()), by=record.by,
             reason=record.reason,
-            threads=sorted(ledger.thread_pseudonym(key, thread) for thread in record.heads),
-            events=len(erased.ids), events_digest=ledger.hash_of("".join(erased.ids).encode()),
+            threads=sorted(certificates.thread_pseudonym(key, thread) for thread in record.heads),
+            events=len(erased.ids), events_digest=certificates.hash_of("".join(erased.ids).encode()),
             recorded=[format_time(at) for at in erased.recorded],
             before=found, after={kind: left[kind] for kind in found}, remaining=record.remaining, version=_version(),
             previous=head.hash,

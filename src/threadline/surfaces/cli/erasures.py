@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from threadline.capabilities.erasure.operations import ERASE, SHOW, EraseParams, ErasureParams, ErasureView
 from threadline.engine.erasure.applying import apply as apply_entries
 from threadline.engine.erasure.applying import entries_of
-from threadline.engine.erasure.ledger_file import LedgerFile
+from threadline.engine.erasure.certificates_file import LedgerFile
 from threadline.kernel.counted import counted
 from threadline.kernel.erasure import Erasure
 from threadline.surfaces.cli.printing import answer, terminal

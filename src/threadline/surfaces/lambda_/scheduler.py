@@ -7,7 +7,7 @@ from typing import Any
 
 from threadline.kernel.time import format_time
 from threadline.surfaces.lambda_.runtime import deadline, open_early, runtime
-from threadline.surfaces.lambda_.wake_ups import WakeUps, scheduler_client
+from threadline.surfaces.lambda_.schedules import WakeUps, scheduler_client
 from threadline.surfaces.lambda_.working import work_and_wake
 
 

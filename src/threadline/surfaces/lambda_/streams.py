@@ -13,7 +13,7 @@ from typing import Any
 from threadline.engine.delivery.feed_consumer import ConsumerStatus, consumers
 from threadline.surfaces.lambda_.runtime import Runtime, deadline, open_early, runtime
 from threadline.surfaces.lambda_.scheduler import wake_ups
-from threadline.surfaces.lambda_.wake_ups import WakeUps
+from threadline.surfaces.lambda_.schedules import WakeUps
 from threadline.surfaces.lambda_.working import feed_consumers, work_and_wake
 
 PAUSE_SECONDS = 0.25

@@ -9,7 +9,7 @@ from threadline.engine.delivery.feed_consumer import FeedWorker, consumer_state
 from threadline.engine.delivery.next_due import next_due
 from threadline.kernel.time import MINUTE, SECOND
 from threadline.surfaces.lambda_.runtime import Runtime
-from threadline.surfaces.lambda_.wake_ups import WakeUps
+from threadline.surfaces.lambda_.schedules import WakeUps
 
 LINGER = 5 * SECOND
 """What is due within so long is waited for: the second attempt at a webhook would otherwise come a minute later."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from threadline.engine.erasure.ledger import read
+from threadline.engine.erasure.certificates import read
 from threadline.kernel.errors import StoreDamaged
 
 ENDING = "-erasures.jsonl"
