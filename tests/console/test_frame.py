@@ -278,6 +278,18 @@ def test_how_long_ago_is_in_the_largest_unit(seconds: int, shown: str) -> None:
     assert FILTERS["ago"](format_time(NOW - seconds * DAY // 86_400), NOW) == shown
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("share_of_first", 0.8621, "86.2\u202f%"), ("seconds_p50", 180_855.26, "2\u202fd 2\u202fh"),
+        ("seconds_p50", 3_605, "1\u202fh"), ("seconds_p25", 0.2, "0\u202fs"), ("people", 1_234, "1\u202f234"),
+        ("seconds_p90", None, "–"),
+    ],
+)  # fmt: skip
+def test_a_number_of_an_answer_is_shown_as_its_name_says(name: str, value: float | None, shown: str) -> None:
+    assert FILTERS["measured"](value, name) == shown
+
+
 def test_a_live_list_begins_with_what_is_recorded_from_now_on(engine: Engine) -> None:
     from threadline.engine.accounts import Session
     from threadline.surfaces.console.asking import Asking

@@ -40,6 +40,7 @@ STATIC_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; char
 _UNSAID = frozenset({"policy", "kind", "occurrence", "draw", "provider_id", "transactional"})
 _ID = re.compile(r"[0-9a-f]{12,}([./]|$)")
 """Members that say nothing to a reader of a list; the page of the event has them."""
+_SHARES = frozenset({"removal", "lift", "rate"})
 _STEPS = ((DAY * 365, "y"), (DAY * 30, "mo"), (DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
 
 
@@ -121,6 +122,27 @@ def percent(value: Any, digits: int = 1) -> str:
     return "–" if value is None else f"{100 * value:.{digits}f}\u202f%"
 
 
+def measured(value: Any, name: str) -> str:
+    """A number of an answer as its name says what it is: a share as per cent, seconds in their two largest units."""
+    if value is None or not isinstance(value, (int, float)) or isinstance(value, bool):
+        return number(value)
+    if name.startswith("share") or name in _SHARES:
+        return percent(value)
+    return _lasting(value) if name.startswith("seconds") else number(value)
+
+
+def _lasting(seconds: float) -> str:
+    parts = []
+    rest = round(seconds)
+    for size, unit in _STEPS:
+        amount, rest = divmod(rest, size // SECOND)
+        if amount or parts:
+            parts.append(f"{amount}\u202f{unit}" if amount else "")
+        if len(parts) == 2:
+            break
+    return " ".join(filter(None, parts)) or "0\u202fs"
+
+
 def short(text: Any, length: int = 60) -> str:
     """The beginning of a long text."""
     shown = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
@@ -175,7 +197,8 @@ def chart(value: Chart | None) -> str:
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    "ago": ago, "at": at, "date": date, "number": number, "percent": percent, "short": short, "json": json_text,
+    "ago": ago, "at": at, "date": date, "number": number, "percent": percent, "measured": measured,
+    "short": short, "json": json_text,
     "gist": gist, "who": who, "path": path_part, "query": query_text, "chart": chart, "words": words,
     "sum_of": sum_of,
 }  # fmt: skip
