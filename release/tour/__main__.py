@@ -16,7 +16,7 @@ from threadline.kernel.time import system_clock
 from threadline.surfaces.cli.demo.server import Server
 
 FOLDER = ROOT / "docs/tour"
-SIZE = {"width": 1200, "height": 750}
+SIZE = {"width": 1200, "height": 1000}
 MEMBER = "/people/user_id:m003"
 WAIT_MILLISECONDS = 30_000
 
@@ -29,13 +29,15 @@ class Picture(NamedTuple):
     click: str = ""
     """What is clicked first, as a selector; the picture is of where that leads."""
     scroll_to: str = ""
+    slide: float = 0
+    """How far the page's slider is drawn, of its length."""
     dark: bool = False
 
 
 PICTURES = (
     Picture("home", "/"),
     Picture("person", MEMBER),
-    Picture("features", f"{MEMBER}?tab=features"),
+    Picture("features", f"{MEMBER}?tab=features", slide=0.4),
     Picture("mail", f"{MEMBER}?tab=reach", click="text=As it was sent", scroll_to="#mail"),
     Picture("journey", "/journeys/welcome"),
     Picture("broadcast", "/broadcasts/autumn-letter"),
@@ -84,9 +86,18 @@ def _take(page: Page, url: str, picture: Picture) -> None:
         page.click(picture.click)
         page.wait_for_load_state()
         _settle(page)
+    if picture.slide:
+        page.locator("input[type=range]").evaluate(_SLIDE, picture.slide)
+        _settle(page)
     if picture.scroll_to:
         page.locator(picture.scroll_to).scroll_into_view_if_needed()
     page.screenshot(path=str(FOLDER / f"{picture.name}.png"))
+
+
+_SLIDE = """(slider, share) => {
+  slider.value = Number(slider.min) + share * (slider.max - slider.min);
+  for (const type of ["input", "change"]) slider.dispatchEvent(new Event(type, {bubbles: true}));
+}"""
 
 
 def _settle(page: Page) -> None:

@@ -71,7 +71,18 @@ def test_an_answer_is_a_table_and_its_picture_a_chart(shop: threadline.Threadlin
 
 def test_every_analysis_is_tried_here(shop: threadline.Threadline) -> None:
     operations = shop.engine.catalogue.operations
-    assert set(ASKED) == {each.verb for each in operations if each.name.startswith("analytics_")}
+    named = {each.verb for each in operations if each.name.startswith("analytics_")}
+    assert {*ASKED, "journey", "today"} == named
+
+
+def test_a_journey_has_tables_of_steps_and_arrows_and_today_has_no_picture(shop: threadline.Threadline) -> None:
+    flow, today = shop.analytics.journey(journey="none"), shop.analytics.today()
+    assert list(analytics.to_df(flow, "steps")) == ["step", "reached", "left", "reasons"]
+    assert list(analytics.to_df(flow, "arrows")) == ["step", "next", "runs"]
+    assert analytics.to_chart(flow).to_dict()["title"]["text"] == "Journey none"
+    assert list(analytics.to_df(today)) == ["today", "before", "type", "own"]
+    with pytest.raises(InvalidValue, match="Today has no picture"):
+        analytics.to_chart(today)
 
 
 def test_days_are_datetimes_and_a_table_without_rows_has_its_columns(shop: threadline.Threadline) -> None:
