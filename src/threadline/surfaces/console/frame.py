@@ -132,7 +132,7 @@ def measured(value: Any, name: str) -> str:
 
 
 def _lasting(seconds: float) -> str:
-    parts = []
+    parts: list[str] = []
     rest = round(seconds)
     for size, unit in _STEPS:
         amount, rest = divmod(rest, size // SECOND)
