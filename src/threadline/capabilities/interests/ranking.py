@@ -99,27 +99,29 @@ def rank(
 
 
 def _by_topic(interests: Interests, state: Mapping[str, Any], topic: str | None) -> dict[str, dict[Cell, Days]]:
-    merged: dict[str, dict[int, int]] = {}
+    found: dict[str, dict[Cell, dict[int, int]]] = {}
     for block, cells in state.items():
         if block == TOPICS:
             continue
+        first_day = int(block) * BLOCK_DAYS
         for name, counts in cells.items():
-            if name != CUTOFF and (topic is None or name.startswith(f"{topic}{SEPARATOR}")):
-                rules = interests.topic(name.partition(SEPARATOR)[0])
-                start = int(block) * BLOCK_DAYS * (DAY // rules.slot)
-                slots = merged.setdefault(name, {})
-                slots.update(zip([start + slot for slot in counts[::2]], counts[1::2], strict=True))
-    found: dict[str, dict[Cell, Days]] = {}
-    for name, slots in merged.items():
-        cell = cell_of(name)
-        found.setdefault(cell.topic, {})[cell] = credited(interests.topic(cell.topic), slots)
-    return found
+            if name == CUTOFF or (topic is not None and not name.startswith(f"{topic}{SEPARATOR}")):
+                continue
+            cell = cell_of(name)
+            start = first_day * (DAY // interests.topic(cell.topic).slot)
+            slots = found.setdefault(cell.topic, {}).setdefault(cell, {})
+            for slot, count in zip(counts[::2], counts[1::2], strict=True):
+                slots[start + slot] = count
+    return {
+        name: {cell: credited(interests.topic(name), slots) for cell, slots in cells.items()}
+        for name, cells in found.items()
+    }
 
 
-def credited(rules: Topic, slots: Mapping[int, int]) -> Days:
+def credited(rules: Topic, slots: Days) -> Days:
     """Actions per day that count, from actions per slot since 1970: at most so many in a window, the earliest days'."""
     if not rules.most and rules.slot == DAY:
-        return dict(slots)
+        return slots
     days: Days = {}
     used: dict[int, int] = {}
     for slot in sorted(slots):

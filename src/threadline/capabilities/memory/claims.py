@@ -85,13 +85,11 @@ def _newest_reader(derivation: Derivation) -> Callable[[FactState], list[Claim]]
     def read(piece: FactState) -> list[Claim]:
         statements, tail = piece[STATEMENTS], piece[TAIL]
         at, id = tail[0], tail[1]
-        value: Any
-        if single:
-            value = statements[0]
-        else:
-            value = {}
-            for name, field, place in fields:
-                value[name] = statements[place] if field is None else field(piece)
+        value: Any = (
+            statements[0]
+            if single
+            else {name: statements[place] if field is None else field(piece) for name, field, place in fields}
+        )
         confidence = statements[-1 - dated] if unsure else None
         until = statements[-1] if dated else None
         if expiry is not None:
@@ -115,9 +113,9 @@ def _expiry_reader(derivation: Derivation) -> Callable[[int, int | None], int | 
 
 def _field_reader(aggregate: str, place: int) -> Callable[[FactState], Any]:
     if (of_cell := _OF_CELLS.get(aggregate)) is not None:
-        return lambda piece: of_cell(piece[CELLS + place])
-    of_times = _OF_TIMES[aggregate]
-    return lambda piece: of_times(piece[COUNT], piece[FIRST_AT], piece[TAIL][0])
+        cell = CELLS + place
+        return lambda piece: of_cell(piece[cell])
+    return _OF_TIMES[aggregate]
 
 
 def _amounts(cell: Any) -> dict[str, float]:
@@ -137,12 +135,19 @@ _OF_CELLS: Mapping[str, Callable[[Any], Any]] = {
     "sums": _sum_of_amounts,
     "amounts": _amounts,
 }
-_OF_TIMES: Mapping[str, Callable[[int, int, int], Any]] = {
-    "count": lambda count, first, last: count,
-    "first_at": lambda count, first, last: instant(first),
-    "last_at": lambda count, first, last: instant(last),
+
+
+def _average_interval_days(piece: FactState) -> float | None:
+    count: int = piece[COUNT]
     # One division of integers, so that the result is the float that is nearest to the truth.
-    "average_interval_days": lambda count, first, last: None if count < 2 else (last - first) / ((count - 1) * DAY),
+    return None if count < 2 else (piece[TAIL][0] - piece[FIRST_AT]) / ((count - 1) * DAY)
+
+
+_OF_TIMES: Mapping[str, Callable[[FactState], Any]] = {
+    "count": lambda piece: piece[COUNT],
+    "first_at": lambda piece: instant(piece[FIRST_AT]),
+    "last_at": lambda piece: instant(piece[TAIL][0]),
+    "average_interval_days": _average_interval_days,
 }
 
 

@@ -52,9 +52,10 @@ class Reader:
         self._pass_over(pieces, state, now)
         claimed: dict[FactId, list[Claim]] = {}
         for fact, derived in pieces.items():
-            claims = claimed[fact] = []
-            for maker, _, piece in derived:
-                claims += maker.claims(piece)
+            if len(derived) == 1:  # as nearly always
+                claimed[fact] = derived[0][0].claims(derived[0][2])
+            else:
+                claimed[fact] = [claim for maker, _, piece in derived for claim in maker.claims(piece)]
         bounds = voided(claimed, {fact: entry[0] for fact, entry in retracted.items()}, now)
         shown: dict[str, Any] = {}
         gone = set(retracted)
@@ -169,17 +170,19 @@ def _fact(fact: FactId, claims: list[Claim], pieces: list[tuple[FactDerivation, 
         ids = [id for _, id in newest[:FACT_EVENTS_MAX]]
         events = sum(piece[COUNT] for _, _, piece in pieces)
         first = min(piece[FIRST_AT] for _, _, piece in pieces)
-    fact_view: dict[str, Any] = {"type": fact[0], "key": fact[1]}
-    _add_claims(fact_view, wins)
-    fact_view["events"] = events
-    fact_view["source_event_ids"] = ids
-    fact_view["created_at"] = instant(first)
-    fact_view["conflicts"] = [_add_claims({}, other) for other in others]
-    return fact_view
+    return {
+        "type": fact[0],
+        "key": fact[1],
+        **_said(wins),
+        "events": events,
+        "source_event_ids": ids,
+        "created_at": instant(first),
+        "conflicts": [_said(other) for other in others],
+    }
 
 
-def _add_claims(fact_view: dict[str, Any], claims: list[Claim]) -> dict[str, Any]:
-    """Add what claims that agree say together."""
+def _said(claims: list[Claim]) -> dict[str, Any]:
+    """What claims that agree say together."""
     newest = claims[0]
     until, voices = newest.expires_at, [newest.voice] if newest.voice else []
     if len(claims) > 1:
@@ -188,13 +191,14 @@ def _add_claims(fact_view: dict[str, Any], claims: list[Claim]) -> dict[str, Any
         expiries = [claim.expires_at for claim in claims if claim.expires_at is not None]
         until = max(expiries) if len(expiries) == len(claims) else None
         voices = sorted({claim.voice for claim in claims if claim.voice})
-    fact_view["value"] = newest.value
-    fact_view["source"] = SOURCES[newest.strength]
-    fact_view["confidence"] = agreed(claims)
-    fact_view["updated_at"] = instant(newest.at)
-    fact_view["expires_at"] = None if until is None else instant(until)
-    fact_view["voices"] = voices
-    return fact_view
+    return {
+        "value": newest.value,
+        "source": SOURCES[newest.strength],
+        "confidence": agreed(claims),
+        "updated_at": instant(newest.at),
+        "expires_at": None if until is None else instant(until),
+        "voices": voices,
+    }
 
 
 def _taken(fact: FactId, own: list[Any] | None, bound: tuple[int, FactId]) -> dict[str, Any]:
