@@ -43,7 +43,7 @@ OF_ONE = {
 }  # fmt: skip
 """Screens that are about one thing, with one that there is. The person is among the most active."""
 TABS = ("memory", "features", "activity", "segments", "reach", "decisions", "identity", "privacy")
-ANALYSES = frozenset({"numbers", "distribution", "sizes", "top"})
+ANALYSES = frozenset({"numbers", "preview", "sizes", "spread", "top"})
 """Parts that are about everybody: they are loaded after their page."""
 PAGE, TAIL = Goal("ours", most=100.0), Goal("ours", most=300.0)
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import statistics
+from bisect import bisect_right
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -11,7 +15,7 @@ from hypothesis import strategies as st
 from tests.capabilities.asked import STARTS_AT, Asked
 from threadline.capabilities.features.training import Label, read_labels, training_rows
 from threadline.kernel.errors import InvalidValue, NotFound
-from threadline.kernel.time import DAY, HOUR, format_time
+from threadline.kernel.time import DAY, HOUR, SECOND, format_time
 
 TYPES = ("purchase_completed", "purchase_refunded", "campaign_delivered", "conversation_started", "page")
 
@@ -194,6 +198,35 @@ def test_people_without_a_number_are_not_ranked() -> None:
     assert asked.ask("features_top", name="has_purchased")["top"] == []
     with pytest.raises(NotFound):
         asked.ask("features_top", name="unheard_of")
+
+
+@given(spent=st.dictionaries(st.integers(1, 30), st.integers(1, 60), max_size=14))
+def test_a_feature_is_spread_over_everybody(spent: dict[int, int]) -> None:
+    asked = Asked()
+    for who, amount in spent.items():
+        buy(asked, f"{who}", amount)
+        buy(asked, f"{who}", 100, workspace="theirs")
+    answer = asked.ask("features_spread", name="monetary_total", seconds=30)
+    assert (answer["people_read"], answer["exact"]) == (len(spent), True)
+    assert answer["valued"] == dict.fromkeys(("people", "low", "high"), len(spent))
+    counted = Counter(bisect_right([each["low"] for each in answer["bins"]], amount) for amount in spent.values())
+    assert [each["people"] for each in answer["bins"]] == [counted[at + 1] for at in range(len(answer["bins"]))]
+    if spent:
+        assert (answer["least"], answer["most"]) == (min(spent.values()), max(spent.values()))
+        assert answer["median"] == statistics.median(spent.values())
+        assert answer["mean"] == pytest.approx(statistics.fmean(spent.values()))
+
+
+def test_a_look_that_ends_early_says_of_whom_its_spread_is() -> None:
+    asked = Asked()
+    for who in range(450):
+        buy(asked, f"{who}", 1 + who % 3)
+    ticks = itertools.count(asked.now, SECOND)
+    asked.engine.recorder.clock = lambda: next(ticks)
+    answer = asked.ask("features_spread", name="monetary_total", seconds=0.1)
+    assert (answer["people_read"], answer["exact"]) == (200, False)
+    assert answer["valued"]["low"] <= 450 <= answer["valued"]["high"]
+    assert sum(each["people"] for each in answer["bins"]) == 200
 
 
 def test_definitions_are_listed() -> None:

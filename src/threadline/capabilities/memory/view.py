@@ -173,15 +173,15 @@ def _fact(fact: FactId, claims: list[Claim], pieces: list[tuple[FactDerivation, 
     return {
         "type": fact[0],
         "key": fact[1],
-        **_said(wins),
+        **_stated(wins),
         "events": events,
         "source_event_ids": ids,
         "created_at": instant(first),
-        "conflicts": [_said(other) for other in others],
+        "conflicts": [_stated(other) for other in others],
     }
 
 
-def _said(claims: list[Claim]) -> dict[str, Any]:
+def _stated(claims: list[Claim]) -> dict[str, Any]:
     """What claims that agree say together."""
     newest = claims[0]
     until, voices = newest.expires_at, [newest.voice] if newest.voice else []

@@ -44,6 +44,7 @@ from threadline.capabilities.events.operations import feed as events_operations_
 from threadline.capabilities.events.operations import rejected as events_operations_rejected
 from threadline.capabilities.events.operations import resubmission as events_operations_resubmission
 from threadline.capabilities.features.operations import definitions as features_operations_definitions
+from threadline.capabilities.features.operations import spread as features_operations_spread
 from threadline.capabilities.features.operations import top as features_operations_top
 from threadline.capabilities.features.operations import training_set as features_operations_training_set
 from threadline.capabilities.features.operations import vector as features_operations_vector
@@ -413,6 +414,8 @@ class _Features:
         """Show a person's feature vector, now or as it was served at an instant."""
     def preview(self, *, text: str, name: str = '', seconds: float = 2) -> drafts_operations_features.FeaturePreview:
         """Reckon a feature that is being written from people's events, and show how it is spread."""
+    def spread(self, name: str, *, seconds: float = 2) -> features_operations_spread.FeatureSpread:
+        """Show how a feature is spread over people now; looks at them for two seconds."""
     def top(self, name: str, *, limit: int = 10, lowest: bool = False) -> features_operations_top.TopResult:
         """List the people with the highest values of a feature; reads every person."""
     def training_set(self, *, labels: Many[features_operations_training_set.LabelParams | Mapping[str, Any]],
@@ -423,6 +426,7 @@ class _AsyncFeatures:
     list = _Awaited(_Features.list)
     of = _Awaited(_Features.of)
     preview = _Awaited(_Features.preview)
+    spread = _Awaited(_Features.spread)
     top = _Awaited(_Features.top)
     training_set = _Awaited(_Features.training_set)
 

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.drafts.draft import Text, in_force, read_draft
-from threadline.capabilities.drafts.sample import Deadline, Estimate, Seconds, sample
 from threadline.capabilities.events.forms import Identifiers, Instant, instant
+from threadline.capabilities.events.sample import Deadline, Estimate, Seconds, sample
 from threadline.capabilities.segments.definition import Segment, read_segments
 from threadline.capabilities.segments.membership import Memberships
 from threadline.capabilities.segments.operations import SEGMENTS_GROUP

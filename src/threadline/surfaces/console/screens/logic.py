@@ -142,14 +142,9 @@ def _top(asking: Asking) -> Mapping[str, Any]:
     return {"top": asking.ask("features_top", name=asking.path["name"], limit=25, lowest=asking.query.get("lowest"))}
 
 
-def _distribution(asking: Asking) -> Mapping[str, Any]:
-    if not asking.may("analytics_distribution"):
-        return {"chart": None}
-    try:
-        answer, chart = asking.picture("analytics_distribution", feature=asking.path["name"])
-        return {"answer": answer, "chart": chart}
-    except ThreadlineError as error:
-        return {"problem": str(error), "hint": error.hint}
+def _spread(asking: Asking) -> Mapping[str, Any]:
+    answer, chart = asking.picture("features_spread", name=asking.path["name"])
+    return {"answer": answer, "chart": chart}
 
 
 SCREENS = (
@@ -183,7 +178,7 @@ SCREENS = (
     Screen(
         name="feature", path="/features/{name}", title="Feature", template="feature.html", load=_feature,
         operation="features_top", in_navigation=False, within="features",
-        parts={"top": Part("feature_top.html", _top), "distribution": Part("feature_distribution.html", _distribution)},
+        parts={"top": Part("feature_top.html", _top), "spread": Part("feature_spread.html", _spread)},
     ),
     Screen(
         name="segments", path="/segments", title="Segments", template="segments.html", load=_segments,
