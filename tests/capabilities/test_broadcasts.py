@@ -381,6 +381,35 @@ def test_two_people_with_one_address_get_one_mail() -> None:
     assert Counter(map(tuple, statuses)) == {("addressed", "sent"): 3, ("addressed", "skipped"): 1}
 
 
+def test_counters_say_why_recipients_were_skipped_by_arm() -> None:
+    world = World(8)
+    world.record(
+        world.event("identify", 2, "same", email="P1@example.com"),
+        world.event("identify", 3, "none3", email=None),
+        world.event("identify", 4, "none4", email=None),
+        world.event("identify", 5, "bad", email="no address"),
+        msgspec.structs.replace(
+            world.event("mail_skipped", 6, "forged", broadcast="sale", message="m", reason="forged"),
+            source_type="external",
+        ),
+    )  # fmt: skip
+    suppress = next(each for each in world.catalogue.operations if each.name == "suppression_add")
+    context = Context(world.engine, "default", world.engine.now())
+    call(suppress, context, {"address": "p6@example.com", "reason": "manual"}, strict=True)
+    world.start(arms=[{"name": "a"}, {"name": "b"}])
+    world.work()
+    while world.mailer.run_once():
+        pass
+    counters = next(each for each in world.catalogue.operations if each.name == "feedback_counters")
+    found = call(counters, Context(world.engine, "default", world.engine.now()), {"broadcast": "sale"}, strict=True)
+    expected = {"duplicate": 1, "invalid_address": 1, "no_address": 2, "suppressed:manual": 1}
+    assert found.counts.skip_reasons == expected
+    assert (found.counts.skipped.unique, found.counts.sent.unique) == (5, 3)
+    parts = [Counter(part.counts.skip_reasons) for part in found.parts]
+    assert sum(parts, Counter()) == Counter(expected)
+    assert {part.arm for part in found.parts} == {"a", "b"}
+
+
 def test_mails_that_wait_stay_while_the_broadcast_is_paused_and_never_leave_after_it_was_cancelled() -> None:
     world = World()
     world.start()

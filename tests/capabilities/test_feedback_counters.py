@@ -18,7 +18,7 @@ from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.store import Batch, Delete, scan_pages
 from threadline.kernel.time import SECOND, format_time
 
-TYPES = ["sent", "delivered", "delayed", "opened", "clicked", "bounced", "complained", "replied"]
+TYPES = ["sent", "skipped", "delivered", "delayed", "opened", "clicked", "bounced", "complained", "replied"]
 ROWS = st.lists(
     st.builds(
         MailRow, type=st.sampled_from([f"mail_{each}" for each in TYPES]),
@@ -26,6 +26,7 @@ ROWS = st.lists(
         thread=st.just("0" * 32), message=st.sampled_from("abcd"), template=st.sampled_from(["t", "u"]),
         step=st.sampled_from(["", "1"]), arm=st.sampled_from(["", "x"]), machine=st.booleans(),
         link=st.sampled_from(["", "l", "m", "n"]), bounce=st.sampled_from(["permanent", "transient"]),
+        reason=st.sampled_from(["no_address", "frequency_cap"]),
     ),
     max_size=40,
 )  # fmt: skip
@@ -70,11 +71,14 @@ def test_counts_of_rows_in_any_order_are_those_of_a_second_reckoner(rows, random
     assert plain(whole) == reckoned(rows)
     random.shuffle(rows)
     assert count(rows) == (whole, parts)
-    bounced = [row for row in rows if row.type == "mail_bounced"]
-    assert whole.bounces == {
-        kind: len({row.message for row in bounced if row.bounce == kind})
-        for kind in sorted({row.bounce for row in bounced})
-    }
+    for type, why, found in (
+        ("mail_bounced", "bounce", whole.bounces), ("mail_skipped", "reason", whole.skip_reasons),
+    ):  # fmt: skip
+        of_type = [row for row in rows if row.type == type]
+        assert found == {
+            kind: len({row.message for row in of_type if getattr(row, why) == kind})
+            for kind in sorted({getattr(row, why) for row in of_type})
+        }
 
 
 @given(ROWS)

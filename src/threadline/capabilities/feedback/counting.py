@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.feedback.events import COUNTED, MAIL_BOUNCED, MAIL_CLICKED, MAIL_OPENED
+from threadline.capabilities.feedback.events import COUNTED, MAIL_BOUNCED, MAIL_CLICKED, MAIL_OPENED, MAIL_SKIPPED
 from threadline.capabilities.feedback.machines import Click, scanned
 from threadline.capabilities.feedback.rows import MailRow
 
@@ -29,6 +29,7 @@ class Counts(msgspec.Struct, kw_only=True):
     """What became of some mails. Opens and clicks of machines stand apart."""
 
     sent: Count
+    skipped: Count
     delivered: Count
     delayed: Count
     opened: Count
@@ -39,6 +40,11 @@ class Counts(msgspec.Struct, kw_only=True):
     bounces: Annotated[
         dict[str, int], Meta(description="Mails that bounced, by kind: permanent, transient, content.")
     ] = {}
+    skip_reasons: Annotated[
+        dict[str, int],
+        Meta(description="Mails that were not sent, by why: no_address, unsubscribed, suppressed:bounce, frequency_cap "
+             "and the like."),
+    ] = {}  # fmt: skip
 
 
 class PartCounts(msgspec.Struct, kw_only=True):
@@ -56,19 +62,23 @@ class Tally:
     def __init__(self) -> None:
         self._totals: dict[tuple[str, bool], int] = defaultdict(int)
         self._mails: dict[tuple[str, bool], set[str]] = defaultdict(set)
-        self._bounces: dict[str, set[str]] = defaultdict(set)
+        self._why: dict[tuple[str, str], set[str]] = defaultdict(set)
+        """By type of event and kind of bounce, or reason why a mail was skipped, the mails."""
 
     def add(self, row: MailRow, *, machine: bool) -> None:
         """Count a row."""
         self._totals[row.type, machine] += 1
         self._mails[row.type, machine].add(row.message)
-        if row.type == MAIL_BOUNCED and row.bounce:
-            self._bounces[row.bounce].add(row.message)
+        if why := {MAIL_BOUNCED: row.bounce, MAIL_SKIPPED: row.reason}.get(row.type):
+            self._why[row.type, why].add(row.message)
 
     def counts(self) -> Counts:
         """All counts."""
         named = {type.removeprefix("mail_"): self._count(type) for type in COUNTED}
-        return Counts(**named, bounces={kind: len(mails) for kind, mails in sorted(self._bounces.items())})
+        return Counts(**named, bounces=self._by_why(MAIL_BOUNCED), skip_reasons=self._by_why(MAIL_SKIPPED))
+
+    def _by_why(self, type: str) -> dict[str, int]:
+        return {why: len(mails) for (of, why), mails in sorted(self._why.items()) if of == type}
 
     def _count(self, type: str) -> Count:
         people, machines = (type, False), (type, True)

@@ -10,6 +10,9 @@ from threadline.kernel.event import Event
 
 MAIL_SENT = "mail_sent"
 """The outcome of a mail that a provider has accepted."""
+MAIL_SKIPPED = "mail_skipped"
+"""A mail that a policy wished for was not sent, to no ``address``; ``reason``: such as ``unsubscribed`` or
+``frequency_cap``."""
 MAIL_DELIVERED = "mail_delivered"
 """The recipient's server has accepted the mail; ``text``: what it said."""
 MAIL_DELAYED = "mail_delayed"
@@ -32,7 +35,7 @@ ENGAGEMENT = frozenset(
     {MAIL_DELIVERED, MAIL_DELAYED, MAIL_OPENED, MAIL_CLICKED, MAIL_BOUNCED, MAIL_COMPLAINED, MAIL_REPLIED}
 )
 """What a mail led to."""
-COUNTED = ENGAGEMENT | {MAIL_SENT}
+COUNTED = ENGAGEMENT | {MAIL_SENT, MAIL_SKIPPED}
 """All of the above."""
 ABOUT = ("template", "topic", "journey", "broadcast", "step", "arm", "address")
 """What every one of them says about the mail, where the mail has it."""

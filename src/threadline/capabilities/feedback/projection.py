@@ -85,7 +85,7 @@ def _shown(at: int) -> str:
 
 FEEDBACK_PROJECTION = Projection(
     name="feedback",
-    version=1,
+    version=2,
     handles=COUNTED,
     empty=dict,
     fold=_fold,

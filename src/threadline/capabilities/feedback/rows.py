@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from threadline.capabilities.feedback.events import COUNTED, MAIL_SENT, is_trusted
+from threadline.capabilities.feedback.events import COUNTED, MAIL_SENT, MAIL_SKIPPED, is_trusted
 from threadline.kernel.event import Recorded
 from threadline.kernel.ids import short_hash
 from threadline.kernel.projection import Row
@@ -42,6 +42,7 @@ class MailRow(msgspec.Struct, frozen=True, array_like=True):
     why: str = ""
     link: str = ""
     bounce: str = ""
+    reason: str = ""
 
 
 class Found(NamedTuple):
@@ -67,7 +68,7 @@ def event_rows(recorded: Recorded) -> Iterable[Row]:
         type=event.type, at=event.occurred_at, thread=recorded.thread, message=message, address=_text(get("address")),
         template=_text(get("template")), step=_text(get("step")), arm=_text(get("arm")),
         machine=get("machine") is True, why=_text(get("why")), link=_text(get("link"), 2_000),
-        bounce=_text(get("bounce")),
+        bounce=_text(get("bounce")), reason=_text(get("reason")) if event.type == MAIL_SKIPPED else "",
     )  # fmt: skip
     value = msgspec.msgpack.encode(row)
     sort = f"{newest_first_key(event.occurred_at)}.{recorded.id}"

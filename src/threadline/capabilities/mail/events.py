@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.feedback.events import MAIL_SENT, is_trusted
+from threadline.capabilities.feedback.events import MAIL_SENT, MAIL_SKIPPED, is_trusted
 
 __all__ = ["MAIL_REQUESTED", "MAIL_SENT", "MAIL_SKIPPED", "is_trusted"]
 
-MAIL_SKIPPED = "mail_skipped"
-"""A mail that a policy wished for was not sent: ``message``, ``template`` and the ``reason``, such as
-``unsubscribed`` or ``frequency_cap``."""
 MAIL_REQUESTED = "mail_requested"
 """A caller wants one mail to be sent: ``template``, ``variables``, ``sender``, ``topic``, ``event``."""

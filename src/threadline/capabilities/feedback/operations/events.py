@@ -55,6 +55,7 @@ class MailEventView(msgspec.Struct, kw_only=True, omit_defaults=True):
     why: str = ""
     link: str = ""
     bounce: str = ""
+    reason: Annotated[str, Meta(description="Why a mail was skipped.")] = ""
 
 
 class FeedbackEventsPage(msgspec.Struct, kw_only=True):
@@ -114,7 +115,7 @@ def _view(people: Mapping[str, Person], found: Found) -> MailEventView:
     return MailEventView(
         id=found.event, type=row.type, at=instant(row.at), person="" if person is None else person.id,
         message=row.message, address=row.address, template=row.template, step=row.step, arm=row.arm,
-        machine=row.machine, why=row.why, link=row.link, bounce=row.bounce,
+        machine=row.machine, why=row.why, link=row.link, bounce=row.bounce, reason=row.reason,
     )  # fmt: skip
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.mail_counts import COUNTED
 from threadline.surfaces.console.screen import Part, Screen
+from threadline.surfaces.console.trace import tree_of_conditions
 
 PAGE = 30
 ARMS = 4
@@ -17,6 +18,14 @@ STEERED = {
     "sending": ("pause", "cancel"), "paused": ("resume", "cancel"), "failed": ("resume", "cancel"),
 }  # fmt: skip
 """What can be done with a broadcast in each state."""
+NAMED = {"holdout": "control group", "all": "everybody", "rest": "get the winner"}
+"""What screens call the arms that nobody has declared."""
+SKIPPED = {
+    "no_address": "no address", "invalid_address": "the address is none", "unsubscribed": "unsubscribed",
+    "opted_out": "has not consented", "unconfirmed": "has not confirmed the consent",
+    "frequency_cap": "too many mails lately", "duplicate": "somebody else with this address got it",
+}  # fmt: skip
+"""Reasons for which a mail was skipped, in words."""
 
 
 def _load(asking: Asking) -> Mapping[str, Any]:
@@ -34,17 +43,53 @@ def _new(asking: Asking) -> Mapping[str, Any]:
 
 def _one(asking: Asking) -> Mapping[str, Any]:
     shown = asking.ask("broadcasts_show", id=asking.path["id"])
-    return {"it": shown, "steered": STEERED.get(shown["state"], ())}
+    broadcast = shown["broadcast"]
+    weights = {arm["name"]: arm.get("weight", 1) for arm in broadcast.get("arms", ())}
+    share = (1 - broadcast.get("holdout", 0)) / max(sum(weights.values()), 1)
+    return {
+        "it": shown, "steered": STEERED.get(shown["state"], ()), "named": NAMED, "created": dict(_created(broadcast)),
+        "shares": {name: weight * share for name, weight in weights.items()},
+        "condition": tree_of_conditions((broadcast.get("audience") or {}).get("when")),
+    }  # fmt: skip
+
+
+def _created(broadcast: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What a broadcast was created with, but for its variants, in words."""
+    audience = broadcast.get("audience") or {}
+    yield "Template", broadcast["template"]
+    for name in ("subject", "sender", "topic"):
+        if name in broadcast:
+            yield name.capitalize(), broadcast[name]
+    for name, given in (broadcast.get("variables") or {}).items():
+        yield f"Variable {name}", given
+    yield "Segment", audience.get("segment") or ("any" if audience else "everybody")
+    if "tags" in audience:
+        yield "Tags", ", ".join(audience["tags"])
+    if "at" in broadcast:
+        zone = broadcast.get("zone", "UTC")
+        own = "the recipient's own time" if broadcast.get("in_zone_of_recipient") else zone
+        yield "At", f"{broadcast['at'].replace('T', ' ')}, {own}"
+    if "holdout" in broadcast and "arms" not in broadcast:  # else it is in the table of variants
+        yield "Control group", f"{broadcast['holdout']:.1%} get nothing"
+    if winner := broadcast.get("winner"):
+        by = f"events {winner['event']}" if winner.get("event") else winner.get("metric", "clicks")
+        yield "Winner", f"by {by}, {winner['after']} after the first {winner['share']:.0%}"
 
 
 def _preview(asking: Asking) -> Mapping[str, Any]:
-    return {"preview": asking.ask("broadcasts_preview", id=asking.path["id"])}
+    return {"preview": asking.ask("broadcasts_preview", id=asking.path["id"]), "named": NAMED}
 
 
 def _results(asking: Asking) -> Mapping[str, Any]:
     counters = asking.ask("feedback_counters", broadcast=asking.path["id"])
     recipients = asking.ask("broadcasts_recipients", id=asking.path["id"], cursor=asking.query.get("cursor"), limit=20)
-    return {"counters": counters, "counted": COUNTED, "recipients": recipients, "id": asking.path["id"]}
+    counts = counters["counts"]
+    # Bounces come from the provider's answer as well. Whoever reports deliveries, opens or the like reports them all.
+    reports = any(counts[each] for each in COUNTED if each not in ("sent", "bounced"))
+    return {
+        "counters": counters, "counted": COUNTED, "recipients": recipients, "id": asking.path["id"], "named": NAMED,
+        "reported": {each: reports or each == "sent" or bool(counts[each]) for each in COUNTED}, "skipped": SKIPPED,
+    }  # fmt: skip
 
 
 SCREENS = (
