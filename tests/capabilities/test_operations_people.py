@@ -64,6 +64,31 @@ def test_a_person_is_found_by_id_and_by_identifier_and_otherwise_not() -> None:
             asked.ask("person", id=ref)
 
 
+def test_people_are_called_by_name_then_e_mail_address_then_strongest_identifier() -> None:
+    asked = Asked()
+    ada = asked.tell("identify", user_id="ada", properties={"first_name": "Ada", "last_name": "Byron"})["person"]
+    asked.tell("identify", user_id="bob", properties={"email": "Bob@example.com"})
+    asked.tell("page", user_id="cleo", email="cleo@example.com")
+    asked.tell("page", user_id="dora", anonymous_id="device")
+    refs = [ada, "user_id:ada", "bob", "email:cleo@example.com", "anonymous_id:device", "user_id:nobody", ":"]
+    people = asked.ask("people_names", people=refs)["people"]
+    assert {ref: each["name"] for ref, each in people.items()} == {
+        ada: "Ada Byron", "user_id:ada": "Ada Byron", "bob": "Bob@example.com",
+        "email:cleo@example.com": "cleo@example.com", "anonymous_id:device": "dora",
+    }  # fmt: skip
+    assert people["user_id:ada"]["id"] == ada
+    assert asked.ask("people_names", people=[ada], workspace="other")["people"] == {}
+
+
+def test_a_merged_person_has_the_name_of_who_they_are_now() -> None:
+    asked = Asked()
+    ids = [asked.tell("identify", user_id=each, properties={"name": each.title()})["person"] for each in ("ada", "bob")]
+    asked.ask("people_merge", id=ids[0], other=ids[1], force=True)
+    people = asked.ask("people_names", people=ids)["people"]
+    assert people[ids[0]] == people[ids[1]]
+    assert people[ids[1]]["id"] == ids[0]
+
+
 NAMES_A_PERSON = [
     each
     for each in Asked().engine.catalogue.operations

@@ -17,6 +17,7 @@ from threadline.kernel.chart import Chart
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time
 from threadline.surfaces.charts.palette import style_sheet
 from threadline.surfaces.charts.svg import svg
+from threadline.surfaces.console.naming import called
 
 HERE = "threadline.surfaces.console"
 PAGE_HEADERS = {
@@ -164,13 +165,6 @@ def gist(values: Mapping[str, Any], length: int = 90) -> str:
     return short(" · ".join(plain), length)
 
 
-def who(identifiers: Any) -> str:
-    """What to call a person: their strongest identifier."""
-    for each in identifiers or ():
-        return str(each.get("value", "")) if isinstance(each, Mapping) else str(each).partition(":")[2]
-    return ""
-
-
 def json_text(value: Any) -> str:
     """Plain data as JSON to read."""
     return json.dumps(value, indent=2, ensure_ascii=False)
@@ -199,7 +193,7 @@ def chart(value: Chart | None) -> str:
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "ago": ago, "at": at, "date": date, "number": number, "percent": percent, "measured": measured,
     "short": short, "json": json_text,
-    "gist": gist, "who": who, "path": path_part, "query": query_text, "chart": chart, "words": words,
+    "gist": gist, "called": called, "path": path_part, "query": query_text, "chart": chart, "words": words,
     "sum_of": sum_of,
 }  # fmt: skip
 """What templates write behind a bar."""

@@ -22,6 +22,7 @@ from threadline.kernel.operation import Operation
 from threadline.surfaces.console.actions import read_fields, read_form, result_of
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.frame import DOCUMENT_HEADERS, PAGE_HEADERS, render, static
+from threadline.surfaces.console.naming import with_names
 from threadline.surfaces.console.navigation import navigation
 from threadline.surfaces.console.screen import Fresh, Part, Screen
 from threadline.surfaces.console.screens import screens
@@ -149,7 +150,7 @@ class Console:
         frame = self._frame(screen, asking, request)
         if not is_part:
             frame["navigation"] = navigation(asking)
-        return Response(render(template, {**frame, **context}), status, headers=PAGE_HEADERS)
+        return Response(render(template, {**frame, **with_names(asking, context)}), status, headers=PAGE_HEADERS)
 
     def _frame(self, screen: Screen, asking: Asking, request: Request) -> dict[str, Any]:
         server = server_of(request)
@@ -187,7 +188,7 @@ class Console:
             asking.now = self._engine.now()
             asking.calls.clear()
             fresh = live.load(asking, cursor)
-            context = {"items": fresh.items, "now": asking.now}
+            context = with_names(asking, {"items": fresh.items, "now": asking.now})
             return (render(live.template, context) if fresh.items else ""), fresh
 
         clock = asyncio.get_running_loop().time

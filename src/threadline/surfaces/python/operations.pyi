@@ -74,6 +74,7 @@ from threadline.capabilities.memory.operations import lineage as memory_operatio
 from threadline.capabilities.memory.operations import variables as memory_operations_variables
 from threadline.capabilities.message_status import operations as message_status_operations
 from threadline.capabilities.people.operations import merges as people_operations_merges
+from threadline.capabilities.people.operations import names as people_operations_names
 from threadline.capabilities.people.operations import people as people_operations_people
 from threadline.capabilities.people.operations import person as people_operations_person
 from threadline.capabilities.people.operations import tags as people_operations_tags
@@ -678,6 +679,8 @@ class _People:
         """Join two people into one; the older one stays."""
     def merge_preview(self, id: str, *, other: str) -> people_operations_merges.MergeResult:
         """Preview the merge of two people, with anything that speaks against it."""
+    def names(self, *, people: Many[str]) -> people_operations_names.Names:
+        """Say what to call people, many of them at once."""
     def split(self, id: str, *, identifiers: Many[str], reason: str = '', dry_run: bool = False,
         request: str = '') -> people_operations_merges.SplitResult:
         """Take identifiers, with their events, out of a person."""
@@ -693,6 +696,7 @@ class _AsyncPeople:
     list = _Awaited(_People.list)
     merge = _Awaited(_People.merge)
     merge_preview = _Awaited(_People.merge_preview)
+    names = _Awaited(_People.names)
     split = _Awaited(_People.split)
     tag = _Awaited(_People.tag)
     unmerge = _Awaited(_People.unmerge)

@@ -143,8 +143,8 @@ def _person(context: Context[Reads], params: PersonParams) -> PersonView:
     )
 
 
-_NAMES = (("name",), ("first_name", "last_name"), ("firstName", "lastName"))
-"""Traits that name somebody, as Segment and many others call them."""
+_NAMES = (("name",), ("first_name", "last_name"), ("firstName", "lastName"), ("email",))
+"""Traits that name somebody, as Segment and many others call them; the first that says something counts."""
 
 
 def name_in(traits: Mapping[str, Any]) -> str:

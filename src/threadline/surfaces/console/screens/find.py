@@ -45,7 +45,8 @@ def _people(asking: Asking, text: str) -> Iterator[dict[str, str]]:
             person = asking.ask("person", id=ref, timeline=0)
         except ThreadlineError:
             continue
-        yield {"title": text, "note": person["id"], "kind": "person", "path": f"/people/{quote(person['id'], safe='')}"}
+        path = f"/people/{quote(person['id'], safe='')}"
+        yield {"title": person["name"] or text, "note": text, "kind": "person", "path": path}
         return
 
 

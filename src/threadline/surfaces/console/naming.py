@@ -1,0 +1,62 @@
+"""What to call the people of a page: one question for all of them, whatever screen they are on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.event import is_thread_id
+from threadline.surfaces.console.asking import Asking
+
+PEOPLE_MAX = 500
+"""Of a page; who comes after them is shown by an identifier."""
+_MEMBERS = ("person", "people", "thread", "survivor", "merged", "p")
+"""Members of answers that say who somebody is, by an id or a thread, or that hold such people."""
+
+
+def with_names(asking: Asking, shown: Mapping[str, Any]) -> dict[str, Any]:
+    """What a template shows, and ``names``: id or thread -> ``id`` and ``name`` of the person."""
+    wanted = list(dict.fromkeys(_people(shown)))[:PEOPLE_MAX]
+    return {**shown, "names": _names(asking, wanted) if wanted else {}}
+
+
+def _names(asking: Asking, wanted: list[str]) -> Any:
+    calls = len(asking.calls)
+    try:
+        return asking.ask_or({}, "people_names", people=wanted).get("people", {})
+    except ThreadlineError:  # such as somebody whose events are damaged: identifiers do
+        return {}
+    finally:
+        del asking.calls[calls:]  # what people are called says nothing about the page to whoever repeats it
+
+
+def _people(value: Any) -> Iterator[str]:
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from _people(each)
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            if name in _MEMBERS:
+                yield from _ids(each)
+            yield from _people(each)
+
+
+def _ids(value: Any) -> Iterator[str]:
+    several = value if isinstance(value, list) else [value]
+    for each in several:
+        id = each.get("id") if isinstance(each, Mapping) else each
+        if isinstance(id, str) and is_thread_id(id):
+            yield id
+
+
+def called(it: Any, names: Any = None) -> str:
+    """What to call a person, or whose an entry of a list is: by ``names``, else by the strongest identifier given."""
+    entry = it if isinstance(it, Mapping) else {"person": it}
+    id = str(entry.get("person") or entry.get("thread") or entry.get("id") or "")
+    known = names.get(id) if isinstance(names, Mapping) else None
+    if known:
+        return str(known["name"])
+    for each in entry.get("identifiers") or ():
+        return str(each.get("value", "")) if isinstance(each, Mapping) else str(each).partition(":")[2]
+    return f"{id[:12]}…" if is_thread_id(id) else id
