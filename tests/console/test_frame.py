@@ -57,6 +57,28 @@ def test_every_list_answers_every_role_with_the_page_or_why_not(engine: Engine, 
             assert (screen.path in navigation) == (answer.status_code == 200), screen.name
 
 
+def test_the_navigation_is_short_and_open_where_somebody_is(engine: Engine) -> None:
+    client = signed_in(engine)
+    for path, opened_group in (("/", []), ("/people", []), ("/journeys", ["Messages"]), ("/keys", ["Administration"])):
+        navigation = client.get(path).text.partition("<nav")[2].partition("</nav>")[0]
+        groups = re.findall(r"<details( open)?><summary>([^<]*)", navigation)
+        assert [name for is_open, name in groups if is_open] == opened_group, path
+        above = navigation.partition("<details")[0].count("<li>")
+        assert above + len(groups) <= 9, "who looks for something reads all of it"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_screen_that_may_be_opened_is_found_by_its_title(engine: Engine, role: Role) -> None:
+    client = signed_in(engine, role)
+    for screen in LISTS:
+        found = {
+            each.get("href")
+            for _, each in elements(client.get("/find", params={"q": screen.title, "part": "list"}).text)
+        }
+        if screen.name != "find" and client.get(screen.path).status_code == 200:
+            assert screen.path in found, screen.name
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_parts_of_lists_answer(engine: Engine, role: Role) -> None:
     client = signed_in(engine, role)

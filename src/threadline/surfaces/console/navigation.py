@@ -9,12 +9,16 @@ from threadline.surfaces.console.screen import Area
 from threadline.surfaces.console.screens import screens
 
 
-def navigation(asking: Asking) -> list[dict[str, Any]]:
-    """The screens by area, in order."""
+def navigation(asking: Asking, current: str) -> list[dict[str, Any]]:
+    """The screens by area, in order; the area of the current one is open."""
     allowed = [each for each in screens() if each.in_navigation and asking.may(each.operation)]
     by_area = [(area, [each for each in allowed if each.area == area]) for area in get_args(Area)]
     return [
-        {"area": area, "screens": [{"name": e.name, "path": e.path, "title": e.title} for e in entries]}
+        {
+            "area": area,
+            "is_open": current in {each.name for each in entries},
+            "screens": [{"name": e.name, "path": e.path, "title": e.title} for e in entries],
+        }
         for area, entries in by_area
         if entries
     ]

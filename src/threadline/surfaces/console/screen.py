@@ -10,8 +10,8 @@ from threadline.surfaces.console.asking import Asking
 
 Load = Callable[[Asking], Mapping[str, Any]]
 """What the template shows, by name. It blocks, asks operations only, and decides nothing that they could decide."""
-Area = Literal["", "People", "Content", "Logic", "Reach", "Answers", "Operate"]
-"""A heading of the navigation; empty: it stands above them all."""
+Area = Literal["", "Messages", "Rules and features", "Operations", "Administration"]
+"""A group of the navigation that unfolds; empty: the screen stands above them all."""
 
 
 class Part(NamedTuple):

@@ -149,7 +149,7 @@ class Console:
             context = {"problem": str(error), "hint": error.hint, "code": error.code, "status": error.status}
         frame = self._frame(screen, asking, request)
         if not is_part:
-            frame["navigation"] = navigation(asking)
+            frame["navigation"] = navigation(asking, frame["current"])
         return Response(render(template, {**frame, **with_names(asking, context)}), status, headers=PAGE_HEADERS)
 
     def _frame(self, screen: Screen, asking: Asking, request: Request) -> dict[str, Any]:

@@ -89,7 +89,7 @@ SCREENS = (
     Screen(
         name="analytics", path="/analytics", title="Analytics", template="analytics.html", load=_load,
         operation="analytics_trend", summary="Questions about everybody at once, each with its picture and its SQL.",
-        area="Answers", order=44,
+        order=16,
     ),
     Screen(
         name="analysis", path="/analytics/{name}", title="Analytics", template="analysis.html", load=_one,

@@ -96,7 +96,7 @@ SCREENS = (
     Screen(
         name="broadcasts", path="/broadcasts", title="Broadcasts", template="broadcasts.html", load=_load,
         operation="broadcasts_list", summary="One mail to everybody of an audience. Nobody ever gets it twice.",
-        area="Reach", order=32,
+        area="Messages", order=32,
     ),
     Screen(
         name="broadcast_new", path="/broadcasts/new", title="New broadcast", template="broadcast_new.html", load=_new,

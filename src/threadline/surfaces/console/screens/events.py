@@ -63,7 +63,7 @@ def _rejected_one(asking: Asking) -> Mapping[str, Any]:
 SCREENS = (
     Screen(
         name="events", path="/events", title="Events", template="events.html", load=_load, operation="events_feed",
-        summary="Everything that happened, as it happens; and a search through all of it.", area="Answers", order=40,
+        summary="Everything that happened, as it happens; and a search through all of it.", order=14,
         parts={"found": Part("events_found.html", _found)}, live=Live("events_rows.html", follow),
     ),
     Screen(
@@ -73,12 +73,12 @@ SCREENS = (
     Screen(
         name="schemas", path="/schemas", title="Event schemas", template="schemas.html", load=_schemas,
         operation="catalogue", summary="Which events are known, what must be in them, and what is made of them.",
-        area="Answers", order=42,
+        area="Operations", order=66,
     ),
     Screen(
         name="rejected", path="/rejected", title="Rejected events", template="rejected.html", load=_rejected,
         operation="rejected_list", summary="What could not be recorded, and why. Nothing of it is lost: correct it, "
-        "and it is recorded as if it had come right at once.", area="Operate", order=61,
+        "and it is recorded as if it had come right at once.", area="Operations", order=61,
     ),
     Screen(
         name="rejected_one", path="/rejected/{id}", title="Rejected event", template="rejected_one.html",

@@ -35,7 +35,12 @@ def _screens(asking: Asking, text: str) -> Iterator[dict[str, str]]:
     from threadline.surfaces.console.screens import screens
 
     for each in screens():
-        if each.in_navigation and asking.may(each.operation) and text.lower() in each.title.lower():
+        if (
+            "{" not in each.path
+            and each.name != "find"
+            and asking.may(each.operation)
+            and text.lower() in f"{each.title} {each.area} {each.name}".lower()
+        ):
             yield {"title": each.title, "note": each.summary, "kind": "screen", "path": each.path}
 
 

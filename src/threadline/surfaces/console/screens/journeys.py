@@ -46,7 +46,7 @@ SCREENS = (
     Screen(
         name="journeys", path="/journeys", title="Journeys", template="journeys.html", load=_load,
         operation="journeys_list", summary="What people are taken through, one mail at a time, each sent once.",
-        area="Reach", order=30,
+        area="Messages", order=30,
     ),
     Screen(
         name="journey", path="/journeys/{name}", title="Journey", template="journey.html", load=_one,

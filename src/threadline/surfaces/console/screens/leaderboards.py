@@ -28,7 +28,8 @@ def _top(asking: Asking) -> Mapping[str, Any]:
 SCREENS = (
     Screen(
         name="leaderboards", path="/leaderboards", title="Leaderboards", template="leaderboards.html", load=_load,
-        operation="leaderboards_list", summary="Who is ahead, now or in any past period.", area="People", order=14,
+        operation="leaderboards_list", summary="Who is ahead, now or in any past period.",
+        area="Rules and features", order=26,
     ),
     Screen(
         name="leaderboard", path="/leaderboards/{name}", title="Leaderboard", template="leaderboard.html", load=_one,

@@ -150,7 +150,7 @@ def _spread(asking: Asking) -> Mapping[str, Any]:
 SCREENS = (
     Screen(
         name="rules", path="/rules", title="Rules", template="rules.html", load=_rules, operation="rules_list",
-        summary="What is decided about people, by which version, and since when.", area="Logic", order=20,
+        summary="What is decided about people, by which version, and since when.", area="Rules and features", order=20,
     ),
     Screen(
         name="rule", path="/rules/{id}", title="Rule", template="rule.html", load=_rule, operation="rules_show",
@@ -164,7 +164,7 @@ SCREENS = (
     Screen(
         name="what_ifs", path="/what-if", title="What if", template="what_ifs.html", load=_what_ifs,
         operation="what_if_list", summary="What another rule would have decided, on the history as it was.",
-        area="Logic", order=22,
+        area="Rules and features", order=22,
     ),
     Screen(
         name="what_if", path="/what-if/{id}", title="What if", template="what_if.html", load=_what_if,
@@ -173,7 +173,8 @@ SCREENS = (
     ),
     Screen(
         name="features", path="/features", title="Features", template="features.html", load=_features,
-        operation="features_list", summary="Numbers about people, fresh to the second.", area="Logic", order=24,
+        operation="features_list", summary="Numbers about people, fresh to the second.",
+        area="Rules and features", order=24,
     ),
     Screen(
         name="feature", path="/features/{name}", title="Feature", template="feature.html", load=_feature,
@@ -182,7 +183,7 @@ SCREENS = (
     ),
     Screen(
         name="segments", path="/segments", title="Segments", template="segments.html", load=_segments,
-        operation="segments_list", summary="Who belongs together, always up to date.", area="People", order=12,
+        operation="segments_list", summary="Who belongs together, always up to date.", order=12,
         parts={"sizes": Part("segments_sizes.html", _sizes)},
     ),
     Screen(

@@ -11,6 +11,7 @@ from threadline.surfaces.console.listing import action, column, form, listed
 from threadline.surfaces.console.screen import Load, Part, Screen
 
 PAGE = 50
+ADMIN = "Administration"
 RUNNING = ("scheduled", "running")
 SIGNS = {"ok": "good", "note": "warn", "fault": "bad"}
 """The doctor's signs as colours."""
@@ -360,7 +361,7 @@ def _checks(asking: Asking) -> Iterator[dict[str, str]]:
 
 
 def _screen(name: str, title: str, load: Load, operation: str, summary: str, order: int, **more: Any) -> Screen:
-    more = {"area": "Operate", "template": "listing.html", **more}
+    more = {"area": "Operations", "template": "listing.html", **more}
     return Screen(
         name=name, path=f"/{name}", title=title, load=load, operation=operation, summary=summary, order=order, **more
     )
@@ -406,8 +407,10 @@ SCREENS = (
         "What is due later: the next step of a journey, the end of a streak, points that expire.",
         65,
     ),
-    _screen("keys", "Keys", _keys, "keys_list", "Write keys for clients, tokens for programs.", 70),
-    _screen("accounts", "Accounts", _accounts, "accounts_list", "Who may use this console, and for what.", 71),
+    _screen("keys", "Keys", _keys, "keys_list", "Write keys for clients, tokens for programs.", 71, area=ADMIN),
+    _screen(
+        "accounts", "Accounts", _accounts, "accounts_list", "Who may use this console, and for what.", 70, area=ADMIN
+    ),
     _screen(
         "audit",
         "Audit log",
@@ -415,6 +418,7 @@ SCREENS = (
         "audit_log_list",
         "Everything that somebody changed, and who it was.",
         72,
+        area=ADMIN,
         template="audit.html",
     ),
     _screen(
@@ -424,17 +428,24 @@ SCREENS = (
         "erasures_list",
         "People who were erased, with a proof and without a name.",
         73,
+        area=ADMIN,
     ),
     _screen(
         "suppression",
-        "Suppression",
+        "Suppressed addresses",
         _suppression,
         "suppression_list",
         "Addresses that get no mail of any kind.",
         38,
-        area="Reach",
+        area="Messages",
     ),
     _screen(
-        "alerts", "Alerts", _alerts, "alerts_list", "Messages that people see inside an application.", 39, area="Reach"
+        "alerts",
+        "Alerts",
+        _alerts,
+        "alerts_list",
+        "Messages that people see inside an application.",
+        39,
+        area="Messages",
     ),
 )

@@ -71,7 +71,7 @@ def _written(when: list[Any]) -> str:
 SCREENS = (
     Screen(
         name="people", path="/people", title="People", template="people.html", load=_load, operation="people_list",
-        area="People", order=10, summary="Everybody you know, and whoever a search, a segment or a condition leaves.",
+        order=10, summary="Everybody you know, and whoever a search, a segment or a condition leaves.",
         parts={"list": Part("people_list.html", _list)},
     ),
 )  # fmt: skip

@@ -74,7 +74,7 @@ SCREENS = (
     Screen(
         name="templates", path="/templates", title="Templates", template="templates.html", load=_load,
         operation="mail_templates", summary="What mails look like. They are declared in files; look at them here.",
-        area="Reach", order=34,
+        area="Messages", order=34,
     ),
     Screen(
         name="template", path="/templates/{name}", title="Template", template="template.html", load=_one,
@@ -87,12 +87,12 @@ SCREENS = (
     Screen(
         name="mails", path="/mails", title="Sent mail", template="mails.html", load=_mails,
         operation="feedback_events", summary="What became of the mails of a template, a journey or a broadcast.",
-        area="Reach", order=36, parts={"found": Part("mails_found.html", _mails)},
+        area="Messages", order=36, parts={"found": Part("mails_found.html", _mails)},
     ),
     Screen(
         name="inbox", path="/inbox", title="Development inbox", template="inbox.html", load=_inbox,
         operation="inbox_list", summary="Mail as it was sent while nothing may leave this machine.",
-        area="Reach", order=37,
+        area="Messages", order=37,
     ),
     Screen(
         name="inbox_one", path="/inbox/{id}", title="Mail", template="inbox_one.html", load=_inbox_one,
