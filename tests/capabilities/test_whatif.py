@@ -57,6 +57,31 @@ def shop() -> Tried:
     return tried
 
 
+MOVED = {"field": "features.monetary_total", "operator": "greater_than", "old": 80, "new": 70}
+
+
+@pytest.mark.parametrize(
+    ("content", "values"),
+    [
+        (rule(70), [MOVED]),
+        (rule(70, name="Another name"), [MOVED]),
+        (rule(70, priority=3), []),
+        (rule(70, {"tag": {"tag": "good"}}), []),
+        (rule(70) | {"conditions": {"field": "features.monetary_total", "less_than": 70}}, []),
+        (rule(70) | {"conditions": {"all": [{"field": "features.monetary_total", "greater_than": 80}]}}, []),
+    ],
+)
+def test_what_moved_is_listed_where_nothing_but_values_differs(
+    shop: Tried, content: dict[str, Any], values: list[Any]
+) -> None:
+    (change,) = shop.what_if(rule="good", content=content)["changes"]
+    assert (change["rule"], change["old"], change["new"], change["values"]) == ("good", "version 1", "draft", values)
+
+
+def test_a_rule_of_another_name_decides_as_before(shop: Tried) -> None:
+    assert shop.what_if(rule="good", content=rule(80, name="Another name"))["changes"] == []
+
+
 def test_a_lower_threshold_is_told_answer_by_answer(shop: Tried) -> None:
     answer = shop.what_if(rule="good", content=rule(70))
     assert (answer["people"], answer["decisions"], answer["same"], answer["changed"]) == (3, 6, 5, 1)

@@ -303,8 +303,8 @@ def test_how_long_ago_is_in_the_largest_unit(seconds: int, shown: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "shown"),
     [
-        ("share_of_first", 0.8621, "86.2\u202f%"), ("seconds_p50", 180_855.26, "2\u202fd 2\u202fh"),
-        ("seconds_p50", 3_605, "1\u202fh"), ("seconds_p25", 0.2, "0\u202fs"), ("people", 1_234, "1\u202f234"),
+        ("share_of_first", 0.8621, "86.2%"), ("seconds_p50", 180_855.26, "2\u202fd 2\u202fh"),
+        ("seconds_p50", 3_605, "1\u202fh"), ("seconds_p25", 0.2, "0\u202fs"), ("people", 1_234, "1,234"),
         ("seconds_p90", None, "–"),
     ],
 )  # fmt: skip

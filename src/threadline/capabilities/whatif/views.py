@@ -14,6 +14,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.rules.definition import Rule, RuleSet
 from threadline.capabilities.whatif.candidate import Candidate
+from threadline.capabilities.whatif.changes import RuleChange, rule_changes
 from threadline.capabilities.whatif.comparison import AskedRules, Counts, PointsEffect, RuleCount, Sample, SegmentEffect
 from threadline.capabilities.whatif.saved_results import About
 from threadline.capabilities.whatif.simulation import Simulation
@@ -101,6 +102,7 @@ class WhatIfView(msgspec.Struct, kw_only=True):
     stop: Instant
     asked: Annotated[dict[str, Any], Meta(description="The question.")]
     diff: Annotated[list[str], Meta(description="Rules and sets that differ, line by line, as `diff -u` shows it.")]
+    changes: Annotated[list[RuleChange], Meta(description="Rules that decide otherwise.")] = []
     people: Annotated[int, Meta(description="People whose history was run, or should have been.")]
     events: Annotated[int, Meta(description="Events that they have, those outside of the range included.")]
     events_in_all: Annotated[int | None, Meta(description="Events of the whole store, where it can tell.")] = None
@@ -151,6 +153,7 @@ def view(
         id=simulation.id, state=state, saved=saved, problem=problem, old=simulation.old.title, new=simulation.new.title,
         start=instant(simulation.start), stop=instant(simulation.stop), asked=_asked(simulation), people=people,
         events=events, events_in_all=events_in_all, diff=differences(simulation.old, simulation.new),
+        changes=rule_changes(simulation.old, simulation.new),
     )  # fmt: skip
     counts = simulation.tally.counts
     for name in ("people_changed", "decisions", "same", "changed", "errors", "failed", "cut"):

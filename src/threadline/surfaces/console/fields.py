@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from threadline.kernel.operation import Operation
+from threadline.surfaces.console.formats import label
 
 _NOT_ASKED = frozenset({"cursor", "limit"})
 
@@ -21,7 +22,7 @@ class Field(NamedTuple):
     title: str
     help: str
     kind: str
-    """``text``, ``number``, ``switch``, ``choice``, ``lines`` or ``json``."""
+    """``text``, ``number``, ``time``, ``day``, ``switch``, ``choice``, ``lines`` or ``json``."""
     choices: tuple[str, ...] = ()
     default: str = ""
     is_required: bool = False
@@ -67,8 +68,8 @@ def _field(name: str, schema: Mapping[str, Any], is_required: bool) -> Field:
     default = schema.get("default")
     kinds = {"boolean": "switch", "integer": "number", "number": "number", "array": "lines", "object": "json"}
     choices = tuple(str(each) for each in schema.get("enum", ()) if each is not None)
-    kind = "choice" if choices else kinds.get(schema.get("type", ""), "text")
+    kinds_of_text = {"date-time": "time", "date": "day"}
+    plain = kinds_of_text.get(schema.get("format", ""), "text")
+    kind = "choice" if choices else kinds.get(schema.get("type", ""), plain)
     shown = default if isinstance(default, (str, int, float)) and not isinstance(default, bool) else ""
-    return Field(
-        name, name.replace("_", " ").capitalize(), schema.get("description", ""), kind, choices, str(shown), is_required
-    )
+    return Field(name, label(name), schema.get("description", ""), kind, choices, str(shown), is_required)

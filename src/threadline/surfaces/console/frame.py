@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -14,10 +15,24 @@ from urllib.parse import quote, urlencode
 from minijinja import Environment, safe
 
 from threadline.kernel.chart import Chart
-from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time
 from threadline.surfaces.charts.palette import style_sheet
 from threadline.surfaces.charts.svg import svg
+from threadline.surfaces.console.formats import (
+    ago,
+    at,
+    date,
+    day_field,
+    label,
+    measured,
+    number,
+    outcome,
+    percent,
+    short,
+    time_field,
+    words,
+)
 from threadline.surfaces.console.naming import called
+from threadline.surfaces.console.sentences import details, event_name, folded, gist, is_own, sentence
 
 HERE = "threadline.surfaces.console"
 PAGE_HEADERS = {
@@ -38,11 +53,6 @@ DOCUMENT_HEADERS = {
 }
 """Of what somebody else wrote, such as a mail, in a frame: its styles count there, and nothing else."""
 STATIC_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-_UNSAID = frozenset({"policy", "kind", "occurrence", "draw", "provider_id", "transactional"})
-_ID = re.compile(r"[0-9a-f]{12,}([./]|$)")
-"""Members that say nothing to a reader of a list; the page of the event has them."""
-_SHARES = frozenset({"removal", "lift", "rate"})
-_STEPS = ((DAY * 365, "y"), (DAY * 30, "mo"), (DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
 
 
 @cache
@@ -86,85 +96,6 @@ def asset(name: str) -> str:
     return f"/assets/{name}?v={found[2]}"
 
 
-def ago(time: str | None, now: int) -> str:
-    """How long ago an instant was, or how long ahead it is, in its largest unit."""
-    if not time:
-        return ""
-    apart = now - parse_time(time)
-    amount = next((f"{abs(apart) // size} {unit}" for size, unit in _STEPS if abs(apart) >= size), "")
-    if not amount:
-        return "now"
-    return f"{amount} ago" if apart > 0 else f"in {amount}"
-
-
-def at(time: str | None) -> str:
-    """An instant to the second, in UTC."""
-    return "" if not time else f"{format_time(parse_time(time))[:19].replace('T', ' ')} UTC"
-
-
-def date(time: str | None) -> str:
-    """The day of an instant, in UTC."""
-    return "" if not time else time[:10]
-
-
-def number(value: Any) -> str:
-    """A number with its thousands apart; anything else as it is."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if not isinstance(value, (int, float)):
-        return "–" if value is None else str(value)
-    if isinstance(value, int) or value.is_integer():
-        return f"{int(value):,}".replace(",", "\u202f")
-    return f"{value:,.4g}" if abs(value) < 1_000 else f"{value:,.2f}".replace(",", "\u202f")
-
-
-def percent(value: Any, digits: int = 1) -> str:
-    """A share of one as per cent."""
-    return "–" if value is None else f"{100 * value:.{digits}f}\u202f%"
-
-
-def measured(value: Any, name: str) -> str:
-    """A number of an answer as its name says what it is: a share as per cent, seconds in their two largest units."""
-    if value is None or not isinstance(value, (int, float)) or isinstance(value, bool):
-        return number(value)
-    if name.startswith("share") or name in _SHARES:
-        return percent(value)
-    return _lasting(value) if name.startswith("seconds") else number(value)
-
-
-def _lasting(seconds: float) -> str:
-    parts: list[str] = []
-    rest = round(seconds)
-    for size, unit in _STEPS:
-        amount, rest = divmod(rest, size // SECOND)
-        if amount or parts:
-            parts.append(f"{amount}\u202f{unit}" if amount else "")
-        if len(parts) == 2:
-            break
-    return " ".join(filter(None, parts)) or "0\u202fs"
-
-
-def short(text: Any, length: int = 60) -> str:
-    """The beginning of a long text."""
-    shown = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
-    return shown if len(shown) <= length else f"{shown[: length - 1]}…"
-
-
-def words(name: Any) -> str:
-    """A name as words: ``purchase_completed`` is “purchase completed”."""
-    return str(name).replace("_", " ").replace(".", " › ")
-
-
-def gist(values: Mapping[str, Any], length: int = 90) -> str:
-    """The plain members of an object in one line, such as the properties of an event in a list."""
-    plain = (
-        f"{words(name)} {value}"
-        for name, value in values.items()
-        if isinstance(value, (str, int, float)) and value != "" and name not in _UNSAID and not _ID.match(str(value))
-    )
-    return short(" · ".join(plain), length)
-
-
 def json_text(value: Any) -> str:
     """Plain data as JSON to read."""
     return json.dumps(value, indent=2, ensure_ascii=False)
@@ -185,15 +116,27 @@ def query_text(values: Mapping[str, Any]) -> str:
     return urlencode({name: value for name, value in values.items() if value not in (None, "", [])}, True)
 
 
-def chart(value: Chart | None) -> str:
-    """A picture as SVG; its texts are escaped where it is drawn."""
-    return "" if value is None else safe(svg(value))
+def chart(value: Chart | None, width: int) -> str:
+    """A picture as SVG, drawn for a width in pixels; its texts are escaped where it is drawn."""
+    return "" if value is None else safe(svg(value, width=width))
+
+
+def help_text(value: Any) -> str:
+    """What a field is for; a name between backticks is code."""
+    return safe(re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(str(value))))
+
+
+def breakable(value: Any) -> str:
+    """A text that breaks after the @ of an address rather than within a word."""
+    return safe(html.escape(str(value)).replace("@", "@<wbr>"))
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "ago": ago, "at": at, "date": date, "number": number, "percent": percent, "measured": measured,
     "short": short, "json": json_text,
     "gist": gist, "called": called, "path": path_part, "query": query_text, "chart": chart, "words": words,
-    "sum_of": sum_of,
+    "sum_of": sum_of, "outcome": outcome, "label": label, "breakable": breakable, "day_field": day_field,
+    "time_field": time_field, "help": help_text, "sentence": sentence,
+    "details": details, "event_name": event_name, "folded": folded, "own": is_own,
 }  # fmt: skip
 """What templates write behind a bar."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 GROUPS = {"all": "all of these", "any": "at least one of these", "not": "not"}
@@ -66,3 +66,36 @@ def _written(conditions: Any) -> dict[str, Any]:
         return {"text": str(conditions)}
     operator = next((name for name in conditions if name not in ("field", "note")), "")
     return {"field": conditions.get("field", ""), "operator": operator, "expected": conditions.get(operator)}
+
+
+COMPARED = {
+    "greater_than": "over", "greater_than_or_equal": "at least", "less_than": "under", "less_than_or_equal": "at most",
+    "equals": "", "not_equals": "not", "in": "one of", "not_in": "none of",
+}  # fmt: skip
+"""Operator -> the word before its value; any other is its own word."""
+
+
+def named_field(field: str) -> str:
+    """The last part of a field's path in words: ``event.properties.total`` is “total”."""
+    return field.rpartition(".")[2].replace("_", " ")
+
+
+def compared(operator: str, value: Any) -> str:
+    """An operator and its value in words, such as “over 100”."""
+    shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return f"{COMPARED.get(operator, operator.replace('_', ' '))} {shown}".strip()
+
+
+def question(changes: Sequence[Mapping[str, Any]], old: str, new: str) -> str:
+    """What a what-if asks, in a line: values that moved, or the versions that stand against each other."""
+    if len(changes) != 1:
+        return f"{new} against {old}"
+    (change,) = changes
+    moved = [
+        f"{named_field(each['field'])} {compared(each['operator'], each['new'])}"
+        f" instead of {compared(each['operator'], each['old'])}"
+        for each in change["values"]
+    ]
+    if 1 <= len(moved) <= 2:
+        return f"{change['rule']}: {' and '.join(moved)}"
+    return f"Rule {change['rule']}: {change['new']} against {change['old']}"

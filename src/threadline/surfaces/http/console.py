@@ -188,7 +188,7 @@ class Console:
             asking.now = self._engine.now()
             asking.calls.clear()
             fresh = live.load(asking, cursor)
-            context = with_names(asking, {"items": fresh.items, "now": asking.now})
+            context = with_names(asking, {"items": fresh.items, "now": asking.now, "query": asking.query})
             return (render(live.template, context) if fresh.items else ""), fresh
 
         clock = asyncio.get_running_loop().time

@@ -54,8 +54,10 @@ def _one(asking: Asking) -> Mapping[str, Any]:
     operation = asking.operations[_operation(asking)]
     fields = fields_of(operation.params)
     values = given(operation, asking.query, asking.queries)
+    asked = [each for each in fields if each.is_required] or fields
     return {
-        "fields": [each._asdict() for each in fields], "values": values, "name": asking.path["name"],
+        "fields": [each._asdict() for each in asked], "more": [each._asdict() for each in fields if each not in asked],
+        "is_open": any(each.name in values for each in fields if each not in asked), "values": values, "name": asking.path["name"],
         "summary": operation.summary, "question": BEGIN.get(asking.path["name"], ""),
         "is_asked": all(each.name in values for each in fields if each.is_required),
         "query_text": {**values, "part": "answer"},
@@ -79,10 +81,15 @@ def _answer(asking: Asking) -> Mapping[str, Any]:
     return {"answer": answer, "chart": chart, "tables": tables, "facts": facts, "rows_max": ROWS_MAX}
 
 
-def _columns(rows: list[Any]) -> list[str]:
-    """The members that any row says something in; none for rows that are plain values."""
+def _columns(rows: list[Any]) -> list[dict[str, Any]]:
+    """The members that any row says something in, and whether that is a number; none for rows of plain values."""
     names = dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row)
-    return [name for name in names if any(row.get(name) not in ("", None) for row in rows)]
+    said = {name: [row[name] for row in rows if row.get(name) not in ("", None)] for name in names}
+    return [
+        {"name": name, "is_number": all(isinstance(each, (int, float)) for each in values)}
+        for name, values in said.items()
+        if values
+    ]
 
 
 SCREENS = (

@@ -11,7 +11,8 @@ from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.following import follow
 from threadline.surfaces.console.screen import Live, Part, Screen
 
-NEWEST = 12
+NEWEST = 60
+"""Read for the beginning of the list; what Threadline made of the rest is folded under it."""
 DAYS = 30
 
 

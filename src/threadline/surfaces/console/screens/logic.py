@@ -11,11 +11,13 @@ from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.screen import Part, Screen
 from threadline.surfaces.console.screens.drafts import rule_text
-from threadline.surfaces.console.trace import tree_of_conditions
+from threadline.surfaces.console.trace import compared, named_field, question, tree_of_conditions
 
 PAGE = 30
 STEPS = {"draft": ("tested",), "tested": ("shadow",), "shadow": ("retire",), "active": ("retire",)}
 """What can be done with a version in each state; it is activated at its gate."""
+NO_MATCH = "NoMatch"
+"""The outcome of a rule that says nothing."""
 NEXT = {"draft", "tested", "shadow", "retired"}
 """States of a version that may become the active one."""
 
@@ -80,7 +82,19 @@ def _what_ifs(asking: Asking) -> Mapping[str, Any]:
 
 def _what_if(asking: Asking) -> Mapping[str, Any]:
     it = asking.ask("what_if_status", id=asking.path["id"])
-    return {"it": it, "is_running": it["state"] in ("scheduled", "running"), **_matrix(it.get("matrix") or [])}
+    matrix = it.get("matrix") or []
+    return {
+        "it": it, "question": question(it["changes"], it["old"], it["new"]),
+        "values": [
+            {"name": f"{named_field(each['field'])} {compared(each['operator'], '')}", **each}
+            for change in it["changes"] for each in change["values"]
+        ],
+        "matched": {
+            "newly": sum(each["changed"] for each in matrix if each["old"] == NO_MATCH != each["new"]),
+            "no_longer": sum(each["changed"] for each in matrix if each["new"] == NO_MATCH != each["old"]),
+        },
+        "is_running": it["state"] in ("scheduled", "running"), **_matrix(matrix),
+    }  # fmt: skip
 
 
 def _matrix(cells: list[Mapping[str, Any]]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from threadline.kernel.errors import NotFound, ThreadlineError
+from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.time import DAY, HOUR, SECOND, YEAR, format_time, parse_time
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.calendar import year_of_days
@@ -19,11 +20,10 @@ SPAN_OF_DAYS = 60 * DAY
 """The slider has a step a day from this span on, and below it a step an hour."""
 
 TABS = (
-    ("overview", "Overview"), ("memory", "Memory"), ("features", "Features"), ("activity", "Streaks and points"),
-    ("segments", "Segments and rules"), ("reach", "Journeys and mail"), ("decisions", "Decisions"),
+    ("overview", "Overview"), ("memory", "Memory"), ("features", "Features"), ("activity", "Activity"),
+    ("segments", "Segments"), ("reach", "Messages"), ("decisions", "Decisions"),
     ("identity", "Identity"), ("privacy", "Privacy"),
 )  # fmt: skip
-CORRECTIONS = ("person_merged", "person_split")
 SOURCES = ("user_declared", "system_computed", "agent_inferred")
 
 
@@ -234,9 +234,8 @@ def _decision(asking: Asking) -> Mapping[str, Any]:
 
 
 def _identity(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
-    types = list(CORRECTIONS)
-    changes = asking.ask("events_of", id=person["id"], types=types, limit=PAGE)["events"]
-    return {"changes": changes, "previews": dict(_previews(asking, person["id"]))}
+    changes = asking.ask("events_of", id=person["id"], types=[MERGED, SPLIT], limit=PAGE)["events"]
+    return {"changes": changes, "merged": MERGED, "previews": dict(_previews(asking, person["id"]))}
 
 
 def _previews(asking: Asking, id: str) -> Any:

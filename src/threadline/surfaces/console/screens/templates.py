@@ -92,7 +92,7 @@ SCREENS = (
     Screen(
         name="inbox", path="/inbox", title="Development inbox", template="inbox.html", load=_inbox,
         operation="inbox_list", summary="Mail as it was sent while nothing may leave this machine.",
-        area="Messages", order=37,
+        area="Messages", order=40,
     ),
     Screen(
         name="inbox_one", path="/inbox/{id}", title="Mail", template="inbox_one.html", load=_inbox_one,

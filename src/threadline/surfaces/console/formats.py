@@ -1,0 +1,110 @@
+"""Times, numbers and names as every page shows them: one way for each."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time
+
+_SHARES = frozenset({"removal", "lift", "rate"})
+_STEPS = ((DAY * 365, "y"), (DAY * 30, "mo"), (DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
+
+
+def ago(time: str | None, now: int) -> str:
+    """How long ago an instant was, or how long ahead it is, in its largest unit."""
+    if not time:
+        return ""
+    apart = now - parse_time(time)
+    amount = next((f"{abs(apart) // size} {unit}" for size, unit in _STEPS if abs(apart) >= size), "")
+    if not amount:
+        return "now"
+    return f"{amount} ago" if apart > 0 else f"in {amount}"
+
+
+def at(time: str | None) -> str:
+    """An instant to the second, in UTC."""
+    return "" if not time else f"{format_time(parse_time(time))[:19].replace('T', ' ')} UTC"
+
+
+def date(time: str | None) -> str:
+    """The day of an instant, in UTC."""
+    return "" if not time else time[:10]
+
+
+def day_field(text: Any) -> str:
+    """An instant as a field for days has it; empty for what is none."""
+    return _instant(text)[:10]
+
+
+def time_field(text: Any) -> str:
+    """An instant as a field for times has it, in UTC; empty for what is none."""
+    return _instant(text)[:19].removesuffix(":00")
+
+
+def _instant(text: Any) -> str:
+    try:
+        return format_time(parse_time(str(text))) if text else ""
+    except InvalidValue:
+        return ""
+
+
+def number(value: Any) -> str:
+    """A number with its thousands apart; anything else as it is."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, (int, float)):
+        return "–" if value is None else str(value)
+    if isinstance(value, int) or value.is_integer():
+        return f"{int(value):,}"
+    return f"{value:,.2f}".rstrip("0").rstrip(".") if abs(value) >= 1 else f"{value:.4g}"
+
+
+def percent(value: Any, digits: int = 1) -> str:
+    """A share of one as per cent."""
+    return "–" if value is None else f"{100 * value:.{digits}f}%"
+
+
+def measured(value: Any, name: str) -> str:
+    """A number of an answer as its name says what it is: a share as per cent, seconds in their two largest units."""
+    if value is None or not isinstance(value, (int, float)) or isinstance(value, bool):
+        return number(value)
+    if name.startswith("share") or name in _SHARES:
+        return percent(value)
+    return _lasting(value) if name.startswith("seconds") else number(value)
+
+
+def _lasting(seconds: float) -> str:
+    parts: list[str] = []
+    rest = round(seconds)
+    for size, unit in _STEPS:
+        amount, rest = divmod(rest, size // SECOND)
+        if amount or parts:
+            parts.append(f"{amount}\u202f{unit}" if amount else "")
+        if len(parts) == 2:
+            break
+    return " ".join(filter(None, parts)) or "0\u202fs"
+
+
+def short(text: Any, length: int = 60) -> str:
+    """The beginning of a long text."""
+    shown = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
+    return shown if len(shown) <= length else f"{shown[: length - 1]}…"
+
+
+def words(name: Any) -> str:
+    """A name as words: ``purchase_completed`` is “purchase completed”."""
+    return str(name).replace("_", " ").replace(".", " › ")
+
+
+def label(name: Any) -> str:
+    """A name as the label of a value: ``first_name`` is “First name”."""
+    shown = "e-mail" if name == "email" else words(name)
+    return shown[:1].upper() + shown[1:]
+
+
+def outcome(status: Any) -> str:
+    """What a rule came to, in words."""
+    return "not matched" if status == "NoMatch" else re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(status)).lower()

@@ -1,0 +1,133 @@
+"""Events in words: what happened as a sentence, and what Threadline made of it under what the person did."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from threadline.kernel.fixed import from_fixed
+from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.surfaces.console.formats import label, number, short, words
+
+SENTENCES: Mapping[str, str] = {
+    "points_earned": "Earned {points} points for {rule}",
+    "points_spent": "Spent {points} points, {balance} left",
+    "points_adjusted": "Balance changed by {points} points: {reason}",
+    "points_expired": "{points} points expired",
+    "points_refused": "{points} points were not spent: {why}",
+    "points_anomaly_detected": "Unusual points: {kind}",
+    "streak_milestone_reached": "Reached {length} in a row: {streak}",
+    "leaderboard_scored": "Score on {board} is now {score}",
+    "segment_entered": "Entered the segment {segment}",
+    "segment_left": "Left the segment {segment}",
+    "segment_kept": "Stays in the segment {segment}",
+    "journey_entered": "Entered the journey {journey}",
+    "journey_moved": "Went on in the journey {journey}",
+    "journey_exited": "Left the journey {journey}: {reason}",
+    "mail_sent": "Mail “{template}” was sent",
+    "mail_delivered": "Mail “{template}” was delivered",
+    "mail_opened": "Opened the mail “{template}”",
+    "mail_clicked": "Clicked a link in the mail “{template}”",
+    "mail_replied": "Answered the mail “{template}”",
+    "mail_bounced": "Mail “{template}” bounced",
+    "mail_complained": "Marked the mail “{template}” as spam",
+    "mail_skipped": "Mail “{template}” was not sent: {reason}",
+    "broadcast_addressed": "Addressed by the broadcast {broadcast}",
+    "tag_added": "Tagged {tag}",
+    "tag_removed": "Tag {tag} removed",
+    "decision_made": "Rule {rule} decided: {status}",
+    "fact_computed": "Known from now on: {key} is {value}",
+    "campaign_ignored": "Ignored the campaign {campaign_id}",
+    "threadline.timer_fired": "Checked {policy} again",
+    "threadline.effect_parked": "Given up on after {attempts} tries",
+}
+"""Type -> what is said of it; a sentence is used where the event has all that it names."""
+ACTS = frozenset({"mail_opened", "mail_clicked", "mail_replied", "mail_complained"})
+"""Noted by Threadline, and done by the person all the same."""
+_PLACE = re.compile(r"\{(\w+)\}")
+_ONE = re.compile(r"\b1 (point|trie)s\b")
+_IDS = re.compile(r"[0-9a-f]{12,}([./]|$)")
+_UNSAID = frozenset({"policy", "kind", "occurrence", "draw", "provider_id", "transactional"})
+"""Members that say nothing to a reader of a list; the page of the event has them."""
+
+
+def is_own(event: Mapping[str, Any]) -> bool:
+    """Whether the person did it; else Threadline made it of that, or noted it."""
+    type = str(event["type"])
+    is_internal = event.get("source_type") == "internal" or type.startswith(SYSTEM_PREFIX)
+    return not is_internal or (type in ACTS and not event.get("properties", {}).get("machine"))
+
+
+def event_name(type: Any) -> str:
+    """A type of events as its name: ``purchase_completed`` is “Purchase completed”."""
+    return label(str(type).removeprefix(SYSTEM_PREFIX))
+
+
+def sentence(event: Mapping[str, Any]) -> str:
+    """What happened, as a sentence where there is one for the type, else its name."""
+    type, properties = str(event["type"]), event.get("properties") or {}
+    pattern = SENTENCES.get(type, "")
+    values = {name: _shown(type, name, properties.get(name)) for name in _PLACE.findall(pattern)}
+    if not pattern or not all(values.values()):
+        return event_name(type)
+    return _ONE.sub(lambda found: f"1 {found[1].replace('trie', 'try')}", pattern.format_map(values))
+
+
+def details(event: Mapping[str, Any], length: int = 140) -> str:
+    """The plain properties in one line; nothing where the sentence has said what there is to say."""
+    return "" if sentence(event) != event_name(event["type"]) else gist(event.get("properties") or {}, length)
+
+
+def gist(values: Mapping[str, Any], length: int = 90) -> str:
+    """The plain members of an object in one line, such as the properties of an event in a list."""
+    plain = (
+        f"{words(name)} {number(value)}"
+        for name, value in values.items()
+        if isinstance(value, (str, int, float)) and value != "" and name not in _UNSAID and not _IDS.match(str(value))
+    )
+    return short(" · ".join(plain), length)
+
+
+def _shown(type: str, name: str, value: Any) -> str:
+    if value is None or isinstance(value, (dict, list)):
+        return ""
+    if (type, name) == ("leaderboard_scored", "score") and isinstance(value, int):
+        return number(from_fixed(value))
+    return number(value) if isinstance(value, (int, float)) else short(words(value), 60)
+
+
+def folded(events: Sequence[Mapping[str, Any]], is_flat: Any = False) -> list[dict[str, Any]]:
+    """Rows of a list: what people did, each with what it ``led_to``, and ``noted`` for what only Threadline noted.
+
+    What follows from no event among these is noted by itself, together with what stands next to it. ``is_flat``: a
+    row for each event.
+    """
+    if is_flat:
+        return [{"event": each, "own": is_own(each), "led_to": []} for each in events]
+    by_id = {each["id"]: each for each in events}
+    rows: dict[str, dict[str, Any]] = {}
+    found: list[dict[str, Any]] = []
+    for event in events:
+        if is_own(event):
+            rows[event["id"]] = {"event": event, "own": True, "led_to": []}
+            found.append(rows[event["id"]])
+        elif not _is_under(event, by_id):
+            if not found or "noted" not in found[-1]:
+                found.append({"noted": []})
+            found[-1]["noted"].append(event)
+    for event in events:
+        if not is_own(event) and (root := _is_under(event, by_id)):
+            rows[root]["led_to"].append(event)
+    return found
+
+
+def _is_under(event: Mapping[str, Any], by_id: Mapping[str, Mapping[str, Any]]) -> str:
+    """The id of what the person did that an event follows from, through other such events; empty: not among these."""
+    seen: set[str] = set()
+    while (cause := str(event.get("cause", ""))) in by_id and cause not in seen:
+        seen.add(cause)
+        event = by_id[cause]
+        if is_own(event):
+            return cause
+    return ""
