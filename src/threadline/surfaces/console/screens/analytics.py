@@ -57,7 +57,8 @@ def _one(asking: Asking) -> Mapping[str, Any]:
     asked = [each for each in fields if each.is_required] or fields
     return {
         "fields": [each._asdict() for each in asked], "more": [each._asdict() for each in fields if each not in asked],
-        "is_open": any(each.name in values for each in fields if each not in asked), "values": values, "name": asking.path["name"],
+        "is_open": any(each.name in values for each in fields if each not in asked),
+        "values": values, "name": asking.path["name"],
         "summary": operation.summary, "question": BEGIN.get(asking.path["name"], ""),
         "is_asked": all(each.name in values for each in fields if each.is_required),
         "query_text": {**values, "part": "answer"},
