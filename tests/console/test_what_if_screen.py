@@ -29,8 +29,8 @@ def change(*values: dict[str, Any]) -> dict[str, Any]:
         ),
         ([change()], "Rule large-order: draft against version 3"),
         ([change(TOTAL, TOTAL, PLAN)], "Rule large-order: draft against version 3"),
-        ([change(TOTAL), change(TOTAL)], "candidate.yaml: rules against in force"),
-        ([], "candidate.yaml: rules against in force"),
+        ([change(TOTAL), change(TOTAL)], "Candidate.yaml: rules against what is in force"),
+        ([], "Candidate.yaml: rules against what is in force"),
     ],
 )
 def test_the_question_fits_into_a_line(changes: list[dict[str, Any]], line: str) -> None:

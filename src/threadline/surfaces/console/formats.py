@@ -10,6 +10,7 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time
 
 _SHARES = frozenset({"removal", "lift", "rate"})
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z")
 _STEPS = ((DAY * 365, "y"), (DAY * 30, "mo"), (DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
 
 
@@ -27,6 +28,11 @@ def ago(time: str | None, now: int) -> str:
 def at(time: str | None) -> str:
     """An instant to the second, in UTC."""
     return "" if not time else f"{format_time(parse_time(time))[:19].replace('T', ' ')} UTC"
+
+
+def timed(text: Any) -> str:
+    """A text with each instant in it as pages show instants."""
+    return _INSTANT.sub(lambda found: at(found[0]), str(text))
 
 
 def date(time: str | None) -> str:
@@ -59,7 +65,7 @@ def number(value: Any) -> str:
         return "–" if value is None else str(value)
     if isinstance(value, int) or value.is_integer():
         return f"{int(value):,}"
-    return f"{value:,.2f}".rstrip("0").rstrip(".") if abs(value) >= 1 else f"{value:.4g}"
+    return f"{value:,.2f}" if abs(value) >= 1 else f"{value:.4g}"
 
 
 def percent(value: Any, digits: int = 1) -> str:

@@ -29,6 +29,7 @@ from threadline.surfaces.console.formats import (
     percent,
     short,
     time_field,
+    timed,
     words,
 )
 from threadline.surfaces.console.naming import called
@@ -136,7 +137,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "short": short, "json": json_text,
     "gist": gist, "called": called, "path": path_part, "query": query_text, "chart": chart, "words": words,
     "sum_of": sum_of, "outcome": outcome, "label": label, "breakable": breakable, "day_field": day_field,
-    "time_field": time_field, "help": help_text, "sentence": sentence,
+    "time_field": time_field, "timed": timed, "help": help_text, "sentence": sentence,
     "details": details, "event_name": event_name, "folded": folded, "own": is_own,
 }  # fmt: skip
 """What templates write behind a bar."""

@@ -89,7 +89,7 @@ def compared(operator: str, value: Any) -> str:
 def question(changes: Sequence[Mapping[str, Any]], old: str, new: str) -> str:
     """What a what-if asks, in a line: values that moved, or the versions that stand against each other."""
     if len(changes) != 1:
-        return f"{new} against {old}"
+        return f"{new[:1].upper()}{new[1:]} against {'what is in force' if old == 'in force' else old}"
     (change,) = changes
     moved = [
         f"{named_field(each['field'])} {compared(each['operator'], each['new'])}"

@@ -24,7 +24,6 @@ TABS = (
     ("segments", "Segments"), ("reach", "Messages"), ("decisions", "Decisions"),
     ("identity", "Identity"), ("privacy", "Privacy"),
 )  # fmt: skip
-SOURCES = ("user_declared", "system_computed", "agent_inferred")
 
 
 def _load(asking: Asking) -> Mapping[str, Any]:
@@ -73,7 +72,7 @@ def _live(asking: Asking, cursor: str) -> Fresh:
 
 
 def _memory(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"memory": asking.ask("memory_of", id=person["id"], text=asking.query.get("text")), "fact_sources": SOURCES}
+    return {"memory": asking.ask("memory_of", id=person["id"], text=asking.query.get("text"))}
 
 
 def _lineage(asking: Asking) -> Mapping[str, Any]:
