@@ -33,7 +33,7 @@ from threadline.surfaces.console.formats import (
     words,
 )
 from threadline.surfaces.console.naming import called
-from threadline.surfaces.console.sentences import details, event_name, folded, gist, is_own, sentence
+from threadline.surfaces.console.sentences import details, event_name, folded, gist, is_own, properties, sentence
 
 HERE = "threadline.surfaces.console"
 PAGE_HEADERS = {
@@ -138,6 +138,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "gist": gist, "called": called, "path": path_part, "query": query_text, "chart": chart, "words": words,
     "sum_of": sum_of, "outcome": outcome, "label": label, "breakable": breakable, "day_field": day_field,
     "time_field": time_field, "timed": timed, "help": help_text, "sentence": sentence,
-    "details": details, "event_name": event_name, "folded": folded, "own": is_own,
+    "details": details, "event_name": event_name, "folded": folded, "own": is_own, "properties": properties,
 }  # fmt: skip
 """What templates write behind a bar."""

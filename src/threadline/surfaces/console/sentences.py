@@ -8,7 +8,7 @@ from typing import Any
 
 from threadline.kernel.fixed import from_fixed
 from threadline.kernel.identity import SYSTEM_PREFIX
-from threadline.surfaces.console.formats import label, number, short, words
+from threadline.surfaces.console.formats import label, number, outcome, short, words
 
 SENTENCES: Mapping[str, str] = {
     "points_earned": "Earned {points} points for {rule}",
@@ -92,9 +92,20 @@ def gist(values: Mapping[str, Any], length: int = 90) -> str:
 def _shown(type: str, name: str, value: Any) -> str:
     if value is None or isinstance(value, (dict, list)):
         return ""
-    if (type, name) == ("leaderboard_scored", "score") and isinstance(value, int):
-        return number(from_fixed(value))
+    if name == "status":
+        return outcome(value)
+    value = _plain(type, name, value)
     return number(value) if isinstance(value, (int, float)) else short(words(value), 60)
+
+
+def properties(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties of an event as they are read: a score is stored in millionths."""
+    return {name: _plain(str(event["type"]), name, each) for name, each in (event.get("properties") or {}).items()}
+
+
+def _plain(type: str, name: str, value: Any) -> Any:
+    is_score = (type, name) == ("leaderboard_scored", "score") and isinstance(value, int)
+    return from_fixed(value) if is_score else value
 
 
 def folded(events: Sequence[Mapping[str, Any]], is_flat: Any = False) -> list[dict[str, Any]]:
