@@ -85,11 +85,11 @@ def _answer(asking: Asking) -> Mapping[str, Any]:
 def _columns(rows: list[Any]) -> list[dict[str, Any]]:
     """The members that any row says something in, and whether that is a number; none for rows of plain values."""
     names = dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row)
-    said = {name: [row[name] for row in rows if row.get(name) not in ("", None)] for name in names}
+    values = {name: [row[name] for row in rows if row.get(name) not in ("", None)] for name in names}
     return [
-        {"name": name, "is_number": all(isinstance(each, (int, float)) for each in values)}
-        for name, values in said.items()
-        if values
+        {"name": name, "is_number": all(isinstance(each, (int, float)) for each in found)}
+        for name, found in values.items()
+        if found
     ]
 
 
