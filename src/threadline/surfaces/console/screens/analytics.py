@@ -87,7 +87,7 @@ def _columns(rows: list[Any]) -> list[dict[str, Any]]:
     names = dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row)
     values = {name: [row[name] for row in rows if row.get(name) not in ("", None)] for name in names}
     return [
-        {"name": name, "is_number": all(isinstance(each, (int, float)) for each in found)}
+        {"name": name, "is_number": all(type(each) in (int, float) for each in found)}
         for name, found in values.items()
         if found
     ]
