@@ -77,6 +77,10 @@ def _sign_in(page: Page, server: Server) -> None:
     page.fill("[name=password]", server.token)
     page.click("button.primary")
     page.wait_for_url(f"{server.url}/")
+    # What is newest at home is what the search has read so far.
+    headers = {"Authorization": f"Bearer {server.token}"}
+    while not page.request.get(f"{server.url}/v1/search/status", headers=headers).json()["complete"]:
+        page.wait_for_timeout(500)
 
 
 def _take(page: Page, url: str, picture: Picture) -> None:

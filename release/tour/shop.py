@@ -148,5 +148,4 @@ def fill(store: Path, now: int) -> None:
         rule="large-order", content={"conditions": {"field": "event.properties.total", "greater_than": 80}},
         save=True, note="Large from 80 dollars on?",
     )  # fmt: skip
-    shop.api.search.sync()
     shop.engine.close()
