@@ -35,6 +35,7 @@ DAY = {"start": format_time(NOW)[:10]}
 
 PATTERNS: dict[str, tuple[str, dict[str, Any]]] = {
     "profile": ("person", ADA),
+    "what people are called": ("people_names", {"people": ["user_id:p0", "email:p1@example.com"]}),
     "one execution": ("journeys_history", {**ADA, "name": "welcome"}),
     "all executions of somebody": ("journeys_of", ADA),
     "people in a journey": ("journeys_people", {"name": "welcome", "limit": 2}),
