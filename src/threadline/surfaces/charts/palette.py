@@ -49,7 +49,7 @@ def rules(theme: Theme, within: str = ".chart") -> str:
         f"{within} text {{ fill: {theme.ink}; font-family: {_FONT}; font-size: 12px; }}",
         f"{within} text.quiet {{ fill: {theme.quiet}; }}",
         f"{within} text.title {{ font-size: 16px; font-weight: 600; }}",
-        f"{within} text.small {{ font-size: 11px; }}",
+        f"{within} text.small {{ font-size: 12px; }}",
         f"{within} text.strong {{ fill: {theme.strong}; }}",
         f"{within} .grid {{ stroke: {theme.grid}; stroke-width: 1; }}",
         f"{within} .axis {{ stroke: {theme.quiet}; stroke-width: 1; }}",
