@@ -67,9 +67,9 @@ def test_the_page_names_variants_and_control_group_and_shows_no_json(engine: Eng
     page = signed_in(engine).get("/broadcasts/spring").text
     assert unsafe(page) == []
     shown = _text(page)
-    assert "plain 56.2 % that of the template" in shown
-    assert "bold 18.8 % Only today" in shown
-    assert "control group 25.0 % gets nothing" in shown
+    assert "plain 56.2% that of the template" in shown
+    assert "bold 18.8% Only today" in shown
+    assert "control group 25.0% gets nothing" in shown
     assert "Segment pros" in shown
     created = shown.partition("As it was created")[2].partition("See the mail")[0]
     assert not re.search('[{}"]|holdout|arm', created)
@@ -105,5 +105,5 @@ def test_once_the_provider_reports_something_every_share_is_a_number(engine: Eng
         ]
     )  # fmt: skip
     results = _results(engine)
-    assert f"together {sent} 0 0.0 % 1 " in results
+    assert f"together {sent} 0 0.0% 1 " in results
     assert "reported nothing" not in results
