@@ -31,6 +31,7 @@ from threadline.exports.catching_up import CatchUpWorker, KeepsUp
 from threadline.kernel.analytics import AnalyticsPort
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.kernel.lists import comma_separated
+from threadline.kernel.object_storage import Storage
 from threadline.kernel.operation import Operation
 from threadline.kernel.search import SearchIndex
 from threadline.kernel.sender import Sender, SenderPorts
@@ -144,6 +145,7 @@ def _engine_on(store: Store, made: Catalogue, chosen: Settings, clock: Clock, *,
     engine.web = Web()
     engine.search = _search_index(engine, chosen)
     engine.analytics = _analytics(engine, chosen)
+    engine.exports = cache(partial(_exports, chosen.exports)) if chosen.exports else None
     engine.credentials.cache_seconds = chosen.credential_cache_seconds
     shared_store = readonly or "://" in chosen.store
     if shared_store:
@@ -268,6 +270,12 @@ def _analytics(engine: Engine, settings: Settings) -> AnalyticsPort:
     from threadline.exports.analytics.first_use import DuckAnalytics
 
     return DuckAnalytics(engine, settings.lake, folder)
+
+
+def _exports(url: str) -> Storage:
+    from threadline.exports.lake.storage import open_storage
+
+    return open_storage(url)
 
 
 def _background(engine: Engine, settings: Settings, owner: str) -> list[Background]:

@@ -26,11 +26,12 @@ from threadline.engine.engine import Engine
 from threadline.exports.lake.cleaning import clean
 from threadline.exports.lake.compaction import compact
 from threadline.exports.lake.files import read_table
-from threadline.exports.lake.lake import IDENTITIES, File, Lake, Obsolete, partition_of, path_name
+from threadline.exports.lake.lake import IDENTITIES, File, Lake, Obsolete, partition_of
 from threadline.exports.lake.storage import open_storage
 from threadline.exports.lake.sync import sync
 from threadline.exports.lake.verification import verify
 from threadline.kernel.errors import Conflict, EventDamaged, InvalidValue
+from threadline.kernel.object_storage import path_name
 from threadline.kernel.store import Store
 from threadline.stores.memory import MemoryStore
 

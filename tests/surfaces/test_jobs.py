@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
@@ -16,13 +12,13 @@ import httpx
 import pytest
 
 import threadline
+from tests.surfaces.killed_worker import working
 from tests.surfaces.test_http_server import Process
 from threadline.app import composition
 from threadline.surfaces.cli.program import run
 
 TOKEN = {"Authorization": "Bearer tk-alone"}
 PEOPLE = 700
-ROOT = Path(__file__).parents[2]
 KILLS = int(os.environ.get("THREADLINE_TEST_BROADCAST_KILLS", "4"))
 KILLS_BY_TIME = 4
 PEOPLE_PER_KILL = 20
@@ -94,12 +90,12 @@ def test_workers_that_are_killed_send_no_mail_twice_and_lose_none(tmp_path: Path
         shop.broadcasts.create("sale", template="sale", arms=[{"name": "a"}, {"name": "b"}])
         shop.broadcasts.start("sale")
     for number in range(KILLS):
-        with _worker(store, mails):
+        with working("tests.surfaces.broadcast_worker", store, mails):
             if number < KILLS_BY_TIME:  # most of these while the audience is resolved and addressed
                 time.sleep(random.uniform(0, 0.5 + number / 10))
             else:
                 _wait_for_more(mails, random.randrange(1, PEOPLE_PER_KILL))
-    with _worker(store, mails):
+    with working("tests.surfaces.broadcast_worker", store, mails):
         while not all({"sent", "unknown"} & set(each) for each in _statuses(store)):
             time.sleep(0.5)
     taken, statuses = mails.read_text().split(), _statuses(store)
@@ -119,20 +115,6 @@ def _wait_for_more(mails: Path, bytes: int) -> None:
 
 def _size(mails: Path) -> int:
     return mails.stat().st_size if mails.exists() else 0
-
-
-@contextmanager
-def _worker(store: Path, mails: Path) -> Iterator[None]:
-    command = [sys.executable, "-m", "tests.surfaces.broadcast_worker", str(store), str(mails)]
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        yield
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def _statuses(store: Path) -> list[list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -31,6 +31,7 @@ from threadline.engine.signer import Signer
 from threadline.engine.simulation.simulations import Simulations
 from threadline.kernel.analytics import AnalyticsPort, Table
 from threadline.kernel.errors import Unavailable
+from threadline.kernel.object_storage import Storage
 from threadline.kernel.search import IndexProgress, IndexStatus, Matches, Query, SearchIndex
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock
@@ -111,6 +112,7 @@ class Engine:
         self.web: Web = Offline()
         self.search: SearchIndex = NoIndex()
         self.analytics: AnalyticsPort = NoAnalytics()
+        self.exports: Callable[[], Storage] | None = None
         self.damage = DamagedEvents(store, clock)
         self.reader.note_damage = self.damage.note
         self.log = EventLog(store, self.credentials, self.damage)

@@ -18,6 +18,7 @@ from threadline.kernel.event import Event, Identifier, Receipt, Recorded
 from threadline.kernel.finding import Finding
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.limits import EVENTS_PAGE_MAX
+from threadline.kernel.object_storage import Storage
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Policy, PolicyView, Read
 from threadline.kernel.projection import Projection, Row, State
@@ -740,6 +741,15 @@ class WithAnalytics(Protocol):
         ...
 
 
+class WithExports(Protocol):
+    """Has a place for exports, where one is set."""
+
+    @property
+    def exports(self) -> Callable[[], Storage] | None:
+        """Opens the storage that exports are written to; None: none is set."""
+        ...
+
+
 class Doctor(Protocol):
     """Looks at a store while it is used."""
 
@@ -783,6 +793,7 @@ class Ports(
     WithErasures,
     WithSearch,
     WithAnalytics,
+    WithExports,
     Protocol,
 ):
     """All of them: what the engine gives to every operation."""

@@ -48,6 +48,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str,
         _about("path", "Where Iceberg tables are created: a folder, or `s3://bucket/prefix`. Empty: below the lake."),
     ] = ""
+    exports: Annotated[
+        str,
+        _about("path", "Where exports of many people are written: a folder, or `s3://bucket/prefix`. Empty: nowhere."),
+    ] = ""
     definitions: Annotated[
         str,
         _about(

@@ -23,11 +23,12 @@ from threadline.exports.curated.schema import CONTENT_TOTALS, STREAK_SNAPSHOTS, 
 from threadline.exports.curated.zone import Zone
 from threadline.exports.duck import name, text
 from threadline.exports.lake.folder import FolderStorage
-from threadline.exports.lake.lake import EVENTS, IDENTITIES, Lake, Manifest, path_name
+from threadline.exports.lake.lake import EVENTS, IDENTITIES, Lake, Manifest
 from threadline.exports.lake.schema import IDENTITIES as IDENTITY_COLUMNS
 from threadline.exports.lake.schema import RAW, pa
 from threadline.exports.lake.sync import sync
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.object_storage import path_name
 
 TYPED = "typed"
 """The schema with a view for each type of event, where declared properties are columns."""

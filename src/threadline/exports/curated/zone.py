@@ -11,8 +11,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from threadline.exports.curated.warehouse import redshift_manifest
-from threadline.exports.lake.lake import File, Lake, Manifest, Obsolete, path_name
+from threadline.exports.lake.lake import File, Lake, Manifest, Obsolete
 from threadline.kernel.errors import Conflict
+from threadline.kernel.object_storage import path_name
 
 PEOPLE = "_people"
 """A table of the zone for itself: of which events each person's rows were folded."""

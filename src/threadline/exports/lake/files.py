@@ -6,10 +6,11 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from threadline.exports.lake.lake import EVENTS, SCHEMA_VERSION, File, Lake, path_name
+from threadline.exports.lake.lake import EVENTS, SCHEMA_VERSION, File, Lake
 from threadline.exports.lake.part import Part
 from threadline.exports.lake.schema import pa
 from threadline.kernel.errors import StoreDamaged
+from threadline.kernel.object_storage import path_name
 
 _LEVEL = 3
 """Of zstd."""

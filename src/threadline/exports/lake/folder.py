@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
-from threadline.exports.lake.objects import Stored
 from threadline.kernel.errors import Forbidden, NotFound, StoreFull
+from threadline.kernel.object_storage import Stored
 
 _LOCK = ".lock"
 _UNFINISHED = ".unfinished-"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Sequence
 
@@ -10,6 +9,7 @@ import msgspec
 
 from threadline.exports.lake.storage import Storage
 from threadline.kernel.errors import Conflict, InvalidValue
+from threadline.kernel.object_storage import is_path_name, path_hash
 
 MANIFEST = "_manifest.json"
 SCHEMA_VERSION = 2
@@ -20,8 +20,6 @@ SCHEMA_VERSION = 2
 EVENTS = "events"
 IDENTITIES = "identities"
 _ATTEMPTS_MAX = 32
-_PATH_LENGTH_MAX = 120
-_SAFE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,23 +144,8 @@ class Lake:
         return [self.storage.url(file.name) for file in self.files(workspace, table)]
 
 
-def path_name(text: str) -> str:
-    """A text as the name of one folder: itself, or with ``~`` and hex digits for what no path should contain."""
-    if _SAFE.fullmatch(text) and len(text) <= _PATH_LENGTH_MAX:
-        return text
-    name = "".join(c if _SAFE.fullmatch(f"_{c}") else f"~{ord(c):x}." for c in text)
-    name = f"~2e.{name[1:]}" if name.startswith(".") else name
-    return name if len(name) <= _PATH_LENGTH_MAX else f"{name[:80]}~{_short(text)}"
-
-
 def partition_of(type: str) -> str:
     """The partition of the events of a type: its name in lower case, with ``_`` for blanks. Types that differ in these
     alone share one, and types with other characters have a hash in theirs."""
     plain = re.sub(r"[ _]+", "_", type).lower() if type.isascii() else ""
-    if _SAFE.fullmatch(plain) and len(plain) <= _PATH_LENGTH_MAX:
-        return plain
-    return f"{re.sub('[^a-z0-9_]+', '_', type.lower())[:60]}-{_short(type)}"
-
-
-def _short(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return plain if is_path_name(plain) else f"{re.sub('[^a-z0-9_]+', '_', type.lower())[:60]}-{path_hash(type)}"

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from threadline.exports.lake.objects import Stored
 from threadline.kernel.aws_errors import error_code, explained
 from threadline.kernel.errors import Forbidden, InvalidSetting, NotFound, StoreFull, ThreadlineError
+from threadline.kernel.object_storage import Stored
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

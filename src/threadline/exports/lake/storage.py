@@ -6,9 +6,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from threadline.exports.lake.folder import FolderStorage
-from threadline.exports.lake.objects import Storage, Stored
 from threadline.exports.lake.s3 import BucketStorage
 from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.object_storage import Storage, Stored
 
 __all__ = ["Storage", "Stored", "open_storage"]
 

@@ -11,10 +11,11 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from threadline.exports.lake.files import read_table
-from threadline.exports.lake.lake import EVENTS, IDENTITIES, File, Lake, Manifest, Obsolete, path_name
+from threadline.exports.lake.lake import EVENTS, IDENTITIES, File, Lake, Manifest, Obsolete
 from threadline.exports.lake.schema import pa
 from threadline.exports.spark.folding import PersonRow
 from threadline.kernel.errors import Conflict, InvalidValue
+from threadline.kernel.object_storage import path_name
 
 STATES = "states"
 ROWS_MAX = 50_000

@@ -406,6 +406,15 @@ class _AsyncEvents:
     of = _Awaited(_Events.of)
     show = _Awaited(_Events.show)
 
+class _Exports:
+    """Many people and their events in files."""
+    def start(self, *, segment: str = '', tags: Many[str] = (), when: Mapping[str, Any] | None = None,
+        events: bool = True) -> jobs_operations.JobView:
+        """Start a job that writes people and their events into files, where the setting `exports` says."""
+
+class _AsyncExports:
+    start = _Awaited(_Exports.start)
+
 class _Features:
     """Numbers about people: who has which, and the highest."""
     def list(self) -> features_operations_definitions.DefinitionsResult:
@@ -975,6 +984,7 @@ class Operations:
     effects: _Effects
     erasures: _Erasures
     events: _Events
+    exports: _Exports
     features: _Features
     feedback: _Feedback
     inbox: _Inbox
@@ -1018,6 +1028,7 @@ class AsyncOperations:
     effects: _AsyncEffects
     erasures: _AsyncErasures
     events: _AsyncEvents
+    exports: _AsyncExports
     features: _AsyncFeatures
     feedback: _AsyncFeedback
     inbox: _AsyncInbox
