@@ -12,7 +12,7 @@ import pytest
 
 import threadline
 from tests.capabilities.test_exports import lines_of
-from tests.surfaces.killed_worker import working
+from tests.surfaces.killed_worker import workers
 from threadline.settings import load
 
 KILLS = int(os.environ.get("THREADLINE_TEST_EXPORT_KILLS", "6"))
@@ -37,16 +37,17 @@ def test_an_export_whose_workers_are_killed_has_every_line_once(tmp_path: Path, 
             )
         started = shop.exports.start()
     folder = exports / "default" / started.id
-    for _ in range(KILLS):
-        with working("tests.surfaces.export_worker", store, exports):
-            before, until = _files(folder), time.monotonic() + FIRST_SECONDS_MAX
-            while _files(folder) <= before + random.randrange(4) and time.monotonic() < until:
-                time.sleep(0.001)
-            time.sleep(random.random() * 0.02)
-    assert not (folder / "manifest.json").exists(), "the workers were killed too late to prove anything"
-    with working("tests.surfaces.export_worker", store, exports), threadline.open(store, readonly=True) as shop:
-        while shop.jobs.show(started.id).state != "done":
-            time.sleep(0.1)
+    with workers("tests.surfaces.export_worker", store, exports) as working:
+        for _ in range(KILLS):
+            with working():
+                before, until = _files(folder), time.monotonic() + FIRST_SECONDS_MAX
+                while _files(folder) <= before + random.randrange(4) and time.monotonic() < until:
+                    time.sleep(0.001)
+                time.sleep(random.random() * 0.02)
+        assert not (folder / "manifest.json").exists(), "the workers were killed too late to prove anything"
+        with working(), threadline.open(store, readonly=True) as shop:
+            while shop.jobs.show(started.id).state != "done":
+                time.sleep(0.1)
     _, lines = lines_of(folder)
     assert Counter(name for line in lines["people"] for name in line["identifiers"]) == dict.fromkeys(
         (f"user_id:u{n}" for n in range(people)), 1

@@ -12,10 +12,11 @@ import httpx
 import pytest
 
 import threadline
-from tests.surfaces.killed_worker import working
+from tests.surfaces.killed_worker import workers
 from tests.surfaces.test_http_server import Process
 from threadline.app import composition
 from threadline.surfaces.cli.program import run
+from threadline.surfaces.python.embedded import Threadline
 
 TOKEN = {"Authorization": "Bearer tk-alone"}
 PEOPLE = 700
@@ -89,16 +90,18 @@ def test_workers_that_are_killed_send_no_mail_twice_and_lose_none(tmp_path: Path
             shop.identify(address, {"email": address})
         shop.broadcasts.create("sale", template="sale", arms=[{"name": "a"}, {"name": "b"}])
         shop.broadcasts.start("sale")
-    for number in range(KILLS):
-        with working("tests.surfaces.broadcast_worker", store, mails):
-            if number < KILLS_BY_TIME:  # most of these while the audience is resolved and addressed
-                time.sleep(random.uniform(0, 0.5 + number / 10))
-            else:
-                _wait_for_more(mails, random.randrange(1, PEOPLE_PER_KILL))
-    with working("tests.surfaces.broadcast_worker", store, mails):
-        while not all({"sent", "unknown"} & set(each) for each in _statuses(store)):
-            time.sleep(0.5)
-    taken, statuses = mails.read_text().split(), _statuses(store)
+    with workers("tests.surfaces.broadcast_worker", store, mails) as working:
+        for number in range(KILLS):
+            with working():
+                if number < KILLS_BY_TIME:  # most of these while the audience is resolved and addressed
+                    time.sleep(random.uniform(0, 0.5 + number / 10))
+                else:
+                    _wait_for_more(mails, random.randrange(1, PEOPLE_PER_KILL))
+        with working(), threadline.open(store, readonly=True) as shop:
+            while not all({"sent", "unknown"} & set(each) for each in _statuses(shop)):
+                time.sleep(0.5)
+            statuses = _statuses(shop)
+    taken = mails.read_text().split()
     assert len(taken) == len(set(taken))
     assert len(statuses) == len(people)
     unknown = sum("sent" not in each for each in statuses)
@@ -117,12 +120,11 @@ def _size(mails: Path) -> int:
     return mails.stat().st_size if mails.exists() else 0
 
 
-def _statuses(store: Path) -> list[list[str]]:
+def _statuses(shop: Threadline) -> list[list[str]]:
     """What events say of each recipient, read beside the process that writes."""
-    with threadline.open(store, readonly=True) as shop:
-        found, cursor = [], ""
-        while True:
-            page = shop.broadcasts.recipients("sale", limit=1_000, cursor=cursor)
-            found += [each.statuses for each in page.recipients]
-            if not (cursor := page.next):
-                return found
+    found, cursor = [], ""
+    while True:
+        page = shop.broadcasts.recipients("sale", limit=1_000, cursor=cursor)
+        found += [each.statuses for each in page.recipients]
+        if not (cursor := page.next):
+            return found
