@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -15,13 +15,17 @@ PACKAGE = ROOT / "src" / "threadline"
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """One Python file; ``path`` is relative to the repository, with slashes."""
 
     path: str
     text: str
-    tree: ast.Module
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax; reading that of all files takes ten seconds, so each file waits until it is asked for."""
+        return ast.parse(self.text)
 
     @property
     def room(self) -> str:
@@ -45,7 +49,7 @@ def sources_of_tests() -> tuple[Source, ...]:
 def read(file: Path, root: Path = ROOT) -> Source:
     """One file as data."""
     text = file.read_text()
-    return Source(file.relative_to(root).as_posix(), text, ast.parse(text))
+    return Source(file.relative_to(root).as_posix(), text)
 
 
 def rooms() -> set[str]:
@@ -53,6 +57,7 @@ def rooms() -> set[str]:
     return {source.room for source in sources()} - {"__init__"}
 
 
+@cache
 def imports(source: Source) -> set[str]:
     """Top-level names of all modules that a file imports, wherever in the file it does so."""
     found = set()
