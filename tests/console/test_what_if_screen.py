@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.console.stage import csrf_of, opened, record, signed_in
+from threadline.engine.engine import Engine
 from threadline.surfaces.console.frame import FILTERS
 from threadline.surfaces.console.trace import question
 
@@ -44,30 +47,42 @@ def test_outcomes_are_words(status: str, words: str) -> None:
     assert FILTERS["outcome"](status) == words
 
 
-def test_a_what_if_shows_its_question_and_the_values_that_moved(tmp_path: Any) -> None:
+RULES = """
+rules: {large-order: {conditions: {field: event.properties.total, greater_than: 100}}}
+rule_sets: {orders: {events: [purchase_completed], rules: [large-order]}}
+"""
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
     file = tmp_path / "threadline.yaml"
-    file.write_text(
-        "rules: {large-order: {conditions: {field: event.properties.total, greater_than: 100}}}\n"
-        "rule_sets: {orders: {events: [purchase_completed], rules: [large-order]}}\n"
-    )
-    with opened(file) as engine:
-        record(
-            engine,
-            ("ada", "identify", {"first_name": "Ada"}),
-            *(("ada", "purchase_completed", {"total": total, "currency": "EUR"}) for total in (20, 60, 120)),
-        )
-        client = signed_in(engine)
-        content = '{"conditions": {"field": "event.properties.total", "greater_than": 50}}'
-        form = {
-            "rule": "large-order",
-            "content:json": content,
-            "wait": "true",
-            "save": "true",
-            "_then": "/what-if/{id}",
-        }
-        answer = client.post("/do/what_if_run", data={**form, "_csrf": csrf_of(client, engine)})
-        page = html.unescape(client.get(answer.headers["location"]).text)
+    file.write_text(RULES)
+    with opened(file) as made:
+        bought = [("ada", "purchase_completed", {"total": total, "currency": "EUR"}) for total in (20, 60, 120)]
+        record(made, ("ada", "identify", {"first_name": "Ada"}), *bought)
+        yield made
+
+
+def tried(engine: Engine, least: int) -> str:
+    """The address of a what-if with another threshold."""
+    client = signed_in(engine)
+    content = f'{{"conditions": {{"field": "event.properties.total", "greater_than": {least}}}}}'
+    form = {"rule": "large-order", "content:json": content, "wait": "true", "save": "true", "_then": "/what-if/{id}"}
+    answer = client.post("/do/what_if_run", data={**form, "_csrf": csrf_of(client, engine)})
+    return answer.headers["location"]
+
+
+def test_a_what_if_shows_its_question_and_the_values_that_moved(engine: Engine) -> None:
+    page = html.unescape(signed_in(engine).get(tried(engine, 50)).text)
     assert "<h1>large-order: total over 50 instead of over 100</h1>" in page
     assert '<dt>total over</dt><dd><span class="was">100</span> → <strong>50</strong>' in page
     assert "NoMatch" not in page
     assert ">Ada</a>" in page
+
+
+def test_two_what_ifs_are_compared_in_words(engine: Engine) -> None:
+    one, other = (tried(engine, least).rpartition("/")[2] for least in (50, 10))
+    page = signed_in(engine).get(f"/what-if?one={one}&other={other}").text
+    section = page.partition("The other compared with the one")[2].partition("</section>")[0]
+    assert "<dt>Decisions changed</dt><dd>+1</dd>" in section
+    assert '<td>not matched</td><td>matched</td><td class="number">+1</td>' in section

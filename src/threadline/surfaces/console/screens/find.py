@@ -8,7 +8,9 @@ from urllib.parse import quote
 
 from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.formats import at
 from threadline.surfaces.console.screen import Part, Screen
+from threadline.surfaces.console.sentences import sentence
 
 EACH_MAX = 6
 NAMED = (
@@ -73,7 +75,7 @@ def _events(asking: Asking, text: str) -> Iterator[dict[str, str]]:
     for each in matches:
         event = each.get("event", each)
         yield {
-            "title": event["type"], "note": event.get("occurred_at", ""), "kind": "event",
+            "title": sentence(event), "note": at(event.get("occurred_at")), "kind": "event",
             "path": f"/events/{quote(event['id'], safe='')}",
         }  # fmt: skip
 

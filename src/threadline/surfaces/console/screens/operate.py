@@ -108,7 +108,7 @@ def _quarantine(asking: Asking) -> Mapping[str, Any]:
 
 TIMER = (
     column("due_at", "Due", "when"),
-    column("policy", "What looks again", "words"),
+    column("policy", "For", "words"),
     column("key", "About"),
     column("person", "Person", "person"),
     column("data", "With", "value"),
@@ -136,7 +136,7 @@ def _jobs(asking: Asking) -> Mapping[str, Any]:
                 column("problem", "Problem"),
             ],
             next_=page["next"],
-            empty="No work across many people has been started.",
+            empty="No work across many people has been started. Broadcasts, refolds and what-ifs appear here.",
         ),
     )
 
@@ -166,7 +166,7 @@ def _accounts(asking: Asking) -> Mapping[str, Any]:
                     is_dangerous=True,
                 ),
             ],
-            empty="Nobody has an account yet.",
+            empty="Nobody has an account yet. Create the first one here.",
             note="A viewer looks. A marketer also writes to people. An operator also mends. An admin may everything.",
         ),
         forms=[form(asking, "accounts_create", "New account", "Create", done="Created.")],
@@ -194,7 +194,7 @@ def _keys(asking: Asking) -> Mapping[str, Any]:
                     is_dangerous=True,
                 ),
             ],
-            empty="There is no key but those of the settings.",
+            empty="There is no key but those of the settings. Create one here.",
             note="Keys of the settings are not listed here.",
         ),
         forms=[form(asking, "keys_create", "New key", "Create", show="secret")],
@@ -265,7 +265,7 @@ def _webhooks(asking: Asking) -> Mapping[str, Any]:
                 action("webhooks_stop", "Stop", {"name": "name"}, confirm="Stop calls? What is due there is parked."),
                 action("webhooks_start", "Start", {"name": "name"}),
             ],
-            empty="No webhook is declared.",
+            empty="No webhook is declared. Declare one under `webhooks` in a definition file.",
         ),
     )
 
@@ -327,7 +327,7 @@ def _alerts(asking: Asking) -> Mapping[str, Any]:
                     is_dangerous=True,
                 ),
             ],
-            empty="No alert was written.",
+            empty="No alert was written. Write the first one here.",
             note="People see alerts inside your application, through its own API.",
         ),
         forms=[form(asking, "alerts_write", "Write an alert", "Publish", done="Published.", leave_out=("expected",))],
