@@ -48,6 +48,12 @@ def test_whose_name_is_not_known_is_called_by_the_strongest_identifier(client: T
     assert ">dora</a>" in client.get("/features/monetary_total?part=top").text
 
 
+def test_a_person_is_found_by_name(engine: Engine, client: TestClient) -> None:
+    record(engine, ("customer-17", "identify", {"first_name": "Edda", "last_name": "Storm"}))
+    found = re.findall(r"<span>([^<]*)</span>", client.get("/find?part=list&q=storm").text)
+    assert found[0] == "Edda Storm"
+
+
 def test_the_question_for_names_is_not_among_the_calls_of_the_page(client: TestClient) -> None:
     assert "people names" not in client.get("/people").text
 

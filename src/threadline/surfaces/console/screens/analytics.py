@@ -8,6 +8,7 @@ from typing import Any
 from threadline.kernel.errors import NotFound, ThreadlineError
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.fields import fields_of, given
+from threadline.surfaces.console.formats import label
 from threadline.surfaces.console.screen import Part, Screen
 
 GROUP = "analytics_"
@@ -37,10 +38,19 @@ def _load(asking: Asking) -> Mapping[str, Any]:
     names.sort(key=lambda name: order.index(name) if name in order else len(order))
     return {
         "analyses": [
-            {"name": name, "question": BEGIN.get(name, ""), "summary": asking.operations[GROUP + name].summary}
+            {
+                "name": name,
+                "title": _title(name),
+                "question": BEGIN.get(name, ""),
+                "summary": asking.operations[GROUP + name].summary,
+            }
             for name in names
         ]
     }
+
+
+def _title(name: str) -> str:
+    return name.upper() if name == "rfm" else label(name.replace("-", "_"))
 
 
 def _operation(asking: Asking) -> str:
@@ -58,7 +68,7 @@ def _one(asking: Asking) -> Mapping[str, Any]:
     return {
         "fields": [each._asdict() for each in asked], "more": [each._asdict() for each in fields if each not in asked],
         "is_open": any(each.name in values for each in fields if each not in asked),
-        "values": values, "name": asking.path["name"],
+        "values": values, "name": asking.path["name"], "title": _title(asking.path["name"]),
         "summary": operation.summary, "question": BEGIN.get(asking.path["name"], ""),
         "is_asked": all(each.name in values for each in fields if each.is_required),
         "query_text": {**values, "part": "answer"},

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from threadline.capabilities.people.events import IDENTIFY
 from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.formats import at
@@ -28,7 +29,10 @@ def _load(asking: Asking) -> Mapping[str, Any]:
     text = asking.query.get("q", "").strip()
     found = [*_screens(asking, text)]
     if text:
-        found = [*_people(asking, text), *_named(asking, text), *found, *_events(asking, text)]
+        people = {each["path"]: each for each in _people(asking, text)}
+        for each in _called(asking, text):
+            people.setdefault(each["path"], each)
+        found = [*people.values(), *_named(asking, text), *found, *_events(asking, text)]
     asking.calls.clear()  # which of them were asked says nothing to whoever reads the page
     return {"found": found}
 
@@ -55,6 +59,18 @@ def _people(asking: Asking, text: str) -> Iterator[dict[str, str]]:
         path = f"/people/{quote(person['id'], safe='')}"
         yield {"title": person["name"] or text, "note": text, "kind": "person", "path": path}
         return
+
+
+def _called(asking: Asking, text: str) -> Iterator[dict[str, str]]:
+    """People in whose traits the words are, by the search."""
+    try:
+        hits = asking.ask("search_find", text=text, type=IDENTIFY, limit=EACH_MAX)["hits"]
+        ids = list(dict.fromkeys(each["event"]["person"] for each in hits if each["event"].get("person")))
+        names = asking.ask("people_names", people=ids)["people"] if ids else {}
+    except ThreadlineError:  # no index, or words that no search takes
+        return
+    for id, person in names.items():
+        yield {"title": person["name"], "note": "", "kind": "person", "path": f"/people/{quote(id, safe='')}"}
 
 
 def _named(asking: Asking, text: str) -> Iterator[dict[str, str]]:
