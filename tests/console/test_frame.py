@@ -312,6 +312,34 @@ def test_a_number_of_an_answer_is_shown_as_its_name_says(name: str, value: float
     assert FILTERS["measured"](value, name) == shown
 
 
+@pytest.mark.parametrize(
+    ("text", "day", "time"),
+    [
+        ("2026-03-01", "2026-03-01", "2026-03-01T00:00"), ("2026-03-01T10:30:15Z", "2026-03-01", "2026-03-01T10:30:15"),
+        ("2026-03-01T00:30:00+02:00", "2026-02-28", "2026-02-28T22:30"), ("yesterday", "", ""), ("", "", ""),
+    ],
+)  # fmt: skip
+def test_fields_for_days_and_times_take_any_text_of_one(text: str, day: str, time: str) -> None:
+    assert (FILTERS["day_field"](text), FILTERS["time_field"](text)) == (day, time)
+
+
+def test_instants_are_asked_for_by_fields_for_them_and_arrive(engine: Engine) -> None:
+    client = signed_in(engine)
+    types = {a.get("name"): a.get("type") for tag, a in elements(client.get("/alerts").text) if tag == "input"}
+    assert (types["start"], types["stop"]) == ("datetime-local", "datetime-local")
+    form = {"id": "sale", "title": "Sale", "start": "2026-03-02T10:30", "_csrf": csrf_of(client, engine)}
+    written = client.post("/do/alerts_write", data=form, headers={"Accept": "application/json"})
+    assert written.status_code == 200, written.text
+    assert "2026-03-02 10:30:00 UTC" in client.get("/alerts").text
+    asked = html.unescape(client.get("/events?start=2026-03-01T10:30:00Z").text)
+    assert 'name="start" type="datetime-local" value="2026-03-01T10:30"' in asked
+
+
+def test_a_text_shows_each_instant_as_pages_show_instants() -> None:
+    text = "recorded at 2026-11-27T16:11:59.173899Z, not 2026-11-27"
+    assert FILTERS["timed"](text) == "recorded at 2026-11-27 16:11:59 UTC, not 2026-11-27"
+
+
 def test_a_live_list_begins_with_what_is_recorded_from_now_on(engine: Engine) -> None:
     from threadline.engine.accounts import Session
     from threadline.surfaces.console.asking import Asking
