@@ -182,3 +182,20 @@ def test_a_tag_is_added_by_a_form_and_a_wrong_one_is_told_beside_it(browser: Any
     visit.page.click("button:has-text('Remember')")
     visit.page.wait_for_selector(".problem-text:not(:empty)")
     visit.page.context.close()
+
+
+@pytest.mark.browser
+def test_a_group_of_the_navigation_opens_by_keyboard_and_without_a_script(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server.url, java_script_enabled=False)
+    page = visit.page
+    link = page.locator("nav a:has-text('Broadcasts')")
+    assert not link.is_visible()
+    page.locator("nav summary:has-text('Messages')").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/broadcasts$"))
+    assert link.is_visible()
+    assert visit.faults == []
+    page.context.close()
