@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 import pytest
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.journeys.declared import read_journeys
+from threadline.capabilities.journeys.labels import step_labels
 from threadline.capabilities.people.definition import rules
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import InvalidDefinition
@@ -66,3 +69,42 @@ rule_sets: {all: {events: [x], rules: [in]}}
         Catalogue.declared(definitions, rules(definitions))
     expected = "rule 'in' names 'welcom', which is no declared journey; did you mean 'welcome'?"
     assert expected in str(raised.value)
+
+
+def labels_of(steps: str) -> dict[str, str]:
+    definitions = Definitions([("shop.yaml", f"journeys:\n  welcome:\n    steps:\n{indent(steps, ' ' * 6)}\n")])
+    (journey,) = read_journeys(definitions) or ()
+    definitions.refuse()
+    return step_labels(journey)
+
+
+def test_a_step_is_called_by_what_it_does_and_where_two_do_the_same_by_what_leads_to_it() -> None:
+    labels = labels_of("""
+- {id: bought, wait: {event: purchase_completed, timeout: 4d}, then: [{send: thanks}], else: [
+    {if: {field: traits.plan, equals: club}, then: [{send: club_offer}], else: [{send: offer}]}]}
+- wait: 2d
+- choice:
+    - {when: {field: features.monetary_total, greater_than: 100}, steps: [{send: offer}, {wait: 2d}]}
+  else: [{steps: [{send: offer}]}]
+- {wait: {for: 1d, until: "09:00"}}
+""")
+    assert labels == {
+        "bought": "wait for purchase completed, at most 4 days",
+        "bought.then.1": "send thanks",
+        "bought.else.1": "if plan is club",
+        "bought.else.1.then.1": "send club offer",
+        "bought.else.1.else.1": "send offer (no purchase completed, plan is not club)",
+        "2": "wait 2 days",
+        "3": "choice",
+        "3.1.1": "send offer (monetary total is more than 100)",
+        "3.1.2": "wait 2 days (monetary total is more than 100)",
+        "3.else.1.1": "send offer (otherwise)",
+        "4": "wait 1 day, then until 09:00",
+    }
+
+
+def test_steps_that_nothing_tells_apart_are_numbered() -> None:
+    labels = labels_of("[{wait: 1d}, {send: a}, {wait: 1d}, {send: b}, {wait: 1d}, {send: a}]")
+    assert [*labels.values()] == [
+        "wait 1 day", "send a", "wait 1 day (2nd)", "send b", "wait 1 day (3rd)", "send a (2nd)",
+    ]  # fmt: skip

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.console.stage import opened, signed_in, unsafe
-from threadline.surfaces.console.flowchart import HIGH, WIDE, drawn
+from threadline.surfaces.console.flowchart import LINE_LETTERS, WIDE, drawn
 from threadline.surfaces.python.embedded import Threadline
 
 SINGLE = st.sampled_from(["send hello", "wait 2d", "wait for purchase_completed, at most 4d" * 3])
@@ -46,26 +46,35 @@ def steps_of(sequence: list[Any], after: str, prefix: str = "s") -> list[dict[st
 def test_no_box_stands_on_another_and_every_way_is_an_arrow(tree: list[Any]) -> None:
     steps = steps_of(["send hello", *tree], "")
     picture = drawn({"name": "j", "steps": steps, "entered_by": "signed_up"}, None)
-    boxes = [(each["x"], each["y"]) for each in picture["boxes"]]
+    boxes = [(each["x"], each["y"], each["high"]) for each in picture["boxes"]]
     assert sorted(each["step"] for each in picture["boxes"]) == sorted(each["step"] for each in steps)
-    for number, (x, y) in enumerate(boxes):
+    for number, (x, y, high) in enumerate(boxes):
         assert 0 <= x <= picture["width"] - WIDE
-        assert 0 <= y <= picture["height"] - HIGH
-        for other in boxes[number + 1 :]:
-            assert abs(x - other[0]) >= WIDE or abs(y - other[1]) >= HIGH
+        assert 0 <= y <= picture["height"] - high
+        for other_x, other_y, other_high in boxes[number + 1 :]:
+            assert abs(x - other_x) >= WIDE or (y + high <= other_y or other_y + other_high <= y)
     assert len(picture["arrows"]) == 1 + sum(len(each["ways"]) for each in steps)
     assert {each["why"] for each in picture["arrows"] if each["why"]} == {
         way["when"] for each in steps for way in each["ways"] if way["when"]
     }
 
 
+def test_a_text_stands_in_its_box_whole() -> None:
+    does = f"wait for {'customer_subscription_cancelled' * 3}, at most 4 days"
+    picture = drawn({"name": "j", "steps": steps_of([does], ""), "entered_by": "signed up or " * 9}, None)
+    for box, text in ((picture["boxes"][0], does), (picture["start"], "signed up or " * 9)):
+        assert "".join(box["lines"]).replace(" ", "") == text.replace(" ", "")
+        assert max(map(len, box["lines"])) <= LINE_LETTERS
+        assert box["first"] + 17 * (len(box["lines"]) - 1) < box["high"] - 8
+
+
 @given(TREES)
 def test_every_arrow_begins_below_its_step_and_ends_above_the_next(tree: list[Any]) -> None:
     steps = steps_of(["send hello", *tree], "")
     picture = drawn({"name": "j", "steps": steps, "entered_by": "signed_up"}, None)
-    below = {(each["x"] + WIDE / 2, each["y"] + HIGH) for each in picture["boxes"]}
+    below = {(each["x"] + WIDE / 2, each["y"] + each["high"]) for each in picture["boxes"]}
     above = {(each["x"] + WIDE / 2, each["y"]) for each in picture["boxes"]}
-    below.add((picture["start"]["x"] + WIDE / 2, picture["start"]["y"] + HIGH))
+    below.add((picture["start"]["x"] + WIDE / 2, picture["start"]["y"] + picture["start"]["high"]))
     above.add((picture["end"]["x"] + 60, picture["end"]["y"]))
     for arrow in picture["arrows"]:
         corners = re.findall(r"(-?[\d.]+) (-?[\d.]+)", arrow["path"])
@@ -93,7 +102,7 @@ mail: {senders: {shop: {from: a@example.com}}, templates: {hello: {subject: Hi, 
         client = signed_in(engine)
         page, part = client.get("/journeys/welcome").text, client.get("/journeys/welcome?part=way").text
     assert unsafe(page) == unsafe(part) == []
-    assert "if traits.plan" in page
+    assert "if plan is" in page
     assert 'class="runs">3<' in part
     assert "−1" in part
     assert "exit on" in part

@@ -42,6 +42,10 @@ Clock = Callable[[], int]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = {"us": MICROSECOND, "ms": MILLISECOND, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": WEEK, "y": YEAR}
+_UNIT_TEXTS = {
+    "us": "microsecond", "ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week",
+    "y": "year",
+}  # fmt: skip
 _DURATION = re.compile(r"([0-9]{1,9})(us|ms|s|m|h|d|w|y)")
 _TIME = re.compile(
     r"(\d{4})-?(\d\d)-?(\d\d)"
@@ -200,3 +204,9 @@ def format_duration(size: int) -> str:
         elif count:
             size += count * _UNITS[unit]
     return "".join(parts) or "0s"
+
+
+def duration_text(size: int) -> str:
+    """A duration in words, such as ``2 days`` or ``1 day 12 hours``."""
+    counts = [(int(count), unit) for count, unit in _DURATION.findall(format_duration(size))]
+    return " ".join(f"{count:,} {_UNIT_TEXTS[unit]}{'' if count == 1 else 's'}" for count, unit in counts)

@@ -33,7 +33,7 @@ def _alone(name: str, value: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {name: value}, "required": [name], "additionalProperties": False}
 
 
-_TESTS = {name: _OPERANDS[OPERATORS[ALIASES.get(name, name)][0]] for name in (*OPERATORS, *ALIASES)}
+_TESTS = {name: _OPERANDS[OPERATORS[ALIASES.get(name, name)].operand] for name in (*OPERATORS, *ALIASES)}
 _SEVERAL = {"type": "array", "items": CONDITION, "minItems": 1, "maxItems": CONDITIONS_MAX}
 
 

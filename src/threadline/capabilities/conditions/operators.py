@@ -6,7 +6,7 @@ import operator as compare_by
 from collections.abc import Callable
 from decimal import Decimal
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from threadline.capabilities.conditions.regex import compile_regex
 from threadline.kernel.errors import InvalidValue
@@ -202,23 +202,45 @@ def _exists(operand: bool) -> Check:
     return lambda value: operand
 
 
-OPERATORS: dict[str, tuple[str, Callable[[Any], Check]]] = {
-    "equals": ("scalar", _equals),
-    "not_equals": ("scalar", _not_equals),
-    "greater_than": ("orderable", _ordered(compare_by.gt)),
-    "greater_than_or_equal": ("orderable", _ordered(compare_by.ge)),
-    "less_than": ("orderable", _ordered(compare_by.lt)),
-    "less_than_or_equal": ("orderable", _ordered(compare_by.le)),
-    "contains": ("scalar", _contains),
-    "not_contains": ("scalar", _not_contains),
-    "starts_with": ("text", _starts_with),
-    "ends_with": ("text", _ends_with),
-    "in": ("list", _within),
-    "not_in": ("list", _not_within),
-    "regex": ("text", _regex),
-    "exists": ("flag", _exists),
+FIELD_TYPES = ("number", "text", "time", "flag", "list")
+"""Types of fields that a comparison is offered for."""
+_SCALARS, _ORDERED, _TEXTS = ("number", "text", "time", "flag"), ("number", "time"), ("text",)
+
+
+class Operator(NamedTuple):
+    """How a value is compared, and how that reads."""
+
+    operand: str
+    """The kind of operand: ``scalar``, ``orderable``, ``text``, ``list`` or ``flag``."""
+    make: Callable[[Any], Check]
+    """The check of an operand."""
+    text: str
+    """In words, after the name of a field."""
+    types: tuple[str, ...]
+    """The types of fields for which a form offers it."""
+    of_times: str = ""
+    """In words where times are compared, if these are others."""
+    of_false: str = ""
+    """In words where the operand is the flag false."""
+
+
+OPERATORS: dict[str, Operator] = {
+    "equals": Operator("scalar", _equals, "is", _SCALARS),
+    "not_equals": Operator("scalar", _not_equals, "is not", _SCALARS),
+    "greater_than": Operator("orderable", _ordered(compare_by.gt), "is more than", _ORDERED, "is after"),
+    "greater_than_or_equal": Operator("orderable", _ordered(compare_by.ge), "is at least", _ORDERED, "is not before"),
+    "less_than": Operator("orderable", _ordered(compare_by.lt), "is less than", _ORDERED, "is before"),
+    "less_than_or_equal": Operator("orderable", _ordered(compare_by.le), "is at most", _ORDERED, "is not after"),
+    "contains": Operator("scalar", _contains, "contains", ("text", "list")),
+    "not_contains": Operator("scalar", _not_contains, "does not contain", ("text", "list")),
+    "starts_with": Operator("text", _starts_with, "starts with", _TEXTS),
+    "ends_with": Operator("text", _ends_with, "ends with", _TEXTS),
+    "in": Operator("list", _within, "is one of", _SCALARS[:3]),
+    "not_in": Operator("list", _not_within, "is none of", _SCALARS[:3]),
+    "regex": Operator("text", _regex, "matches the pattern", _TEXTS),
+    "exists": Operator("flag", _exists, "is known", FIELD_TYPES, of_false="is missing"),
 }
-"""Name -> the kind of operand it takes, and the check that is made of one."""
+"""By name."""
 
 ALIASES = {
     "eq": "equals", "ne": "not_equals", "gt": "greater_than", "gte": "greater_than_or_equal", "lt": "less_than",
@@ -235,4 +257,4 @@ MEANING = 1
 
 def check_of(operator: str, operand: Any) -> Check:
     """The check of an operator with its operand. Raises `InvalidValue` for a regular expression that is none."""
-    return OPERATORS[operator][1](operand)
+    return OPERATORS[operator].make(operand)

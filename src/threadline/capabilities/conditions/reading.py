@@ -152,7 +152,7 @@ class _Reader:
 
 def _wrong_operand(operator: str, operand: Any) -> str:
     """What is wrong with what an operator is to compare with; empty if nothing is."""
-    match OPERATORS[operator][0]:
+    match OPERATORS[operator].operand:
         case "flag":
             return "" if type(operand) is bool else "takes true or false"
         case "list":

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from threadline.capabilities.conditions import Conditions, Path, Test
-from threadline.capabilities.conditions.tree import All, AnyOf, Not
-from threadline.capabilities.conditions.tree import Node as ConditionNode
+from threadline.capabilities.conditions.wording import condition_text
 from threadline.capabilities.journeys.definition import Journey
 from threadline.capabilities.journeys.local_time import WEEKDAYS
 from threadline.capabilities.journeys.program import END, Node, compiled, named_steps
-from threadline.capabilities.journeys.steps import JOURNEYS, On, Send, Step, Wait
-from threadline.kernel.canonical import canonical_json
-from threadline.kernel.time import HOUR, MINUTE, format_duration
+from threadline.capabilities.journeys.steps import On, Send, Step, Wait
+from threadline.kernel.time import HOUR, MINUTE, duration_text
 
 Counts = Mapping[str, int]
 """Step -> people who wait there."""
-
-_LABEL_MAX = 80
 
 
 def mermaid(journey: Journey, counts: Counts) -> str:
@@ -40,7 +35,7 @@ def mermaid(journey: Journey, counts: Counts) -> str:
 def arrows(node: Node) -> list[tuple[str, str]]:
     """Where a step leads to: when, in words, and the next step."""
     if node.step.choice:
-        branches = [(condition_text(conditions), way) for conditions, way in node.branches]
+        branches = [(condition_text(conditions.tree), way) for conditions, way in node.branches]
         return [*branches, ("else", node.otherwise)]
     if len(node.ways) > 1:
         return [("yes", node.then), ("no", node.otherwise)]
@@ -54,7 +49,7 @@ def tree(journey: Journey, counts: Counts) -> str:
     lines += [f"on {on_text(mail)}: {send_text(mail.send)}" for mail in journey.events]
     lines += [f"leaves on {on_text(on)}" for on in journey.exit_on]
     if journey.timeout:
-        lines.append(f"leaves after {format_duration(journey.timeout)}")
+        lines.append(f"leaves after {duration_text(journey.timeout)}")
     return "\n".join(lines)
 
 
@@ -66,7 +61,7 @@ def _lines(steps: tuple[Step, ...], prefix: str, counts: Counts) -> _Lines:
     for id, step, inner in named_steps(steps, prefix):
         people = _people(counts.get(id, 0))
         text = f"{id}  {step_text(step)}" + (f"  ({people})" if people else "")
-        conditions = [condition_text(branch.conditions) for branch in step.choice]
+        conditions = [condition_text(branch.conditions.tree) for branch in step.choice]
         yes, no = ("came", "did not come") if step.wait is not None else ("then", "else")
         labels = [*(f"if {condition}" for condition in conditions), "", yes, no]
         below: list[tuple[str, _Lines]] = []
@@ -104,7 +99,7 @@ def step_text(step: Step) -> str:
     if step.wait is not None:
         return _wait_text(step.wait)
     if step.condition is not None:
-        return f"if {condition_text(step.condition)}"
+        return f"if {condition_text(step.condition.tree)}"
     if step.choice:
         return "choice"
     return f"exit: {step.exit}" if step.exit else "steps"
@@ -112,50 +107,24 @@ def step_text(step: Step) -> str:
 
 def send_text(send: Send) -> str:
     """A mail in words."""
-    return "send " + " or ".join(arm.name or arm.template for arm in send.arms)
+    return "send " + " or ".join(arm.name or arm.template for arm in send.arms).replace("_", " ")
 
 
 def on_text(on: On) -> str:
     """The events in words."""
     named = f"enters {on.segment}" if on.segment else f"leaves {on.segment_left}" if on.segment_left else ""
-    return named or " or ".join(on.event)
+    return (named or " or ".join(on.event)).replace("_", " ")
 
 
 def _wait_text(wait: Wait) -> str:
     if wait.is_for_event:
-        return f"wait for {on_text(wait)}" + (f", at most {format_duration(wait.timeout)}" if wait.timeout else "")
-    parts = [format_duration(wait.size)] if wait.size else []
+        return f"wait for {on_text(wait)}" + (f", at most {duration_text(wait.timeout)}" if wait.timeout else "")
+    parts = [duration_text(wait.size)] if wait.size else []
     if wait.until is not None:
         hour, minute = wait.until // HOUR, wait.until % HOUR // MINUTE
         days = ", ".join(WEEKDAYS[day] for day in wait.weekdays)
         parts.append(f"until {hour:02}:{minute:02}" + (f" on {days}" if days else ""))
     return "wait " + ", then ".join(parts)
-
-
-def condition_text(conditions: Conditions) -> str:
-    """A tree of conditions in words, cut where it is long."""
-    text = _node_text(conditions.tree)
-    return text if len(text) <= _LABEL_MAX else text[: _LABEL_MAX - 1] + "…"
-
-
-def _node_text(node: ConditionNode) -> str:
-    if isinstance(node, Test):
-        return _test_text(node.path, node.operator, node.operand)
-    if isinstance(node, Not):
-        return f"not ({_node_text(node.part)})"
-    conjunction = " and " if isinstance(node, All) else " or "
-    assert isinstance(node, All | AnyOf)
-    return conjunction.join(
-        f"({_node_text(part)})" if not isinstance(part, Test) else _node_text(part) for part in node.parts
-    )
-
-
-def _test_text(path: Path, operator: str, operand: object) -> str:
-    if path[:2] == (JOURNEYS, "sent") and (operator, operand) == ("exists", True):
-        return f"sent {path[2]}"
-    if operator == "exists":
-        return f"{'.'.join(path)} {'exists' if operand else 'is missing'}"
-    return f"{'.'.join(path)} {operator.replace('_', ' ')} {canonical_json(operand).decode()}"
 
 
 def _people(count: int) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 WIDE, HIGH = 224, 58
-"""Of a box."""
-APART, EMPTY_WIDE = 28, 104
+"""Of a box; its height at least."""
+LINE_HIGH = 17
+APART, EMPTY_WIDE = 28, 150
 """Between two columns, and the width of a way on which there is no step."""
-GAP = 72
+GAP = 92
 """Between two boxes, with room for what an arrow says."""
 BEND = 26
 """How far below a box its arrows turn, and above the next one they come together."""
@@ -18,8 +19,8 @@ EDGE = 16
 LOSS = 96
 """Room beside a box for those who leave there."""
 ROUND = 8
-LINE_LETTERS, LINES_MAX = 27, 2
-LABEL_LETTERS = 26
+LINE_LETTERS = 27
+LABEL_LETTERS, LABEL_LINES_MAX = 20, 2
 START = "\0"
 """Where everybody comes from: no step is called so."""
 
@@ -60,24 +61,25 @@ def drawn(journey: Mapping[str, Any], flow: Mapping[str, Any] | None) -> dict[st
     steps = {each["step"]: each for each in journey["steps"]}
     first = next(iter(steps), "")
     block = _sequence(steps, first, "")
-    top = EDGE + HIGH + GAP
+    begin = _box(journey["entered_by"])
+    top = EDGE + begin["high"] + GAP
     block = block.moved(EDGE + max(0, WIDE / 2 - block.axis), top)
     axis, bottom = block.axis, top + block.height + GAP
-    lines = [Line(START, first, "", [(axis, EDGE + HIGH), (axis, top)]), *block.lines]
+    lines = [Line(START, first, "", [(axis, EDGE + begin["high"]), (axis, top)]), *block.lines]
     lines += [_joined(line, "", axis, bottom) for line in block.ends]
     reached = {each["step"]: each for each in flow["steps"]} if flow else {}
     passed = {(each["step"], each["next"]): each["runs"] for each in flow["arrows"]} if flow else {}
     passed[START, first] = flow["entered"] if flow else 0
     boxes = [
-        {**steps[id], **_lost(reached.get(id)), "x": x - WIDE / 2, "y": y, "lines": _lines(steps[id]["does"])}
+        {**steps[id], **_lost(reached.get(id)), **_box(steps[id]["does"]), "x": x - WIDE / 2, "y": y}
         for id, x, y in block.boxes
     ]
     right = max([axis + WIDE / 2, *(each["x"] + WIDE + (LOSS if each["left"] else 0) for each in boxes)])
     right = max([right, *(x + EMPTY_WIDE / 2 for line in lines for x, _ in line.corners)])
     return {
         "boxes": boxes, "arrows": [_arrow(line, passed.get(line[:2], 0) if flow else None) for line in lines],
-        "width": right + EDGE, "height": bottom + 40 + EDGE, "wide": WIDE, "high": HIGH,
-        "start": {"x": axis - WIDE / 2, "y": EDGE, "lines": _lines(journey["entered_by"])},
+        "width": right + EDGE, "height": bottom + 40 + EDGE, "wide": WIDE,
+        "start": {**begin, "x": axis - WIDE / 2, "y": EDGE},
         "end": {"x": axis - 60, "y": bottom}, "flow": flow,
     }  # fmt: skip
 
@@ -99,22 +101,24 @@ def _sequence(steps: Mapping[str, Mapping[str, Any]], first: str, stop: str) -> 
 
 
 def _single(step: Mapping[str, Any]) -> Block:
-    end = Line(step["step"], "", "", [(WIDE / 2, HIGH)])
+    high = _box(step["does"])["high"]
+    end = Line(step["step"], "", "", [(WIDE / 2, high)])
     ends = [] if step["kind"] == "exit" else [end]
-    return Block(WIDE, HIGH, WIDE / 2, [(step["step"], WIDE / 2, 0)], [], ends)
+    return Block(WIDE, high, WIDE / 2, [(step["step"], WIDE / 2, 0)], [], ends)
 
 
 def _branching(steps: Mapping[str, Mapping[str, Any]], step: Mapping[str, Any]) -> Block:
     below = [(way, _sequence(steps, way["to"], step["joins"])) for way in step["ways"]]
     width = sum(block.width for _, block in below) + APART * (len(below) - 1)
     axis, left = max(width, WIDE) / 2, max(0.0, (WIDE - width) / 2)
-    top, boxes = HIGH + GAP, [(step["step"], axis, 0.0)]
+    high = _box(step["does"])["high"]
+    top, boxes = high + GAP, [(step["step"], axis, 0.0)]
     lines: list[Line] = []
     ends: list[Line] = []
     for way, block in below:
         part = block.moved(left, top)
         left += block.width + APART
-        begun: list[Corner] = [(axis, HIGH), (axis, HIGH + BEND), (part.axis, HIGH + BEND)]
+        begun: list[Corner] = [(axis, high), (axis, high + BEND), (part.axis, high + BEND)]
         if part.boxes:
             lines.append(Line(step["step"], way["to"], way["when"], [*begun, (part.axis, top)]))
         else:
@@ -159,7 +163,7 @@ def _arrow(line: Line, runs: int | None) -> dict[str, Any]:
     # What decides stands where the ways part, the number beside it.
     x, y = (corners[2][0], bend[1]) if line.when and len(corners) > 2 else (begin[0], begin[1])
     return {
-        "path": _rounded(corners), "when": _cut(line.when, LABEL_LETTERS), "why": line.when, "runs": runs,
+        "path": _rounded(corners), "when": _label(line.when), "why": line.when, "runs": runs,
         "x": x + 8, "y": y + 19, "is_empty": runs == 0,
     }  # fmt: skip
 
@@ -198,19 +202,27 @@ def _lost(counted: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"reached": counted["reached"], "left": counted["left"], "reasons": counted["reasons"]}
 
 
-def _lines(text: str) -> list[str]:
-    """A text in as many lines as a box has room for."""
-    lines = [""]
+def _box(text: str) -> dict[str, Any]:
+    """The lines of a text in a box, how high the box is and where the first line stands in it."""
+    lines = _lines(text, LINE_LETTERS)
+    high = max(HIGH, LINE_HIGH * len(lines) + 24)
+    return {"lines": lines, "high": high, "first": (high - LINE_HIGH * len(lines)) / 2 + 13}
+
+
+def _label(text: str) -> list[str]:
+    """What an arrow says, cut where there is no room for it."""
+    lines = _lines(text, LABEL_LETTERS)
+    if len(lines) <= LABEL_LINES_MAX:
+        return lines
+    return [*lines[: LABEL_LINES_MAX - 1], f"{lines[LABEL_LINES_MAX - 1]} …"]
+
+
+def _lines(text: str, letters: int) -> list[str]:
+    """A text in lines; a word that is longer than one goes on in the next."""
+    lines: list[str] = []
     for part in text.split():
-        if lines[-1] and len(lines[-1]) + len(part) >= LINE_LETTERS:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {part}".strip()
-    return [_cut(line, LINE_LETTERS) for line in _few(lines)]
-
-
-def _few(lines: Sequence[str]) -> Iterable[str]:
-    return lines if len(lines) <= LINES_MAX else (*lines[: LINES_MAX - 1], f"{lines[LINES_MAX - 1]} …")
-
-
-def _cut(text: str, letters: int) -> str:
-    return text if len(text) <= letters else f"{text[: letters - 1]}…"
+        if lines and len(lines[-1]) + len(part) < letters:
+            lines[-1] += f" {part}"
+        else:
+            lines += [part[begin : begin + letters] for begin in range(0, len(part), letters)]
+    return lines

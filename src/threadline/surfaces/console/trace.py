@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from threadline.capabilities.conditions.wording import wording
+
 GROUPS = {"all": "all of these", "any": "at least one of these", "not": "not"}
 
 
@@ -19,7 +21,7 @@ def tree_of(conditions: Any, steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
     except StopIteration:
         tree = None
     if tree is None or next(left, None) is not None:
-        return {"group": GROUPS["all"], "parts": list(steps), "matched": _outcome("all", list(steps))}
+        return {"group": GROUPS["all"], "parts": [*map(_worded, steps)], "matched": _outcome("all", list(steps))}
     return tree if "group" in tree else {"group": GROUPS["all"], "parts": [tree], "matched": tree.get("matched")}
 
 
@@ -28,7 +30,7 @@ def _node(conditions: Any, left: Iterator[dict[str, Any]]) -> dict[str, Any]:
         conditions = {"all": conditions}
     kind = next((each for each in GROUPS if isinstance(conditions, dict) and each in conditions), None)
     if kind is None:
-        return next(left)
+        return _worded(next(left))
     within = conditions[kind]
     parts = [_node(each, left) for each in (within if isinstance(within, list) else [within])]
     return {"group": GROUPS[kind], "parts": parts, "matched": _outcome(kind, parts)}
@@ -65,7 +67,14 @@ def _written(conditions: Any) -> dict[str, Any]:
     if not isinstance(conditions, dict):
         return {"text": str(conditions)}
     operator = next((name for name in conditions if name not in ("field", "note")), "")
-    return {"field": conditions.get("field", ""), "operator": operator, "expected": conditions.get(operator)}
+    return _worded({"field": conditions.get("field", ""), "operator": operator, "expected": conditions.get(operator)})
+
+
+def _worded(step: dict[str, Any]) -> dict[str, Any]:
+    """A condition with what it says in words."""
+    field = step["field"]
+    path = tuple(field.split(".") if isinstance(field, str) else field)
+    return {**step, "path": ".".join(path), "wording": wording(path, step["operator"], step["expected"])._asdict()}
 
 
 COMPARED = {

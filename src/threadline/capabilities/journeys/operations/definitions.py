@@ -14,6 +14,7 @@ from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.journeys.book import Book
 from threadline.capabilities.journeys.definition import Journey
 from threadline.capabilities.journeys.drawing import arrows, entered_by, kind_of, mermaid, step_text, tree
+from threadline.capabilities.journeys.labels import step_labels
 from threadline.capabilities.journeys.operations import JOURNEYS_GROUP, Journeys, Name, journey_named
 from threadline.capabilities.journeys.program import compiled
 from threadline.capabilities.journeys.projection import TABLE, Entry, entry_of, partition
@@ -84,6 +85,7 @@ class StepCount(msgspec.Struct, kw_only=True):
 
     step: str
     does: str
+    label: Annotated[str, Meta(description="What it does, in words that no other step has.")]
     kind: Annotated[str, Meta(description="`send`, `wait`, `if`, `choice` or `exit`.")]
     ways: list[Way]
     joins: Annotated[str, Meta(description="The step at which all its ways come together again; empty: the end.")]
@@ -108,6 +110,7 @@ class JourneyView(msgspec.Struct, kw_only=True):
 def _shown(journeys: Journeys, context: Context[Needs], params: JourneyParams) -> JourneyView:
     journey = journey_named(journeys, params.name)
     steps, versions = counts(context.engine.rows, context.workspace, journey)
+    labels = step_labels(journey)
     return JourneyView(
         name=journey.name, version=journey.version, description=journey.description,
         entered_by=entered_by(journey), paused_since=_paused(book_of(context).paused.get(journey.name)),
@@ -115,7 +118,8 @@ def _shown(journeys: Journeys, context: Context[Needs], params: JourneyParams) -
         versions={str(version): count for version, count in sorted(versions.items())},
         steps=[
             StepCount(
-                step=node.id, does=step_text(node.step), kind=kind_of(node.step), people=steps[node.id],
+                step=node.id, does=step_text(node.step), label=labels[node.id], kind=kind_of(node.step),
+                people=steps[node.id],
                 ways=[Way(to=to, when=when) for when, to in arrows(node)], joins=node.following,
             )
             for node in compiled(journey).nodes.values()

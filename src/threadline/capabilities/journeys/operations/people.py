@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Protocol
@@ -13,6 +14,7 @@ from threadline.capabilities.events.forms import Identifiers, Instant, PersonRef
 from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import AsOf, Next, Page, page_of
 from threadline.capabilities.journeys.events import RUN_EVENTS
+from threadline.capabilities.journeys.labels import step_label
 from threadline.capabilities.journeys.operations import JOURNEYS_GROUP, Journeys, Name, RunId, journey_named
 from threadline.capabilities.journeys.operations.definitions import entries
 from threadline.capabilities.journeys.projection import Run, is_paused, runs_of
@@ -45,6 +47,7 @@ class PersonInJourney(msgspec.Struct, kw_only=True):
     run: RunId
     version: int
     step: str
+    label: Annotated[str, Meta(description="What the step does; its name, where another version is in force.")]
     entered_at: Instant
     until: Annotated[Instant | None, Meta(description="When the wait ends by time; null: by an event alone.")]
 
@@ -67,7 +70,8 @@ def _people(journeys: Journeys, context: Context[PeopleNeeds], params: JourneyPe
     shown = [
         PersonInJourney(
             person=entry.person, identifiers=names.get(entry.person, []), run=entry.run, version=entry.version,
-            step=entry.step, entered_at=instant(entry.entered_at), until=_time(entry.until),
+            step=entry.step, label=step_label(journeys, journey.name, entry.version, entry.step),
+            entered_at=instant(entry.entered_at), until=_time(entry.until),
         )
         for entry in page
     ]  # fmt: skip
@@ -92,6 +96,7 @@ class Execution(msgspec.Struct, kw_only=True):
     version: int
     entered_at: Instant
     step: Annotated[str, Meta(description="Where the person waits; empty: the way has ended.")]
+    label: Annotated[str, Meta(description="What the step does; its name, where another version is in force.")]
     until: Annotated[Instant | None, Meta(description="When that wait ends by time.")]
     paused: bool
     holdout: Annotated[bool, Meta(description="Whether no mail is sent, to compare with.")]
@@ -108,21 +113,23 @@ class JourneysOfResult(msgspec.Struct, kw_only=True):
     executions: list[Execution]
 
 
-def _of_person(context: Context[WithReader], params: JourneysOfParams) -> JourneysOfResult:
+def _of_person(journeys: Journeys, context: Context[WithReader], params: JourneysOfParams) -> JourneysOfResult:
     asked = person_as_of(context, params.id, params.as_of)
     state = asked.state(JOURNEYS)
     shown = [
-        _execution(run, paused=not run.reason and is_paused(state, run.journey))
+        _execution(journeys, run, paused=not run.reason and is_paused(state, run.journey))
         for journey in sorted(state["runs"])
         for run in reversed(runs_of(state, journey))
     ]
     return JourneysOfResult(person=asked.person.id, as_of=asked.shown_at, executions=shown)
 
 
-def _execution(run: Run, *, paused: bool) -> Execution:
+def _execution(journeys: Journeys, run: Run, *, paused: bool) -> Execution:
     return Execution(
         journey=run.journey, run=run.id, version=run.version, entered_at=instant(run.entered_at),
-        step="" if run.reason else run.step, until=None if run.reason else _time(run.until), paused=paused,
+        step="" if run.reason else run.step,
+        label="" if run.reason else step_label(journeys, run.journey, run.version, run.step),
+        until=None if run.reason else _time(run.until), paused=paused,
         holdout=run.holdout, variables=run.variables, ended_at=instant(run.at) if run.reason else None,
         reason=run.reason,
     )  # fmt: skip
@@ -151,8 +158,10 @@ class Advance(msgspec.Struct, kw_only=True):
     type: str
     event: str
     path: Annotated[list[str], Meta(description="The steps that were done.")]
+    labels: Annotated[list[str], Meta(description="What each of them does.")]
     mails: list[SentMail]
     step: Annotated[str, Meta(description="Where the person waits after it.")]
+    label: Annotated[str, Meta(description="What the step does; its name, where another version is in force.")]
     until: Instant | None
     reason: Annotated[str, Meta(description="Why the way ended; empty: it goes on.")]
 
@@ -165,7 +174,7 @@ class JourneyHistoryResult(msgspec.Struct, kw_only=True):
     history: list[Advance]
 
 
-def _history(context: Context[WithReader], params: JourneyHistoryParams) -> JourneyHistoryResult:
+def _history(journeys: Journeys, context: Context[WithReader], params: JourneyHistoryParams) -> JourneyHistoryResult:
     person = context.engine.reader.person(context.workspace, params.id)
     state = context.engine.reader.state(person, JOURNEYS, context.now)
     runs = [run for run in runs_of(state, params.name) if params.run in ("", run.id)]
@@ -175,9 +184,10 @@ def _history(context: Context[WithReader], params: JourneyHistoryParams) -> Jour
     # From its first event to its last: everything else of the person stays unread.
     events = context.engine.reader.all_events(person, start=run.entered_at, stop=run.at + 1, types=RUN_EVENTS)
     own = (event for event in events if event.event.source_type != "external" and _is_of(event, run))
-    shown = [_advance(each) for each in islice(own, HISTORY_MAX)]
+    labels = partial(step_label, journeys, run.journey, run.version)
+    shown = [_advance(labels, each) for each in islice(own, HISTORY_MAX)]
     paused = not run.reason and is_paused(state, run.journey)
-    return JourneyHistoryResult(person=person.id, execution=_execution(run, paused=paused), history=shown)
+    return JourneyHistoryResult(person=person.id, execution=_execution(journeys, run, paused=paused), history=shown)
 
 
 def _is_of(recorded: Recorded, run: Run) -> bool:
@@ -185,11 +195,12 @@ def _is_of(recorded: Recorded, run: Run) -> bool:
     return (given.get("journey"), given.get("run")) == (run.journey, run.id)
 
 
-def _advance(recorded: Recorded) -> Advance:
+def _advance(label: Callable[[str], str], recorded: Recorded) -> Advance:
     given = recorded.event.properties
     return Advance(
         at=instant(recorded.event.occurred_at), type=recorded.event.type, event=recorded.id,
-        path=given.get("path", []), mails=[SentMail(**mail) for mail in given.get("mails", [])],
+        path=given.get("path", []), labels=[label(step) for step in given.get("path", [])],
+        label=label(given.get("step", "")), mails=[SentMail(**mail) for mail in given.get("mails", [])],
         step=given.get("step", ""), until=given.get("until"), reason=given.get("reason", ""),
     )  # fmt: skip
 
@@ -206,13 +217,13 @@ def operations(journeys: Journeys) -> list[Operation]:
         Operation(
             name="journeys_of", relies_on=("people",), group=JOURNEYS_GROUP,
             summary="Show a person's ways through journeys, now or at an instant.",
-            params=JourneysOfParams, result=JourneysOfResult, run=_of_person, method="GET",
+            params=JourneysOfParams, result=JourneysOfResult, run=partial(_of_person, journeys), method="GET",
             path="/v1/people/{id}/journeys", example=JourneysOfParams(id="user_id:42"),
         ),
         Operation(
             name="journeys_history", relies_on=("people",), group=JOURNEYS_GROUP,
             summary="Show one way of a person through a journey, step by step.",
-            params=JourneyHistoryParams, result=JourneyHistoryResult, run=_history, method="GET",
+            params=JourneyHistoryParams, result=JourneyHistoryResult, run=partial(_history, journeys), method="GET",
             path="/v1/people/{id}/journeys/{name}", example=JourneyHistoryParams(id="user_id:42", name="welcome"),
         ),
     ]  # fmt: skip

@@ -29,17 +29,25 @@ def _way(asking: Asking) -> Mapping[str, Any]:
         flow = asking.ask("analytics_journey", journey=it["name"], start=asking.query.get("start"))
     except ThreadlineError as error:  # the way can be drawn without numbers
         return {"it": it, "picture": drawn(it, None), "problem": str(error), "hint": error.hint}
-    return {"it": it, "picture": drawn(it, flow), "flow": flow}
+    labels = {each["step"]: each["label"] for each in it["steps"]}
+    return {"it": it, "picture": drawn(it, flow), "flow": flow, "labels": labels}
 
 
 def _people(asking: Asking) -> Mapping[str, Any]:
     step, cursor = asking.query.get("step"), asking.query.get("cursor")
-    return {"page": asking.ask("journeys_people", name=asking.path["name"], step=step, cursor=cursor, limit=PAGE)}
+    page = asking.ask("journeys_people", name=asking.path["name"], step=step, cursor=cursor, limit=PAGE)
+    return {"page": page, "label": _labels(asking).get(step, step) if step else ""}
 
 
 def _counters(asking: Asking) -> Mapping[str, Any]:
     counters = asking.ask("feedback_counters", journey=asking.path["name"])
-    return {"counters": counters, "counted": COUNTED}
+    return {"counters": counters, "counted": COUNTED, "labels": _labels(asking)}
+
+
+def _labels(asking: Asking) -> dict[str, str]:
+    """What each step is called."""
+    steps = asking.ask("journeys_show", name=asking.path["name"])["steps"]
+    return {each["step"]: each["label"] for each in steps}
 
 
 SCREENS = (
