@@ -66,7 +66,7 @@ def test_a_problem_stands_beside_its_line_while_it_is_typed(
 ) -> None:
     visit = Visit(browser, server.url, width, scheme)
     page = visit.page
-    visit.open("/segments/new")
+    visit.open("/segments/new?_to=yaml")
     page.fill("textarea", WRONG)
     page.wait_for_selector(".problems li")
     assert page.inner_text(".problems li").startswith("line 3, column 40")
@@ -91,7 +91,7 @@ def test_a_problem_stands_beside_its_line_while_it_is_typed(
 def test_the_editor_works_by_its_button_without_the_script(browser: Any, server: Server) -> None:
     visit = Visit(browser, server.url, java_script_enabled=False)
     page = visit.page
-    page.goto(f"{server.url}/segments/new?name=good_customers")
+    page.goto(f"{server.url}/segments/new?name=good_customers&_to=yaml")
     assert "monetary_total" in page.input_value("textarea"), "it begins with what is in force"
     page.fill("textarea", WRONG)
     page.click("text=Check")
@@ -142,16 +142,89 @@ def test_a_version_is_activated_only_after_its_what_if_was_seen(browser: Any, se
 def test_a_rule_is_written_in_the_editor_as_a_draft(browser: Any, server: Server) -> None:
     visit = Visit(browser, server.url)
     page = visit.page
-    visit.open("/rules/new")
+    visit.open("/rules/new?_to=yaml")
     page.fill("[name=id]", "cheap")
     page.fill("textarea", "conditions: {field: event.properties.total, less_than: 3}\n")
     page.wait_for_selector("text=1 warning.")
     page.click("text=Write the draft")
     page.wait_for_url("**/rules/cheap?version=1")
     assert "draft" in page.inner_text(".sub")
-    visit.open("/rules/new?id=cheap")
+    visit.open("/rules/new?id=cheap&_to=yaml")
     assert "less_than: 3" in page.input_value("textarea")
     assert visit.faults == []
+    page.context.close()
+
+
+def _typed(page: Any, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key) if key in ("Tab", "Enter", "Shift+Tab", "ArrowDown") else page.keyboard.type(key)
+
+
+def _at(page: Any) -> str:
+    return page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "scheme"), [(1_600, "light"), (380, "dark")])
+def test_a_segment_of_two_conditions_is_built_with_the_keyboard_alone(
+    browser: Any, server: Server, width: int, scheme: str
+) -> None:
+    visit = Visit(browser, server.url, width, scheme)
+    page = visit.page
+    visit.open("/segments/new")
+    assert page.locator("datalist#condition-fields option").count() > 20
+    page.focus("[name=name]")
+    _typed(page, "dear_buyers", "Tab", "Tab", "Tab", "Tab", "Tab")
+    assert _at(page) == "_when.0.field"
+    assert page.input_value("[id='_when.0.field']") == "monetary total (feature)"
+    _typed(page, "Tab", "Tab")
+    assert _at(page) == "_when.0.value"
+    page.keyboard.press("Control+a")
+    _typed(page, "30")
+    page.wait_for_selector("#preview dl.facts dd strong:has-text('9')")
+    _typed(page, "Tab", "Tab")
+    assert _at(page) == "Add a condition"
+    _typed(page, "Enter")
+    page.wait_for_selector("[id='_when.1.field']:focus")
+    page.wait_for_selector("text=A condition is not finished")
+    _typed(page, "frequency purchases 90d (feature)", "Tab")
+    page.wait_for_selector("[id='_when.1.about'] code:has-text('features.frequency_purchases_90d')")
+    assert _at(page) == "_when.1.is"
+    _typed(page, "is at l")
+    page.wait_for_timeout(300)
+    _typed(page, "Tab", "1")
+    page.wait_for_selector("#preview dl.facts dd strong:has-text('9')")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.focus("button[name=_to][value=yaml]")
+    _typed(page, "Enter")
+    page.wait_for_selector("textarea#text")
+    text = page.input_value("textarea#text")
+    assert "{field: features.frequency_purchases_90d, greater_than_or_equal: 1}" in text
+    page.focus("button[name=_to][value=form]")
+    _typed(page, "Enter")
+    page.wait_for_selector("[id='_when.1.is']")
+    assert page.input_value("[id='_when.1.is']") == "greater_than_or_equal"
+    assert visit.faults == []
+    page.context.close()
+
+
+@pytest.mark.browser
+def test_a_form_works_by_its_buttons_without_the_script(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server.url, java_script_enabled=False)
+    page = visit.page
+    page.goto(f"{server.url}/segments/new")
+    page.fill("[id='_when.0.value']", "34")
+    page.click("text=Add a group")
+    page.fill("[id='_when.1.0.field']", "tags")
+    page.click("text=As YAML")
+    assert page.locator("textarea#text").count() == 0, "it stays where something is not finished"
+    page.select_option("[id='_when.1.0.is']", "exists")
+    page.click("text=As YAML")
+    assert "any:\n        - {field: tags, exists: true}" in page.input_value("textarea#text")
+    page.click("text=As a form")
+    page.click("button[aria-label='Remove condition 2.1']")
+    page.click("text=Check >> nth=-1")
+    assert page.inner_text("dl.facts dd strong") == "5", "35 to 39"
     page.context.close()
 
 

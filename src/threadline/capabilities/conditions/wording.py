@@ -13,7 +13,7 @@ TEXT_MAX = 80
 """Letters of a tree in words; the rest is cut."""
 VALUES_MAX = 5
 """Of a list of values; the others are counted."""
-_UNNAMED = ("traits", "features")
+_UNNAMED = ("traits", "features", "memory")
 """First steps that are left out: people know what is behind them by its own name."""
 _PLAIN = re.compile(r"\w[\w .@/+-]*")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -46,9 +46,12 @@ class Form(NamedTuple):
         return re.sub(r"\{(\w+)\}", member, self.then) if self.then else self.back
 
 
-def read_form(body: bytes) -> Form:
-    """A form as browsers send it. Raises `InvalidValue` for what is none."""
-    pairs = _pairs(body)
+Pairs = Sequence[tuple[str, str]]
+
+
+def read_form(body: bytes, complete: Callable[[Pairs], Pairs] = lambda pairs: pairs) -> Form:
+    """A form as browsers send it; ``complete`` makes one field of several. Raises `InvalidValue` for what is none."""
+    pairs = complete(_pairs(body))
     values: dict[str, Any] = {}
     plain = {name: value for name, value in pairs if name.startswith("_")}
     for name, value in pairs:

@@ -21,6 +21,7 @@ from threadline.kernel.errors import Forbidden, NotFound, ThreadlineError, Unaut
 from threadline.kernel.operation import Operation
 from threadline.surfaces.console.actions import read_fields, read_form, result_of
 from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.editing import completed
 from threadline.surfaces.console.frame import DOCUMENT_HEADERS, PAGE_HEADERS, render, static
 from threadline.surfaces.console.naming import with_names
 from threadline.surfaces.console.navigation import navigation
@@ -219,21 +220,24 @@ class Console:
         if session is None:
             raise Unauthorized("your session has ended; sign in again", hint="/sign-in")
         _refuse_foreign(request)
-        form = read_form(await read_body(request, FORM_BYTES_MAX, known=True))
-        if not secrets.compare_digest(form.csrf, session.csrf):
+        body = await read_body(request, FORM_BYTES_MAX, known=True)
+        if not secrets.compare_digest(read_fields(body).get("_csrf", ""), session.csrf):
             raise Forbidden("the form does not belong to this session; load the page again")
         operation = self._operations.get(names["operation"])
         if operation is None:
             raise NotFound(f"there is no operation {names['operation']!r}")
         asking = self._asking(session, {}, b"")
         wants_json = "application/json" in request.headers.get("accept", "")
+        back = "/"
         try:
+            form = await self._run(partial(read_form, body, partial(completed, asking)))
+            back = form.back
             result = await self._run(partial(result_of, asking, operation, form))
         except ThreadlineError as error:
             if wants_json:
                 problem = {"problem": str(error), "hint": error.hint, "param": getattr(error, "param", "")}
                 return Response(msgspec.json.encode(problem), error.status, media_type="application/json")
-            context = {"problem": str(error), "hint": error.hint, "back": form.back, "theme": _theme(request)}
+            context = {"problem": str(error), "hint": error.hint, "back": back, "theme": _theme(request)}
             return Response(render("refused.html", context), error.status, headers=PAGE_HEADERS)
         if wants_json:
             done = {"result": result, "go": form.destination(result)}

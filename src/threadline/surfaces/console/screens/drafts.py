@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import yaml
-
 from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.conditions_yaml import yaml_of
+from threadline.surfaces.console.editing import YAML, edited
 from threadline.surfaces.console.screen import Part, Screen
 
 PREVIEW_SECONDS = 1
@@ -36,32 +36,30 @@ class Kind(NamedTuple):
     """The field of its name."""
     text: str = "text"
     """The field of its text."""
+    key: str = ""
+    """The key of its conditions, for which there is a form."""
     write: str = ""
     """The operation that puts it in force, or makes a draft of it; empty: it goes into a definition file."""
 
 
 KINDS = {
-    "segments": Kind("segments", SEGMENT, "segments_preview"),
+    "segments": Kind("segments", SEGMENT, "segments_preview", key="when"),
     "features": Kind("features", FEATURE, "features_preview"),
-    "rules": Kind("rules", RULE, name="id", text="rule:yaml", write="rules_write"),
+    "rules": Kind("rules", RULE, name="id", text="rule:yaml", key="conditions", write="rules_write"),
     "": Kind("", FILE),
 }
-
-
-def _written(value: Mapping[str, Any]) -> str:
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100)
 
 
 def _segment_in_force(asking: Asking, name: str) -> str:
     for each in asking.ask("segments_list")["segments"]:
         if each["name"] == name:
-            return _written({key: each[key] for key in ("description", "when") if each[key]})
+            return yaml_of({key: each[key] for key in ("description", "when") if each[key]})
     return ""
 
 
 def _rule_in_force(asking: Asking, name: str) -> str:
     rule = asking.ask_or(None, "rules_show", id=name, version=asking.query.get("version"))
-    return "" if rule is None else _written(rule_text(rule["content"]))
+    return "" if rule is None else yaml_of(rule_text(rule["content"]))
 
 
 def rule_text(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,14 +82,15 @@ def _editor(kind: Kind, part: str = "") -> Callable[[Asking], Mapping[str, Any]]
         if not (text or posted):
             in_force = _IN_FORCE.get(kind.section)
             text = (in_force(asking, name) if in_force is not None and name else "") or kind.begin
-        text = text.replace("\r\n", "\n")
-        found = _checked(asking, kind, name, text)
+        draft = edited(asking, kind.key, text.replace("\r\n", "\n"))
+        needs_check = not draft.unfinished and (part != "panel" or draft.view == YAML)
+        found = _checked(asking, kind, name, draft.text) if needs_check else {"check": None}
         if found["check"] and found["check"]["valid"] and (part == "preview" or (posted and not part)):
-            found |= _preview(asking, kind, name, text)
-        lines = text.count("\n") + 1
+            found |= _preview(asking, kind, name, draft.text)
+        lines = draft.text.count("\n") + 1
         return {
-            "kind": kind._asdict(), "name": name, "text": text, "rows": min(max(lines + 1, LINES_MIN), LINES_MAX),
-            "gutter": _gutter(lines, found.get("check")), **found,
+            **draft.shown(asking, kind.key), "kind": kind._asdict(), "name": name,
+            "rows": min(max(lines + 1, LINES_MIN), LINES_MAX), "gutter": _gutter(lines, found["check"]), **found,
         }  # fmt: skip
 
     return load
@@ -144,6 +143,7 @@ def _screen(name: str, path: str, title: str, section: str, summary: str, within
         parts={
             "checked": Part("editor_checked.html", _editor(kind, "checked")),
             "preview": Part("editor_preview.html", _editor(kind, "preview")),
+            "panel": Part("editor_panel.html", _editor(kind, "panel")),
         },
     )  # fmt: skip
 

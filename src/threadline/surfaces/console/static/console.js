@@ -6,7 +6,7 @@ const $$ = (selector, root = document) => [...root.querySelectorAll(selector)]
 
 // --- parts: pieces of a page that load after it, or again without the rest of it ---
 
-async function loadPart(target, address, { push = false, body } = {}) {
+async function loadPart(target, address, { push = false, body, form } = {}) {
   const url = new URL(address, location.href)
   const shown = new URL(url)
   shown.searchParams.delete('part')
@@ -17,7 +17,9 @@ async function loadPart(target, address, { push = false, body } = {}) {
     if (answer.redirected && new URL(answer.url).pathname === '/sign-in') return location.reload()
     const markup = await answer.text()
     if (number !== target.asked) return // a later question has been asked meanwhile
+    const typed = form && [...new FormData(form)]
     target.innerHTML = markup
+    if (form) keepTyped(form, body, typed)
     begin(target)
     if (push) history.pushState({}, '', shown)
   } catch {
@@ -53,17 +55,41 @@ function partForm(form) {
   if (form.dataset.then) follow()
   let timer
   form.addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(ask, 180) })
+  form.addEventListener('change', ({ target }) => { if (target.matches('[data-renew]')) { clearTimeout(timer); renew(form).then(ask) } })
   form.addEventListener('submit', (event) => {
     event.preventDefault()
     clearTimeout(timer)
-    event.submitter?.hasAttribute('formaction') ? act(form, event.submitter) : ask()
+    if (event.submitter?.closest('#panel')) renew(form, event.submitter).then(ask)
+    else event.submitter?.hasAttribute('formaction') ? act(form, event.submitter) : ask()
   })
+}
+
+// --- editors: the panel comes anew after a button in it, or a choice that others depend on ---
+
+async function renew(form, button) {
+  const panel = $('#panel', form)
+  const body = new URLSearchParams(new FormData(form))
+  if (button) body.append(button.name, button.value)
+  const at = document.activeElement?.id
+  await loadPart(panel, `${location.pathname}?part=panel`, { body, form })
+  const next = $('[data-focus]', panel)?.dataset.focus || (button ? '' : at)
+  const target = next ? document.getElementById(next) : $(`button[value="${button?.value}"]`, panel)
+  target?.focus()
+}
+
+// What was typed while an answer was on its way is put into it.
+function keepTyped(form, sent, typed) {
+  for (const [name, value] of typed) {
+    const field = form.elements[name]
+    if (sent.has(name) && sent.get(name) !== value && field?.value === sent.get(name)) field.value = value
+  }
 }
 
 // --- editors: the numbers of the lines, and beside each what stands against it ---
 
 function numberLines(editor) {
-  const [text, gutter] = [$('textarea', editor), $('.gutter', editor)]
+  const [text, gutter] = [$('.lines textarea', editor), $('.gutter', editor)]
+  if (!text) return
   const marks = new Map($$(`#${editor.dataset.part} [data-line]`).reverse().map(({ dataset }) => [dataset.line, dataset.mark]))
   const lines = text.value.split('\n').length
   text.rows = Math.max(lines + 1, 14)
@@ -254,7 +280,7 @@ function begin(root) {
 document.addEventListener('submit', (event) => {
   if (event.target.matches('form[data-action]')) { event.preventDefault(); act(event.target, event.submitter) }
 })
-document.addEventListener('input', ({ target }) => { if (target.matches('.editor textarea')) numberLines(target.form) })
+document.addEventListener('input', ({ target }) => { if (target.matches('.editor .lines textarea')) numberLines(target.form) })
 document.addEventListener('click', (event) => {
   const link = event.target.closest('a[data-part]')
   if (link && !event.metaKey && !event.ctrlKey) {

@@ -1,0 +1,375 @@
+"""Conditions as a form: rows of field, comparison and value, in groups one level deep, and the tree that they say."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
+from typing import Any, NamedTuple
+
+from threadline.capabilities.conditions import All, AnyOf, Node, Not, Path, Test
+from threadline.capabilities.conditions.operators import OPERATORS
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.time import check_date
+
+PREFIX = "_when"
+"""What the names of all fields begin with. The underscore keeps them out of the parameters of an operation."""
+GROUPS = {
+    "all": "all of these are true", "any": "at least one of these is true", "none": "none of these is true",
+    "not_all": "not all of these are true",
+}  # fmt: skip
+KINDS = {"text": "text", "number": "number", "flag": "yes or no"}
+"""Kinds of values to compare with."""
+_KINDS_OF = {
+    "scalar": ("text", "number", "flag"), "orderable": ("text", "number"), "text": ("text",),
+    "list": ("text", "number"), "flag": (),
+}  # fmt: skip
+"""Kind of an operand, see `Operator` -> the kinds of values that it may be made of."""
+_WHOLE, _BROKEN = re.compile(r"-?[0-9]+"), re.compile(r"[\0\r\n]")
+NOT = ":not"
+"""Ends a comparison that is an operator with the flag false, such as `exists:not`."""
+
+
+class Row(NamedTuple):
+    """One condition, as it is filled in."""
+
+    field: str = ""
+    comparison: str = ""
+    """An operator, or with `NOT` the contrary of one that takes a flag."""
+    kind: str = ""
+    value: str = ""
+    """Of several values one a line."""
+
+
+class Group(NamedTuple):
+    """Conditions that stand together; only the outermost group holds others."""
+
+    how: str
+    parts: tuple[Row | Group, ...]
+    is_single: bool = False
+    """Whether a condition that stands alone is written without `all` or `any` around it."""
+
+
+class Unfinished(Exception):
+    """What is missing in a row, in words, and the name of the field where it is."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+def comparisons() -> Iterator[tuple[str, str, bool]]:
+    """Every comparison that a row can make: its name, its operator, and the flag of an operator that takes one."""
+    for name, operator in OPERATORS.items():
+        yield name, name, True
+        if operator.operand == "flag":
+            yield f"{name}{NOT}", name, False
+
+
+def kinds_of(comparison: str) -> tuple[str, ...]:
+    """The kinds of values that a comparison takes; none: it takes no value."""
+    operator = OPERATORS.get(comparison.removesuffix(NOT))
+    return () if operator is None else _KINDS_OF[operator.operand]
+
+
+# --- from a tree to a form ------------------------------------------------------------------------------
+
+
+def form_of(tree: Node) -> Group | None:
+    """The form that says a tree; None where none can: it is nested more deeply, or has values with line breaks."""
+    form = _group(tree, inner=True)
+    if form is None and isinstance(tree, Test) and (row := _row(tree)) is not None:
+        return Group("all", (row,), is_single=True)
+    return form
+
+
+def _group(node: Node, *, inner: bool) -> Group | None:
+    how, nodes, is_single = _read_group(node)
+    parts = [_part(each, inner=inner) for each in nodes]
+    known = tuple(part for part in parts if part is not None)
+    return Group(how, known, is_single) if how and len(known) == len(parts) else None
+
+
+def _read_group(node: Node) -> tuple[str, tuple[Node, ...], bool]:
+    if isinstance(node, Not):
+        if isinstance(node.part, Test):
+            return "none", (node.part,), True
+        return ("", (), False) if isinstance(node.part, Not) else (_denied(node.part), node.part.parts, False)
+    return ("", (), False) if isinstance(node, Test) else ("all" if isinstance(node, All) else "any", node.parts, False)
+
+
+def _denied(node: All | AnyOf) -> str:
+    return "not_all" if isinstance(node, All) else "none"
+
+
+def _part(node: Node, *, inner: bool) -> Row | Group | None:
+    if isinstance(node, Test):
+        return _row(node)
+    return _group(node, inner=False) if inner else None
+
+
+def _row(test: Test) -> Row | None:
+    field, operand = field_of(test.path), test.operand
+    if OPERATORS[test.operator].operand == "flag":
+        return Row(field, test.operator if operand else f"{test.operator}{NOT}")
+    values = operand if isinstance(operand, tuple) else (operand,)
+    kinds = {_kind(value) for value in values}
+    texts = [_text(value) for value in values]
+    kind = kinds.pop()
+    if kinds or kind not in kinds_of(test.operator) or not all(texts) or any(map(_BROKEN.search, texts)):
+        return None
+    return Row(field, test.operator, kind, "\n".join(texts))
+
+
+def _kind(value: Any) -> str:
+    return "flag" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def field_of(path: Path) -> str:
+    """A path as it is filled in: with dots, or as JSON where that would not be read back."""
+    text = ".".join(path)
+    is_plain = not (any("." in step for step in path) or text.startswith("[") or _BROKEN.search(text))
+    return text if is_plain and text == text.strip() else json.dumps(path)
+
+
+def path_of(field: str) -> Path:
+    """The path that a field was filled in with."""
+    if field.startswith("["):
+        try:
+            steps = json.loads(field)
+        except ValueError:
+            steps = None
+        if isinstance(steps, list) and all(isinstance(step, str) for step in steps):
+            return tuple(steps)
+    return tuple(field.strip().split("."))
+
+
+# --- from a form to a tree ------------------------------------------------------------------------------
+
+
+def tree_of(form: Group) -> Node:
+    """The tree that a form says. Raises `Unfinished` for the first row in which something is missing."""
+    return _tree(form, PREFIX)
+
+
+def _tree(group: Group, name: str) -> Node:
+    parts = tuple(
+        _tree(part, f"{name}.{place}") if isinstance(part, Group) else _test(part, f"{name}.{place}")
+        for place, part in enumerate(group.parts)
+    )
+    if group.is_single and len(parts) == 1 and isinstance(parts[0], Test):
+        if group.how == "all":
+            return parts[0]
+        if group.how == "none":
+            return Not(parts[0])
+    if group.how in ("all", "any"):
+        return All(parts) if group.how == "all" else AnyOf(parts)
+    return Not(AnyOf(parts) if group.how == "none" else All(parts))
+
+
+def _test(row: Row, name: str) -> Test:
+    if not row.field.strip():
+        raise Unfinished(f"{name}.field", "choose a field")
+    operator = row.comparison.removesuffix(NOT)
+    known = OPERATORS.get(operator)
+    if known is None:
+        raise Unfinished(f"{name}.is", "choose a comparison")
+    path = path_of(row.field)
+    if known.operand == "flag":
+        return Test(path, operator, not row.comparison.endswith(NOT))
+    texts = [line for line in row.value.split("\n") if line] if known.operand == "list" else [row.value]
+    if not any(texts):
+        raise Unfinished(f"{name}.value", "give a value")
+    values = tuple(_value(row.kind, text, name) for text in texts)
+    return Test(path, operator, values if known.operand == "list" else values[0])
+
+
+def _value(kind: str, text: str, name: str) -> Any:
+    if kind == "flag":
+        return text == "true"
+    if kind != "number":
+        return text
+    try:
+        number = int(text) if _WHOLE.fullmatch(text.strip()) else float(text)
+    except ValueError:
+        number = float("nan")
+    if not isfinite(number):
+        raise Unfinished(f"{name}.value", f"{text[:40]!r} is no number")
+    return number
+
+
+# --- fields of a form in a page ---------------------------------------------------------------------------
+
+
+def read_fields(fields: Mapping[str, str], labels: Mapping[str, str]) -> Group:
+    """The form that was filled in; ``labels`` gives the field that a name in words stands for."""
+    return _read(fields, PREFIX, labels) or Group("all", (Row(),), is_single=True)
+
+
+def _read(fields: Mapping[str, str], name: str, labels: Mapping[str, str]) -> Group | None:
+    if f"{name}.how" not in fields:
+        return None
+    parts: list[Row | Group] = []
+    while (inner := f"{name}.{len(parts)}") and (f"{inner}.field" in fields or f"{inner}.how" in fields):
+        parts.append(_read(fields, inner, labels) or _read_row(fields, inner, labels))
+    how = fields[f"{name}.how"]
+    return Group(how if how in GROUPS else "all", tuple(parts), fields.get(f"{name}.single") == "1")
+
+
+def _read_row(fields: Mapping[str, str], name: str, labels: Mapping[str, str]) -> Row:
+    given = {part: fields.get(f"{name}.{part}", "") for part in ("field", "shown", "path", "is", "as", "value")}
+    text = given["field"]
+    # What was not touched is the path that it was made of: a name in words may have come to stand for another field.
+    is_same = bool(given["path"]) and text == given["shown"]
+    field = given["path"] if is_same else labels.get(text, text)
+    return Row(field, given["is"], given["as"] if is_same else "", given["value"].replace("\r\n", "\n"))
+
+
+def changed(form: Group, action: str) -> tuple[Group, str]:
+    """The form after a button: ``row``, ``group``, or one of them or ``drop`` with a place such as ``row:0`` or
+    ``drop:0.1``; and the name of what is to be looked at next."""
+    what, _, written = action.partition(":")
+    place = [int(step) for step in written.split(".") if step.isdigit()]
+    inside = form.parts[place[0]] if place and place[0] < len(form.parts) else None
+    if what == "drop" and len(place) == 2 and isinstance(inside, Group):
+        rest = (*inside.parts[: place[1]], *inside.parts[place[1] + 1 :])
+        if rest:
+            return _replaced(form, place[0], inside._replace(parts=rest)), f"{PREFIX}.{place[0]}.how"
+    if what == "drop" and inside is not None:
+        rest = (*form.parts[: place[0]], *form.parts[place[0] + 1 :])
+        return form._replace(parts=rest or (Row(),)), f"{PREFIX}.how"
+    if what == "row" and isinstance(inside, Group):
+        grown = inside._replace(parts=(*inside.parts, Row()))
+        return _replaced(form, place[0], grown), f"{PREFIX}.{place[0]}.{len(inside.parts)}.field"
+    last = len(form.parts)
+    if what == "row":
+        return form._replace(parts=(*form.parts, Row())), f"{PREFIX}.{last}.field"
+    if what == "group":
+        return form._replace(parts=(*form.parts, Group("any", (Row(),)))), f"{PREFIX}.{last}.0.field"
+    return form, ""
+
+
+def _replaced(form: Group, place: int, part: Row | Group) -> Group:
+    return form._replace(parts=(*form.parts[:place], part, *form.parts[place + 1 :]))
+
+
+# --- what a page shows ------------------------------------------------------------------------------------
+
+
+class Known(NamedTuple):
+    """A field that is offered."""
+
+    path: str
+    label: str
+    type: str
+    samples: Sequence[Any]
+
+
+def shown(form: Group, known: Mapping[str, Known], problem: Unfinished | None) -> dict[str, Any]:
+    """What the template shows of a form; ``known`` are the fields on offer by path."""
+    return _shown_group(form, PREFIX, "", known, problem)
+
+
+def _shown_group(
+    group: Group, name: str, place: str, known: Mapping[str, Known], problem: Unfinished | None
+) -> dict[str, Any]:
+    parts = []
+    for number, part in enumerate(group.parts):
+        inner, where = f"{name}.{number}", f"{place}.{number}".lstrip(".")
+        if isinstance(part, Group):
+            parts.append(_shown_group(part, inner, where, known, problem))
+        else:
+            parts.append(_shown_row(part, inner, where, known, problem))
+    return {
+        "name": name, "place": place, "how": group.how, "single": group.is_single, "parts": parts, "is_group": True,
+        "ways": [*GROUPS.items()],
+    }  # fmt: skip
+
+
+def _shown_row(
+    row: Row, name: str, place: str, known: Mapping[str, Known], problem: Unfinished | None
+) -> dict[str, Any]:
+    field = known.get(row.field)
+    type, kind, comparison = ("", row.kind, row.comparison) if field is None else (field.type, row.kind, row.comparison)
+    offered = [
+        {"value": value, "text": _comparison_text(operator, flag, type)}
+        for value, operator, flag in comparisons()
+        if not type or type in OPERATORS[operator].types or value == comparison
+    ]
+    kinds = kinds_of(comparison)
+    return {
+        "name": name, "place": place, "path": row.field, "field": field.label if field else row.field, "type": type,
+        "samples": [_text(each) for each in field.samples] if field else [], "is": comparison, "offered": offered,
+        "as": kind, "kinds": [(each, KINDS[each]) for each in kinds], "asks_kind": kind != usual_kind(type),
+        "input": _input(row, type, kinds), "value": row.value,
+        "problem": str(problem) if problem and problem.name.rpartition(".")[0] == name else "",
+        "wrong": problem.name.rpartition(".")[2] if problem and problem.name.rpartition(".")[0] == name else "",
+    }  # fmt: skip
+
+
+def _comparison_text(operator: str, flag: bool, type: str) -> str:
+    known = OPERATORS[operator]
+    if not flag:
+        return known.of_false
+    return known.of_times if type == "time" and known.of_times else known.text
+
+
+def usual_kind(type: str) -> str:
+    """The kind of values that a field of a type is compared with; empty: it may be any."""
+    return {"number": "number", "flag": "flag", "text": "text", "time": "text", "list": "text"}.get(type, "")
+
+
+def _input(row: Row, type: str, kinds: Sequence[str]) -> str:
+    """How a value is filled in: ``none``, ``lines``, ``flag``, ``number``, ``date`` or ``text``."""
+    if not kinds:
+        return "none"
+    if OPERATORS[row.comparison].operand == "list":
+        return "lines"
+    if row.kind in ("flag", "number"):
+        return row.kind
+    return "date" if type == "time" and (not row.value or _is_day(row.value)) else "text"
+
+
+def _is_day(text: str) -> bool:
+    """Whether this is a date and nothing else: a field for dates loses any other text."""
+    try:
+        check_date(text)
+    except InvalidValue:
+        return False
+    return True
+
+
+def fitted(form: Group, known: Mapping[str, Known]) -> Group:
+    """The form with a comparison and a kind of value where none fits, as after another field was chosen."""
+    return form._replace(
+        parts=tuple(fitted(part, known) if isinstance(part, Group) else _fitted(part, known) for part in form.parts)
+    )
+
+
+def _fitted(row: Row, known: Mapping[str, Known]) -> Row:
+    type = known[row.field].type if row.field in known else ""
+    names = [name for name, operator, _ in comparisons() if not type or type in OPERATORS[operator].types]
+    is_known = any(row.comparison == name for name, *_ in comparisons())
+    comparison = row.comparison if row.comparison in names or (row.kind and is_known) else names[0]
+    kinds = kinds_of(comparison)
+    if row.kind in kinds or not kinds:
+        return row._replace(comparison=comparison)
+    kind = usual_kind(type) if usual_kind(type) in kinds else kinds[0]
+    return row._replace(comparison=comparison, kind=kind, value=_value_of_kind(kind, row.value))
+
+
+def _value_of_kind(kind: str, text: str) -> str:
+    """What was filled in, as far as it can be of this kind."""
+    if kind == "flag":
+        return text if text in ("true", "false") else "true"
+    try:
+        for line in text.split() if kind == "number" else ():
+            float(line)
+    except ValueError:
+        return ""
+    return text
