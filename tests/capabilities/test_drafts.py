@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from functools import cache
@@ -246,3 +247,55 @@ def test_sizes_are_those_of_the_lists_of_members(asked: Asked) -> None:
     assert listed[0] == expected
     assert all(each["exact"] for each in answer)
     assert asked.ask("segments_sizes", name="big")["segments"] == answer[:1]
+
+
+# --- the fields of a condition -------------------------------------------------------------------
+
+
+def fields_of(asked: Asked, **params: Any) -> dict[Any, dict[str, Any]]:
+    listed = asked.ask("definitions_fields", **params)["fields"]
+    return {each["field"] if isinstance(each["field"], str) else tuple(each["field"]): each for each in listed}
+
+
+def test_fields_have_types_and_samples_of_what_people_have_as_conditions_read_it() -> None:
+    asked = Asked(catalogue=in_force())
+    traits = {
+        "plan": "pro",
+        "age": 3,
+        "spent": "80.00",
+        "vip": True,
+        "renewal": "2026-05-01",
+        "a.b": 1,
+        "deep": {"x": [1]},
+    }
+    asked.tell("identify", user_id="ada", properties=traits)
+    asked.tell("clicked", user_id="ada", properties={"page": "home", "": 1, "list": [{"x": 1}]})
+    found = fields_of(asked, events=True)
+    types = {
+        "traits.plan": ("text", ["pro"]), "traits.age": ("number", [3]), "traits.spent": ("number", ["80.00"]),
+        "traits.vip": ("flag", [True]), "traits.renewal": ("time", ["2026-05-01"]), ("traits", "a.b"): ("number", [1]),
+        "days_since.traits.renewal": ("number", []), "days_until.traits.renewal": ("number", []),
+        "traits.deep.x": ("list", [1]), "tags": ("list", []), "features.clicks": ("number", [0, 1]),
+        "segments.big.since": ("time", []), "days_since.segments.big.since": ("number", []),
+        "event.properties.page": ("text", ["home"]), "event.type": ("text", ["identify", "clicked"]),
+    }  # fmt: skip
+    assert {name: (found[name]["type"], sorted(found[name]["samples"], key=str)) for name in types} == {
+        name: (type, sorted(samples, key=str)) for name, (type, samples) in types.items()
+    }
+    assert "event.properties.list" not in found, "conditions compare with no lists of objects"
+    assert found["features.clicks"]["text"] == "clicks"
+    assert not any(str(name).startswith("event") for name in fields_of(asked))
+
+
+def test_every_field_that_is_listed_can_be_named_by_a_segment(asked: Asked) -> None:
+    found = fields_of(asked, people=20)
+    assert len(found) > 40
+    tests = [{"field": each["field"], "exists": True} for each in found.values()]
+    for begin in range(0, len(tests), 50):
+        text = json.dumps({"when": {"any": tests[begin : begin + 50]}})
+        assert check(asked, text, section="segments", name="all_fields")["valid"]
+
+
+def test_what_one_person_of_many_has_is_not_listed_and_nobody_has_to_be_looked_at(asked: Asked) -> None:
+    assert not any(str(name).startswith("identifiers.") for name in fields_of(asked))
+    assert "features.monetary_total" in fields_of(asked, people=0)

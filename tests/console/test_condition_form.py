@@ -332,6 +332,8 @@ def test_a_field_is_chosen_by_its_name_in_words_and_people_are_counted() -> None
         }
         preview = client.post("/segments/new?part=preview", data=data).text
         assert "<strong>1</strong>" in preview
+        blank = {**data, "_when.2.field": "", "_when.2.is": "equals", "_when.2.value": ""}
+        assert "Please choose a field." in client.post("/segments/new?part=checked", data=blank).text
         unfinished = {**data, "_when.1.value": "", "_to": "yaml"}
         kept = client.post("/segments/new?part=panel", data=unfinished).text
         assert "give a value" in kept

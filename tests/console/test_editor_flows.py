@@ -172,9 +172,10 @@ def test_a_segment_of_two_conditions_is_built_with_the_keyboard_alone(
     visit = Visit(browser, server.url, width, scheme)
     page = visit.page
     visit.open("/segments/new")
-    assert page.locator("datalist#condition-fields option").count() > 20
+    options = page.eval_on_selector_all("datalist#condition-fields option", "all => all.map(each => each.value)")
+    assert {"monetary total (feature)", "tags", "days since joining good customers (segment)"} <= {*options}
     page.focus("[name=name]")
-    _typed(page, "dear_buyers", "Tab", "Tab", "Tab", "Tab", "Tab")
+    _typed(page, "dear_buyers", *["Tab"] * 4)
     assert _at(page) == "_when.0.field"
     assert page.input_value("[id='_when.0.field']") == "monetary total (feature)"
     _typed(page, "Tab", "Tab")
@@ -192,7 +193,9 @@ def test_a_segment_of_two_conditions_is_built_with_the_keyboard_alone(
     assert _at(page) == "_when.1.is"
     _typed(page, "is at l")
     page.wait_for_timeout(300)
+    assert page.inner_text("[id='_when.1.about'] .problem-text") == "give a value"
     _typed(page, "Tab", "1")
+    assert page.locator("[id='_when.1.about'] .problem-text").count() == 0
     page.wait_for_selector("#preview dl.facts dd strong:has-text('9')")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.focus("button[name=_to][value=yaml]")
@@ -223,7 +226,7 @@ def test_a_form_works_by_its_buttons_without_the_script(browser: Any, server: Se
     assert "any:\n        - {field: tags, exists: true}" in page.input_value("textarea#text")
     page.click("text=As a form")
     page.click("button[aria-label='Remove condition 2.1']")
-    page.click("text=Check >> nth=-1")
+    page.click("form.editor button:has-text('Check')")
     assert page.inner_text("dl.facts dd strong") == "5", "35 to 39"
     page.context.close()
 

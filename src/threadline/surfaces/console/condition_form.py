@@ -215,7 +215,8 @@ def _read(fields: Mapping[str, str], name: str, labels: Mapping[str, str]) -> Gr
     if f"{name}.how" not in fields:
         return None
     parts: list[Row | Group] = []
-    while (inner := f"{name}.{len(parts)}") and (f"{inner}.field" in fields or f"{inner}.how" in fields):
+    # A field that was left empty may be missing; a comparison never is.
+    while (inner := f"{name}.{len(parts)}") and (f"{inner}.is" in fields or f"{inner}.how" in fields):
         parts.append(_read(fields, inner, labels) or _read_row(fields, inner, labels))
     how = fields[f"{name}.how"]
     return Group(how if how in GROUPS else "all", tuple(parts), fields.get(f"{name}.single") == "1")

@@ -54,7 +54,10 @@ class Edited(NamedTuple):
         }
         if key and self.view == FORM and self.form is not None:
             known = fields_of(asking, key)
-            found |= {"form": shown(fitted(self.form, known), known, self.unfinished), "fields": [*known.values()]}
+            found |= {
+                "form": shown(fitted(self.form, known), known, self.unfinished),
+                "fields": [each._asdict() for each in known.values()],
+            }
         return found
 
 
@@ -93,9 +96,8 @@ def completed(asking: Asking, pairs: Sequence[tuple[str, str]]) -> Sequence[tupl
 
 def _filled(asking: Asking, fields: Mapping[str, str], key: str) -> Group:
     """The form that was filled in. Only a field that was chosen just now asks for those there are."""
-    ends = ".field"
-    names = [name.removesuffix(ends) for name in fields if name.startswith(f"{PREFIX}.") and name.endswith(ends)]
-    is_settled = all(fields[f"{name}.field"] == fields.get(f"{name}.shown") for name in names)
+    names = [name.removesuffix(".is") for name in fields if name.startswith(f"{PREFIX}.") and name.endswith(".is")]
+    is_settled = all(fields.get(f"{name}.field", "") == fields.get(f"{name}.shown", "") for name in names)
     known = {} if is_settled else fields_of(asking, key)
     return fitted(read_fields(fields, {each.label: path for path, each in known.items()}), known)
 

@@ -11,8 +11,8 @@ WIDE, HIGH = 224, 58
 LINE_HIGH = 17
 APART, EMPTY_WIDE = 28, 150
 """Between two columns, and the width of a way on which there is no step."""
-GAP = 92
-"""Between two boxes, with room for what an arrow says."""
+GAP, LABELED_GAP = 66, 94
+"""Between two boxes, and where arrows between them have room for what they say."""
 BEND = 26
 """How far below a box its arrows turn, and above the next one they come together."""
 EDGE = 16
@@ -112,7 +112,7 @@ def _branching(steps: Mapping[str, Mapping[str, Any]], step: Mapping[str, Any]) 
     width = sum(block.width for _, block in below) + APART * (len(below) - 1)
     axis, left = max(width, WIDE) / 2, max(0.0, (WIDE - width) / 2)
     high = _box(step["does"])["high"]
-    top, boxes = high + GAP, [(step["step"], axis, 0.0)]
+    top, boxes = high + LABELED_GAP, [(step["step"], axis, 0.0)]
     lines: list[Line] = []
     ends: list[Line] = []
     for way, block in below:

@@ -103,7 +103,7 @@ def _paths(name: str, view: Any) -> Iterator[Path]:
     if name == SECTION_NAME:  # of a segment only `since` is known to a condition
         yield from ((name, segment, "since") for segment in view or ())
     elif isinstance(view, dict):
-        yield from _inner(() if name == PROFILE else (name,), view, DEPTH_MAX)
+        yield from _inner((), view, DEPTH_MAX + 1) if name == PROFILE else _inner((name,), view, DEPTH_MAX)
 
 
 def _inner(steps: Path, value: Any, depth: int) -> Iterator[Path]:

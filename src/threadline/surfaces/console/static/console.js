@@ -6,7 +6,7 @@ const $$ = (selector, root = document) => [...root.querySelectorAll(selector)]
 
 // --- parts: pieces of a page that load after it, or again without the rest of it ---
 
-async function loadPart(target, address, { push = false, body, form } = {}) {
+async function loadPart(target, address, { push = false, body, around = (put) => put() } = {}) {
   const url = new URL(address, location.href)
   const shown = new URL(url)
   shown.searchParams.delete('part')
@@ -17,9 +17,7 @@ async function loadPart(target, address, { push = false, body, form } = {}) {
     if (answer.redirected && new URL(answer.url).pathname === '/sign-in') return location.reload()
     const markup = await answer.text()
     if (number !== target.asked) return // a later question has been asked meanwhile
-    const typed = form && [...new FormData(form)]
-    target.innerHTML = markup
-    if (form) keepTyped(form, body, typed)
+    around(() => { target.innerHTML = markup })
     begin(target)
     if (push) history.pushState({}, '', shown)
   } catch {
@@ -70,11 +68,16 @@ async function renew(form, button) {
   const panel = $('#panel', form)
   const body = new URLSearchParams(new FormData(form))
   if (button) body.append(button.name, button.value)
-  const at = document.activeElement?.id
-  await loadPart(panel, `${location.pathname}?part=panel`, { body, form })
-  const next = $('[data-focus]', panel)?.dataset.focus || (button ? '' : at)
-  const target = next ? document.getElementById(next) : $(`button[value="${button?.value}"]`, panel)
-  target?.focus()
+  const around = (put) => {
+    const [typed, at] = [[...new FormData(form)], document.activeElement] // as they are when the answer has come
+    const within = panel.contains(at)
+    put()
+    keepTyped(form, body, typed)
+    const next = (button && $('[data-focus]', panel)?.dataset.focus) || (within && at.id)
+    if (next) document.getElementById(next)?.focus()
+    else if (within) $(`button[value="${CSS.escape(at.value)}"]`, panel)?.focus()
+  }
+  await loadPart(panel, `${location.pathname}?part=panel`, { body, around })
 }
 
 // What was typed while an answer was on its way is put into it.
@@ -279,6 +282,10 @@ function begin(root) {
 
 document.addEventListener('submit', (event) => {
   if (event.target.matches('form[data-action]')) { event.preventDefault(); act(event.target, event.submitter) }
+})
+document.addEventListener('input', ({ target }) => {
+  const row = target.closest('.condition')
+  if (row) { $('.problem-text', row)?.remove(); target.removeAttribute('aria-invalid') }
 })
 document.addEventListener('input', ({ target }) => { if (target.matches('.editor .lines textarea')) numberLines(target.form) })
 document.addEventListener('click', (event) => {
