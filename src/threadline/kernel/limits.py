@@ -87,6 +87,8 @@ CONDITION_VALUES_MAX = 1_000
 """Values that one condition may list."""
 CONDITION_TEXT_LENGTH_MAX = 1_000
 """A text to compare with, a path, a regular expression: characters."""
+PROPOSALS_MAX = 200
+"""Definitions that are proposed in a workspace."""
 SEGMENTS_MAX = 200
 
 # --- consent ----------------------------------------------------------------------------------

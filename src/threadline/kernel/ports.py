@@ -384,6 +384,13 @@ class Maintenance(Protocol):
         """
         ...
 
+    def declare(self, section: str, name: str, text: str) -> Maintenance:
+        """Write a definition into the files of definitions and put it in force; answers as `reload` does.
+
+        Raises what `reload` raises, after which the files are as they were; `Conflict` where they cannot be written.
+        """
+        ...
+
     def advance(self, cursor: str, limit: int) -> Advanced:
         """Bring some people up to date, from a cursor on ("": from the beginning)."""
         ...

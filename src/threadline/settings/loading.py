@@ -66,8 +66,7 @@ def definitions_file(settings: Settings) -> Path | None:
         if not path.exists():
             raise InvalidSetting(f"definitions: there is no {path}", hint="name a YAML file or a folder of them")
         return path
-    # Beside a store that is elsewhere there is no folder; then it is the one where we are.
-    beside = (Path() if "://" in settings.store else Path(settings.store).parent) / DEFINITIONS_FILE
+    beside = definitions_beside(settings)
     if beside.is_file():
         return beside
     # What looks as if it were read must be, or be told.
@@ -76,6 +75,12 @@ def definitions_file(settings: Settings) -> Path | None:
     if (other := beside.with_suffix(".yml")).exists():
         raise InvalidSetting(f"{other} is not read: the name is {DEFINITIONS_FILE}", hint=_NAME_IT)
     return None
+
+
+def definitions_beside(settings: Settings) -> Path:
+    """Where definitions are looked for that no setting names."""
+    # Beside a store that is elsewhere there is no folder; then it is the one where we are.
+    return (Path() if "://" in settings.store else Path(settings.store).parent) / DEFINITIONS_FILE
 
 
 def from_environment(name: str) -> str:

@@ -68,7 +68,7 @@ def _put(lines: list[str], node: yaml.Node, stop: int, column: int, keys: Sequen
 
 
 def _added(lines: list[str], stop: int, column: int, keys: Sequence[str], body: str) -> list[str]:
-    place = _without_rest(lines, 0, stop)
+    place = stop if stop == len(lines) else _without_rest(lines, 0, stop)
     return [*lines[:place], *_written(column, keys, body), *lines[place:]]
 
 
@@ -95,10 +95,10 @@ def _is_one_line(body: str) -> bool:
 
 def _is_exact(before: str, after: str, keys: Sequence[str], body: str) -> bool:
     """Whether the text says what it said before, and the body under the keys."""
-    was, wanted = _value(before) or {}, _value(body)
-    now = _value(after)
-    return isinstance(was, dict) and now is not None and repr(_with(was, keys, wanted)) == repr(_with(now, keys, wanted)) \
-        and repr(_at(now, keys)) == repr(wanted)  # fmt: skip
+    was, now, wanted = _value(before) or {}, _value(after), _value(body)
+    if not isinstance(was, dict) or repr(_at(now, keys)) != repr(wanted):
+        return False
+    return repr(_with(was, keys, wanted)) == repr(_with(now, keys, wanted))
 
 
 def _with(values: Any, keys: Sequence[str], value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 
 from threadline.engine.folding.person import own
 from threadline.engine.maintenance import applying, indexes
@@ -21,6 +22,9 @@ class Maintenance:
         self._engine = engine
         self.reloader: Callable[[], ports.Ports] | None = None
         """Puts another engine in the place of this one, by the definitions as they are now; set by a server."""
+        self.writer: Callable[[str, str, str], AbstractContextManager[None]] | None = None
+        """(section, name, text) -> has the definition in a file; whatever is raised within puts the file back. Set by a
+        server."""
         self._recorder = recorder
         self._ranks = ranks
         self._store = recorder.store
@@ -57,6 +61,13 @@ class Maintenance:
         if self.reloader is None:
             raise Conflict("definitions are read when a store is opened; open it again")
         return self.reloader().maintenance
+
+    def declare(self, section: str, name: str, text: str) -> ports.Maintenance:
+        """Write a definition into the files of definitions and put it in force."""
+        if self.writer is None or self.reloader is None:
+            raise Conflict("a definition is put in force by a server", hint="write it into the file of definitions")
+        with self.writer(section, name, text):
+            return self.reload()
 
     def stale(self) -> tuple[str, ...]:
         """What is older than the definitions in force: ``people`` or names of a `Refresh`."""

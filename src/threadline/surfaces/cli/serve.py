@@ -35,6 +35,7 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
     and close the store. SIGHUP puts changed definitions in force; if they are wrong, it logs every mistake and goes on
     with the old ones.
     """
+    from threadline.surfaces.http.definition_files import DefinitionFiles
     from threadline.surfaces.http.server import bound, own_address
     from threadline.surfaces.http.server import serve as run
 
@@ -62,7 +63,7 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
         log_warnings(engine)
         composition = session.composition
         dispatcher, limits = composition.open_dispatcher(engine, settings), composition.open_limits(settings)
-        run(engine, settings, listening, ready, dispatcher, limits, reopen)
+        run(engine, settings, listening, ready, dispatcher, limits, reopen, DefinitionFiles(settings).writing)
 
 
 def log_warnings(engine: Engine) -> None:

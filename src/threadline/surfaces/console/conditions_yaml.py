@@ -10,6 +10,7 @@ import yaml
 from threadline.capabilities.conditions import Node, plain
 from threadline.capabilities.conditions.reading import read_tree
 from threadline.capabilities.definitions import Document, Noted, Plain
+from threadline.capabilities.definitions.splicing import spliced
 
 WIDTH = 100
 
@@ -46,43 +47,14 @@ def with_tree(text: str, key: str, tree: Node) -> str:
     is written in one line."""
     if _says(text, key, tree):
         return text
-    written = yaml_of({key: plain(tree)})
-    before = _values(text)
-    spliced = _spliced(text, key, written)
-    if _says(spliced, key, tree) and _without(_values(spliced), key) == _without(before, key):
-        return spliced
-    return yaml_of({**before, key: plain(tree)}) if isinstance(before, dict) else text
+    made = spliced(text, (key,), yaml_of(plain(tree)))
+    if made is not None and _says(made, key, tree):
+        return made
+    values = Document("").compose(text) and yaml.safe_load(text)
+    return yaml_of({**values, key: plain(tree)}) if isinstance(values, dict) else text
 
 
 def _says(text: str, key: str, tree: Node) -> bool:
     """Whether the text has this very tree: to Python a condition on 1 equals one on true."""
     there = tree_in(text, key)
     return not isinstance(there, str) and repr(plain(there)) == repr(plain(tree))
-
-
-def _values(text: str) -> Any:
-    try:
-        return yaml.safe_load(text) or {}
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return None
-
-
-def _without(values: Any, key: str) -> Any:
-    return {name: value for name, value in values.items() if name != key} if isinstance(values, dict) else None
-
-
-def _spliced(text: str, key: str, written: str) -> str:
-    root = Document("").compose(text)
-    if root is not None and (not isinstance(root, yaml.MappingNode) or root.flow_style):
-        return ""
-    keys = [] if root is None else [node for node, _ in root.value]
-    place = next((place for place, node in enumerate(keys) if node.value == key), None)
-    if place is None:
-        return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{written}"
-    begin = keys[place].start_mark.index
-    end = keys[place + 1].start_mark.index if place + 1 < len(keys) else len(text)
-    lines = text[begin:end].splitlines(keepends=True)
-    rest: list[str] = []
-    while lines and (not lines[-1].strip() or lines[-1].startswith("#")):
-        rest.insert(0, lines.pop())
-    return f"{text[:begin]}{written}{''.join(rest)}{text[end:]}"

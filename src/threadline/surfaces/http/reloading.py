@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from starlette.types import Receive, Scope, Send
 
@@ -16,6 +17,8 @@ from threadline.surfaces.http.application import Application
 from threadline.surfaces.worker_process import keep_working
 
 log = logging.getLogger("threadline.definitions")
+
+Writer = Callable[[str, str, str], AbstractContextManager[None]]
 
 SWITCH_SECONDS_MAX = 30.0
 """How long a reload waits for the server's loop."""
@@ -57,8 +60,11 @@ class Generation:
 class Reloadable:
     """The application of the definitions in force. Requests in flight end with those that they began with."""
 
-    def __init__(self, first: Generation, renew: Callable[[Engine], Generation] | None) -> None:
-        """``renew`` makes the generation that takes the place of an engine. It raises if the definitions are wrong."""
+    def __init__(
+        self, first: Generation, renew: Callable[[Engine], Generation] | None, writer: Writer | None = None
+    ) -> None:
+        """``renew`` makes the generation that takes the place of an engine. It raises if the definitions are wrong.
+        ``writer`` has a definition in the files of definitions."""
         self._current = first
         self._renew = renew
         self._retiring: set[asyncio.Task[None]] = set()
@@ -67,8 +73,9 @@ class Reloadable:
         """Those that still answer requests, or send what is due."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reloading = threading.Lock()
+        self._writer = writer
         if renew is not None:
-            first.engine.maintenance.reloader = self.reload
+            self._reload_by(first.engine)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the life of the server."""
@@ -117,7 +124,7 @@ class Reloadable:
         assert renew is not None, "nobody is handed `reload` without it"
         with self._reloading:
             fresh = renew(self._current.engine)
-            fresh.engine.maintenance.reloader = self.reload
+            self._reload_by(fresh.engine)
             # What the old one still records changes rules and boards behind the back of the new one.
             fresh.engine.shared.refresh_seconds = 0.0
             switched = threading.Event()
@@ -126,6 +133,9 @@ class Reloadable:
                 raise Unavailable("the server is too busy to change over; it will as soon as it can")
         log.info("definitions reloaded")
         return fresh.engine
+
+    def _reload_by(self, engine: Engine) -> None:
+        engine.maintenance.reloader, engine.maintenance.writer = self.reload, self._writer
 
     def reload_at_signal(self) -> None:
         """The same in a thread of its own, with all problems in the log."""

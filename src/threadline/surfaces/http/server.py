@@ -19,7 +19,7 @@ from threadline.surfaces.http.application import Application
 from threadline.surfaces.http.connection import Server, config
 from threadline.surfaces.http.counts import counts_from_zero
 from threadline.surfaces.http.descriptors import raise_limit, room
-from threadline.surfaces.http.reloading import Generation, Reloadable
+from threadline.surfaces.http.reloading import Generation, Reloadable, Writer
 from threadline.surfaces.http.stepped_collector import SteppedCollector
 from threadline.surfaces.worker_process import at_hang_up
 
@@ -32,13 +32,15 @@ def serve(
     dispatcher: Dispatcher | None = None,
     limits: SharedLimits | None = None,
     reopen: Callable[[Engine], tuple[Engine, Dispatcher]] | None = None,
+    writer: Writer | None = None,
 ) -> None:
     """Serve until SIGTERM, SIGINT or the terminal's end: then requests in flight are answered, and what was taken is
     committed.
 
     ``listening`` comes from `bound` and is closed at the end. ``ready`` is told the address once the server answers;
     what it raises ends the server and is raised here. The engine stays open. ``reopen`` gives, at SIGHUP and by the
-    operation `definitions_reload`, the engine of the definitions as they are then, on the same store.
+    operation `definitions_reload`, the engine of the definitions as they are then, on the same store. ``writer`` has a
+    definition in the files of definitions, for `definitions_declare`.
     """
     # The writer must get the interpreter back soon after each call into SQLite, or commits crawl beside a busy loop.
     before = sys.getswitchinterval()
@@ -55,7 +57,7 @@ def serve(
                 return Generation(made, dispatcher)
 
             renew = None if reopen is None else lambda old: generation(*reopen(old))
-            generations = Reloadable(generation(engine, dispatcher), renew)
+            generations = Reloadable(generation(engine, dispatcher), renew, writer)
             generations.start()
             settled = config(generations, settings, counts.in_flight)
             announce = lambda: ready(_address(listening))  # noqa: E731

@@ -33,6 +33,8 @@ from threadline.capabilities.definitions import applying as definitions_applying
 from threadline.capabilities.doctor import operations as doctor_operations
 from threadline.capabilities.drafts.operations import checking as drafts_operations_checking
 from threadline.capabilities.drafts.operations import features as drafts_operations_features
+from threadline.capabilities.drafts.operations import fields as drafts_operations_fields
+from threadline.capabilities.drafts.operations import proposals as drafts_operations_proposals
 from threadline.capabilities.drafts.operations import segments as drafts_operations_segments
 from threadline.capabilities.effects import operations as effects_operations
 from threadline.capabilities.erasure import operations as erasure_operations
@@ -327,6 +329,9 @@ class _AsyncDecisions:
 
 class _Definitions:
     """Definition files: their form, and putting changes in force."""
+    def accept(self, section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'],
+        name: str) -> drafts_operations_proposals.DeclaredResult:
+        """Put a proposed definition in force: written into the file of definitions, for everybody."""
     def apply(self, *, cursor: str = '', limit: int = 100) -> definitions_applying.ApplyResult:
         """Bring a page of people up to the definitions in force; to be repeated until `next` is empty."""
     def apply_in_background(self) -> jobs_operations.JobView:
@@ -337,16 +342,35 @@ class _Definitions:
         section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'] | None = None,
         name: str = '') -> drafts_operations_checking.CheckResult:
         """Check a definition, or a file of them, beside everything in force; nothing is changed."""
+    def declare(self, *, section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'],
+        name: str, text: str) -> drafts_operations_proposals.DeclaredResult:
+        """Put a definition in force: written into the file of definitions, for everybody."""
+    def decline(self, section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'],
+        name: str, *, reason: str = '') -> drafts_operations_proposals.ProposalView:
+        """Decline a proposed definition, or withdraw it; one that was declined is taken off the list."""
+    def fields(self, *, people: int = 50, events: bool = False) -> drafts_operations_fields.FieldsResult:
+        """List the fields that a condition can name, with their types and samples of their values."""
+    def proposals(self) -> drafts_operations_proposals.ProposalsResult:
+        """List the definitions that are proposed."""
+    def propose(self, *, section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'],
+        name: str, text: str, note: str = '') -> drafts_operations_proposals.ProposalView:
+        """Propose a definition, in the place of what was proposed under its name."""
     def reload(self) -> definitions_applying.ChangesResult:
         """Put the definition files, as they are now, in force in a running server; all of them or none."""
     def schema(self) -> dict[str, Any]:
         """Give the JSON Schema of definition files, for editors that check while you type."""
 
 class _AsyncDefinitions:
+    accept = _Awaited(_Definitions.accept)
     apply = _Awaited(_Definitions.apply)
     apply_in_background = _Awaited(_Definitions.apply_in_background)
     changes = _Awaited(_Definitions.changes)
     check = _Awaited(_Definitions.check)
+    declare = _Awaited(_Definitions.declare)
+    decline = _Awaited(_Definitions.decline)
+    fields = _Awaited(_Definitions.fields)
+    proposals = _Awaited(_Definitions.proposals)
+    propose = _Awaited(_Definitions.propose)
     reload = _Awaited(_Definitions.reload)
     schema = _Awaited(_Definitions.schema)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from threadline.capabilities.conditions import plain
 from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
-from threadline.surfaces.console.conditions_yaml import yaml_of
+from threadline.surfaces.console.conditions_yaml import tree_in, yaml_of
 from threadline.surfaces.console.editing import YAML, edited
 from threadline.surfaces.console.screen import Part, Screen
+from threadline.surfaces.console.trace import tree_of_conditions
 
 PREVIEW_SECONDS = 1
 LINES_MIN, LINES_MAX = 14, 400
@@ -62,6 +64,26 @@ def _rule_in_force(asking: Asking, name: str) -> str:
     return "" if rule is None else yaml_of(rule_text(rule["content"]))
 
 
+def proposals(asking: Asking, section: str) -> list[dict[str, Any]]:
+    """What is proposed of a section, with the conditions in words where they have some."""
+    listed = asking.ask_or({"proposals": []}, "definitions_proposals")["proposals"]
+    return [{**each, "tree": _tree_of_text(each["text"])} for each in listed if each["section"] == section]
+
+
+def _tree_of_text(text: str) -> dict[str, Any] | None:
+    tree = tree_in(text, "when")
+    return None if isinstance(tree, str) else tree_of_conditions(plain(tree))
+
+
+def _begun(asking: Asking, kind: Kind, name: str) -> str:
+    """What somebody goes on with: what is proposed, or in force."""
+    if asking.query.get("proposal"):
+        found = (each["text"] for each in proposals(asking, kind.section) if each["name"] == name)
+        return next(found, "")
+    in_force = _IN_FORCE.get(kind.section)
+    return in_force(asking, name) if in_force is not None and name else ""
+
+
 def rule_text(content: Mapping[str, Any]) -> dict[str, Any]:
     """What somebody writes of a rule: all but what Threadline adds, and what is empty."""
     return {
@@ -80,8 +102,7 @@ def _editor(kind: Kind, part: str = "") -> Callable[[Asking], Mapping[str, Any]]
         name, posted = asking.query.get(kind.name, ""), "_csrf" in asking.query
         text = asking.query.get(kind.text, "")
         if not (text or posted):
-            in_force = _IN_FORCE.get(kind.section)
-            text = (in_force(asking, name) if in_force is not None and name else "") or kind.begin
+            text = _begun(asking, kind, name) or kind.begin
         draft = edited(asking, kind.key, text.replace("\r\n", "\n"))
         needs_check = not draft.unfinished and (part != "panel" or draft.view == YAML)
         found = _checked(asking, kind, name, draft.text) if needs_check else {"check": None}
@@ -151,11 +172,11 @@ def _screen(name: str, path: str, title: str, section: str, summary: str, within
 SCREENS = (
     _screen(
         "segment_new", "/segments/new", "Write a segment", "segments",
-        "See who would belong to it while you write; then put it into a definition file.", "segments",
+        "See who would belong to it while you write; then propose it, or put it in force.", "segments",
     ),
     _screen(
         "feature_new", "/features/new", "Write a feature", "features",
-        "See how it would be spread over people while you write; then put it into a definition file.", "features",
+        "See how it would be spread over people while you write; then propose it, or put it in force.", "features",
     ),
     _screen(
         "rule_new", "/rules/new", "Write a rule", "rules",

@@ -10,7 +10,7 @@ from typing import Any
 from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.screen import Part, Screen
-from threadline.surfaces.console.screens.drafts import rule_text
+from threadline.surfaces.console.screens.drafts import proposals, rule_text
 from threadline.surfaces.console.trace import compared, named_field, question, tree_of_conditions
 
 PAGE = 30
@@ -128,7 +128,8 @@ def _sizes(asking: Asking) -> Mapping[str, Any]:
 
 def _segments(asking: Asking) -> Mapping[str, Any]:
     segments = asking.ask("segments_list")["segments"]
-    return {"segments": [{**each, "tree": tree_of_conditions(each["when"])} for each in segments]}
+    trees = [{**each, "tree": tree_of_conditions(each["when"])} for each in segments]
+    return {"segments": trees, "proposals": proposals(asking, "segments")}
 
 
 def _segment(asking: Asking) -> Mapping[str, Any]:
@@ -144,7 +145,7 @@ def _leaving(asking: Asking) -> Mapping[str, Any]:
 
 
 def _features(asking: Asking) -> Mapping[str, Any]:
-    return {"features": asking.ask("features_list")["features"]}
+    return {"features": asking.ask("features_list")["features"], "proposals": proposals(asking, "features")}
 
 
 def _feature(asking: Asking) -> Mapping[str, Any]:
