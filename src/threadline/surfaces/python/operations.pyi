@@ -347,7 +347,7 @@ class _Definitions:
         """Put a definition in force: written into the file of definitions, for everybody."""
     def decline(self, section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'],
         name: str, *, reason: str = '') -> drafts_operations_proposals.ProposalView:
-        """Decline a proposed definition, or withdraw it; one that was declined is taken off the list."""
+        """Decline or withdraw a proposed definition; take one that was declined off the list."""
     def fields(self, *, people: int = 50, events: bool = False) -> drafts_operations_fields.FieldsResult:
         """List the fields that a condition can name, with their types and samples of their values."""
     def proposals(self) -> drafts_operations_proposals.ProposalsResult:

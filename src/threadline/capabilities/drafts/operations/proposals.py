@@ -172,7 +172,8 @@ ACCEPT = Operation(
     example=ProposalParams(section="segments", name="big_spenders"),
 )  # fmt: skip
 DECLINE = Operation(
-    name="definitions_decline", group=DEFINITIONS_GROUP, summary="Decline a proposed definition, or withdraw it; one that was declined is taken off the list.",
+    name="definitions_decline", group=DEFINITIONS_GROUP,
+    summary="Decline or withdraw a proposed definition; take one that was declined off the list.",
     params=DeclineParams, result=ProposalView, run=_decline, method="POST",
     path=f"{_WHERE}/{{section}}/{{name}}/decline", scope="write", shown_on=frozenset({"http", "python"}),
     example=DeclineParams(section="segments", name="big_spenders", reason="there is one like it"),
