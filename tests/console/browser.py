@@ -96,20 +96,8 @@ class Watched:
         self.page.evaluate("window.scrollTo(0, 0)")
 
     def serious(self) -> list[str]:
-        """What axe-core finds that is serious or worse: rule, and the elements."""
-        # By the debugger and not as an element of the page, which the page's policy would rightly refuse.
-        if not self.page.evaluate("'axe' in window"):
-            self.page.evaluate(AXE.read_text() + "; undefined")
-        tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-        found = self.page.evaluate(
-            "tags => axe.run(document, {runOnly: tags, resultTypes: ['violations'], iframes: false})", tags
-        )
-        return [
-            f"{each['id']}: {node['html'][:160]} {node['failureSummary'][:200]!r}"
-            for each in found["violations"]
-            if each["impact"] in SERIOUS
-            for node in each["nodes"][:3]
-        ]
+        """What axe-core finds that is serious or worse."""
+        return serious(self.page)
 
     def too_wide(self) -> list[str]:
         """Elements that make the page wider than the window."""
@@ -143,6 +131,23 @@ class Watched:
     def _answered(self, response: Any) -> None:
         if response.status >= 500:
             self.faults.append(f"{response.status}: {response.url[:200]}")
+
+
+def serious(page: Any) -> list[str]:
+    """What axe-core finds on a page that is serious or worse: rule, and the elements."""
+    # By the debugger and not as an element of the page, which the page's policy would rightly refuse.
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text() + "; undefined")
+    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+    found = page.evaluate(
+        "tags => axe.run(document, {runOnly: tags, resultTypes: ['violations'], iframes: false})", tags
+    )
+    return [
+        f"{each['id']}: {node['html'][:160]} {node['failureSummary'][:200]!r}"
+        for each in found["violations"]
+        if each["impact"] in SERIOUS
+        for node in each["nodes"][:3]
+    ]
 
 
 def detail_of(address: str) -> str:

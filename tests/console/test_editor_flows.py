@@ -11,6 +11,7 @@ import pytest
 
 from tests.chromium import launched
 from tests.clients.server import Server
+from tests.console.browser import serious
 from tests.console.stage import csrf_of, opened, signed_in
 from tests.console.test_console_flows import DEFINITIONS, TOKEN, Visit
 from threadline.kernel.roles import Role
@@ -198,6 +199,11 @@ def test_a_segment_of_two_conditions_is_built_with_the_keyboard_alone(
     assert page.locator("[id='_when.1.about'] .problem-text").count() == 0
     page.wait_for_selector("#preview dl.facts dd strong:has-text('9')")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.click("text=Add a group")
+    page.wait_for_selector("[id='_when.2.0.field']:focus")
+    assert serious(page) == []
+    page.click("text=Remove the group")
+    page.wait_for_selector("[id='_when.2.0.field']", state="detached")
     page.focus("button[name=_to][value=yaml]")
     _typed(page, "Enter")
     page.wait_for_selector("textarea#text")
@@ -228,6 +234,32 @@ def test_a_form_works_by_its_buttons_without_the_script(browser: Any, server: Se
     page.click("button[aria-label='Remove condition 2.1']")
     page.click("form.editor button:has-text('Check')")
     assert page.inner_text("dl.facts dd strong") == "5", "35 to 39"
+    page.context.close()
+
+
+@pytest.mark.browser
+def test_a_segment_is_proposed_and_put_in_force_with_one_click(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server.url)
+    page = visit.page
+    visit.open("/segments/new?name=few_orders")
+    page.fill("[id='_when.0.field']", "frequency purchases 90d (feature)")
+    page.press("[id='_when.0.field']", "Tab")
+    page.wait_for_selector("code:has-text('features.frequency_purchases_90d')")
+    page.select_option("[id='_when.0.is']", "less_than")
+    page.fill("[id='_when.0.value']", "3")
+    page.click("button:has-text('Propose it')")  # at once: what was filled in is what is proposed
+    page.wait_for_selector("#proposals >> text=few orders")
+    assert serious(page) == []
+    assert "frequency purchases 90d is less than 3" in page.inner_text("#proposals").replace("\xa0", " ")
+    page.click("#proposals button:has-text('Put in force')")
+    page.click("dialog button.danger")
+    page.wait_for_selector("text=It is in force.")
+    page.wait_for_selector("h2 a[href='/segments/few_orders']")
+    assert page.locator("#proposals").count() == 0
+    assert "few_orders:" in (server.file.parent / "threadline.yaml").read_text()
+    visit.open("/audit")
+    assert "definitions_accept" in page.inner_text("main").replace(" ", "_")
+    assert visit.faults == []
     page.context.close()
 
 
@@ -274,3 +306,29 @@ def test_an_operator_activates_by_what_was_seen_and_in_no_other_way() -> None:
         found = operator.post("/do/what_if_run", data=tried, headers=json_).json()["result"]
         done = operator.post("/do/rules_activate", data={**form, "seen": found["id"]}, headers=json_)
         assert done.json()["result"]["active"] == 1
+
+
+def test_a_marketer_proposes_and_withdraws_and_an_operator_puts_in_force_or_declines() -> None:
+    with opened() as engine:
+        marketer, operator = signed_in(engine, "marketer"), signed_in(engine, "operator")
+        json_ = {"accept": "application/json"}
+        vip = {"section": "segments", "name": "vip"}
+        page = marketer.get("/segments/new").text
+        assert ("/do/definitions_propose" in page, "/do/definitions_declare" in page) == (True, False)
+        assert "/do/definitions_declare" in operator.get("/segments/new").text
+        form = {**vip, "text": "when: {field: tags, contains: <vip>}", "_by": "yaml", "_then": "/segments"}
+        made = marketer.post(
+            "/do/definitions_propose", data={**form, "_csrf": csrf_of(marketer, engine)}, headers=json_
+        )
+        assert (made.status_code, made.json()["go"]) == (200, "/segments")
+        assert "Put in force" in operator.get("/segments").text
+        listed = marketer.get("/segments").text
+        assert "tags</span> contains <strong>“&lt;vip&gt;”</strong>" in listed
+        assert ("Withdraw" in listed, "Put in force" in listed) == (True, False)
+        assert "&lt;vip&gt;" in marketer.get("/segments/new?name=vip&proposal=vip&_to=yaml").text
+        for operation in ("definitions_accept", "definitions_declare"):
+            data = {**vip, "_csrf": csrf_of(marketer, engine)}
+            assert marketer.post(f"/do/{operation}", data=data, headers=json_).status_code == 403
+        declined = {**vip, "reason": "<b>too few</b>", "_csrf": csrf_of(operator, engine)}
+        assert operator.post("/do/definitions_decline", data=declined, headers=json_).status_code == 200
+        assert "&lt;b&gt;too few&lt;" in marketer.get("/segments").text.replace("&#x2f;", "/")

@@ -31,6 +31,9 @@ def test_a_role_may_all_that_a_lesser_role_may(operation: Operation):
         ("effects_parked", "operator"),
         ("quarantine_review", "operator"),
         ("definitions_apply", "operator"),
+        ("definitions_propose", "marketer"),
+        ("definitions_accept", "operator"),
+        ("definitions_declare", "operator"),
         ("people_erase", "admin"),
         ("people_export", "admin"),
         ("keys_create", "admin"),
@@ -51,7 +54,9 @@ def test_the_role_of_whoever_signs_in_with_a_token():
     assert role_of_scopes(("admin",)) == "admin"
 
 
-@pytest.mark.parametrize("name", ["rules_activate", "rules_write", "what_if_run"])
-def test_a_token_that_sends_events_may_not_decide_which_rules_count(name):
+@pytest.mark.parametrize(
+    "name", ["rules_activate", "rules_write", "what_if_run", "definitions_declare", "definitions_reload"]
+)
+def test_a_token_that_sends_events_may_not_decide_which_rules_and_definitions_count(name):
     assert not allows(role_of_scopes(("write",)), OPERATIONS[name], by_token=True)
     assert allows(role_of_scopes(("admin",)), OPERATIONS[name], by_token=True)

@@ -22,9 +22,9 @@ _OPERATING = frozenset(
     }
 )  # fmt: skip
 """The same for an operator."""
-_OF_ACCOUNTS = frozenset({"rules", "what_if"})
+_OF_ACCOUNTS = frozenset({"definitions", "rules", "what_if"})
 """Of these whoever signs in with a token may call no more than the token may by itself: one that sends events must not
-decide which rules count."""
+decide which rules and definitions count."""
 _ADMIN_ONLY = frozenset({"people_erase", "people_export"})
 """Operations of these groups that remain an admin's: they cannot be undone, or hand out all of a person's data."""
 

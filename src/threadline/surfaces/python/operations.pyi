@@ -329,7 +329,7 @@ class _AsyncDecisions:
 
 class _Definitions:
     """Definition files: their form, and putting changes in force."""
-    def accept(self, section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'],
+    def accept(self, section: Literal['features', 'journeys', 'leaderboards', 'segments'],
         name: str) -> drafts_operations_proposals.DeclaredResult:
         """Put a proposed definition in force: written into the file of definitions, for everybody."""
     def apply(self, *, cursor: str = '', limit: int = 100) -> definitions_applying.ApplyResult:
@@ -342,18 +342,18 @@ class _Definitions:
         section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'] | None = None,
         name: str = '') -> drafts_operations_checking.CheckResult:
         """Check a definition, or a file of them, beside everything in force; nothing is changed."""
-    def declare(self, *, section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'],
-        name: str, text: str) -> drafts_operations_proposals.DeclaredResult:
+    def declare(self, *, section: Literal['features', 'journeys', 'leaderboards', 'segments'], name: str,
+        text: str) -> drafts_operations_proposals.DeclaredResult:
         """Put a definition in force: written into the file of definitions, for everybody."""
-    def decline(self, section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'],
-        name: str, *, reason: str = '') -> drafts_operations_proposals.ProposalView:
+    def decline(self, section: Literal['features', 'journeys', 'leaderboards', 'segments'], name: str, *,
+        reason: str = '') -> drafts_operations_proposals.ProposalView:
         """Decline or withdraw a proposed definition; take one that was declined off the list."""
     def fields(self, *, people: int = 50, events: bool = False) -> drafts_operations_fields.FieldsResult:
         """List the fields that a condition can name, with their types and samples of their values."""
     def proposals(self) -> drafts_operations_proposals.ProposalsResult:
         """List the definitions that are proposed."""
-    def propose(self, *, section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'],
-        name: str, text: str, note: str = '') -> drafts_operations_proposals.ProposalView:
+    def propose(self, *, section: Literal['features', 'journeys', 'leaderboards', 'segments'], name: str, text: str,
+        note: str = '') -> drafts_operations_proposals.ProposalView:
         """Propose a definition, in the place of what was proposed under its name."""
     def reload(self) -> definitions_applying.ChangesResult:
         """Put the definition files, as they are now, in force in a running server; all of them or none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol
+from typing import Annotated, Literal, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -10,7 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.definitions.applying import JOB_KIND
 from threadline.capabilities.definitions.schema import DEFINITIONS_GROUP
 from threadline.capabilities.drafts import repository
-from threadline.capabilities.drafts.draft import Section, Text, in_force, read_draft
+from threadline.capabilities.drafts.draft import Text, in_force, read_draft
 from threadline.capabilities.drafts.repository import Proposal, Stored
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.jobs.operations import JobView
@@ -19,6 +19,8 @@ from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithCatalogue, WithJobs, WithMaintenance, WithStore
 
+Section = Literal["features", "journeys", "leaderboards", "segments"]
+"""What can be proposed. Rules have drafts of their own, which a what-if lets somebody activate."""
 Name = Annotated[str, Meta(description="The name of the definition.", min_length=1, max_length=200)]
 Note = Annotated[str, Meta(max_length=500)]
 

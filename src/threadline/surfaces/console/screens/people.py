@@ -6,14 +6,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from threadline.capabilities.conditions.operators import OPERATORS as CONDITION_OPERATORS
 from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.screen import Part, Screen
 
 PAGE = 25
-OPERATORS = (
-    ("greater_than_or_equal", "is at least"), ("greater_than", "is more than"), ("less_than", "is less than"),
-    ("less_than_or_equal", "is at most"), ("equals", "is"), ("not_equals", "is not"),
+OPERATORS = tuple(
+    (name, CONDITION_OPERATORS[name].text)
+    for name in (
+        "greater_than_or_equal", "greater_than", "less_than", "less_than_or_equal", "equals", "not_equals",
+    )
 )  # fmt: skip
 NAMES = ("name", "first_name", "last_name", "firstName", "lastName")
 
