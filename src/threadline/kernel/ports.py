@@ -7,10 +7,11 @@ that `Ports`, and so the engine, has it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from threadline.kernel.access import Accounts, Credentials
 from threadline.kernel.analytics import AnalyticsPort
+from threadline.kernel.applied import Advanced, DefinitionChange
 from threadline.kernel.audit import AuditLog
 from threadline.kernel.background import Delivery, Jobs, Simulations
 from threadline.kernel.erasure import Erasures
@@ -335,26 +336,6 @@ class Ranks(Protocol):
     def around(self, board: Board, place: Place, now: int, limit: int, *, expiring: bool) -> list[Place]:
         """The ``limit`` places before one and after it, with itself in the middle."""
         ...
-
-
-class Advanced(NamedTuple):
-    """How far everybody was brought up to the definitions in force by one call."""
-
-    step: str
-    """``people``, whose states are folded again, or the name of a `Refresh`; empty: everybody was up to date."""
-    people: int
-    """People looked at."""
-    next: str
-    """Where to go on; empty when everybody is up to date."""
-
-
-class DefinitionChange(NamedTuple):
-    """A definition that differs from the one that everybody was last brought up to."""
-
-    change: str
-    """``added``, ``changed`` or ``removed``."""
-    section: str
-    name: str
 
 
 class Maintenance(Protocol):

@@ -8,10 +8,11 @@ import msgspec
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.maintenance import indexes
+from threadline.kernel.applied import Advanced, DefinitionChange
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.ids import short_hash
 from threadline.kernel.operation import Refresh
-from threadline.kernel.ports import Advanced, DefinitionChange, Ports
+from threadline.kernel.ports import Ports
 from threadline.kernel.store import Batch, Key, Put, Store
 from threadline.kernel.typed import prepared
 

@@ -11,6 +11,7 @@ from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.engine.reading.ranks import Ranks
 from threadline.engine.recording.recorder import Recorder
 from threadline.kernel import ports
+from threadline.kernel.applied import Advanced, DefinitionChange
 from threadline.kernel.errors import Conflict
 from threadline.kernel.projection import Row
 
@@ -73,7 +74,7 @@ class Maintenance:
         """What is older than the definitions in force: ``people`` or names of a `Refresh`."""
         return applying.stale(self._store, self._catalogue, self._engine)
 
-    def changes(self) -> list[ports.DefinitionChange]:
+    def changes(self) -> list[DefinitionChange]:
         """How the definitions in force differ from those that everybody was last brought up to."""
         return list(applying.changes(self._store, self._catalogue))
 
@@ -86,14 +87,14 @@ class Maintenance:
         """A hash of the definitions in force, the same in every process that goes by these."""
         return applying.fingerprint(self._catalogue)
 
-    def advance(self, cursor: str, limit: int) -> ports.Advanced:
+    def advance(self, cursor: str, limit: int) -> Advanced:
         """Bring some people up to date, from a cursor on ("": from the beginning). It may be killed at any point."""
         advanced = applying.advance(self._store, self._catalogue, self._engine, cursor, limit)
         if not advanced.next:
             self._clear()
         return advanced
 
-    def refresh(self, cursor: str, limit: int) -> ports.Advanced:
+    def refresh(self, cursor: str, limit: int) -> Advanced:
         """Look at everybody's segments and leaderboards again, from a cursor on, where states have changed without an
         event."""
         return applying.refresh(self._catalogue, self._engine, cursor, limit)
