@@ -190,6 +190,7 @@ def test_examples_of_operations_are_taken(engine: Engine) -> None:
                 path.replace("{type}", "preference")
                 .replace("{key}", "colour")
                 .replace("{name}", "weekly")
+                .replace("{section}", "segments")
                 .replace("{alert}", "sale")
                 .replace("{address}", "ada@example.com")
             )
