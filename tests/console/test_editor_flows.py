@@ -111,7 +111,7 @@ def test_a_feature_is_drawn_while_it_is_written(browser: Any, server: Server) ->
     visit.open("/features/new")
     visit.page.fill("textarea", "{aggregate: sum, events: purchase_completed, of: total}")
     visit.page.wait_for_selector("text=0, 19.50, 39")
-    assert visit.page.locator("#checked figure svg").count() == 1
+    assert visit.page.locator("#checked figure").count() == 1
     assert visit.faults == []
     visit.page.context.close()
 
