@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
+import msgspec
+
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import PERSON, THREAD, Person, thread_key
 from threadline.engine.folding.person_packing import Erasing, index_rows, people_of, person_writes
@@ -20,6 +22,8 @@ MARKS = "index"
 the name of a step, for which everybody is up to date in it."""
 PEOPLE = "people"
 """The step that comes first: everybody's states. The others are those of a `Refresh`."""
+_NAMES = Key(MARKS, "names of marks")
+"""The item that lists every name under which there may be a mark. DynamoDB can only find them by reading everything."""
 _NONE = b"-"
 """A mark that is taken back: for no definition."""
 _ATTEMPTS_MAX = 32
@@ -65,7 +69,9 @@ def _step_mark(catalogue: Catalogue, step: str) -> Put:
 
 def mark(store: Store, catalogue: Catalogue, step: str) -> None:
     """Note that everybody is up to date in a step: `PEOPLE` or the name of a `Refresh`."""
-    store.commit([Batch(writes=[_step_mark(catalogue, step)])])
+    wanted = _step_mark(catalogue, step)
+    _list(store, wanted.key.partition)
+    store.commit([Batch(writes=[wanted])])
 
 
 def is_marked(store: Store, catalogue: Catalogue, step: str) -> bool:
@@ -78,8 +84,14 @@ def is_marked(store: Store, catalogue: Catalogue, step: str) -> bool:
 def _writes_of_marks(store: Store, wanted: Mapping[str, Put], besides: Put) -> list[Put]:
     """Refused if anybody else writes marks meanwhile: of two processes that open a store without people with different
     definitions, the later one would leave marks of the other, for which it will write no rows."""
-    applied = store.get([besides.key])[0]  # before the marks: whoever changes these after that changes it as well
-    stored = {item.key.partition: item for item in scan_pages(store, MARKS)}
+    # Before the marks: whoever changes these after that changes what was applied as well.
+    applied, listing = store.get([besides.key, _NAMES])
+    listed = frozenset() if listing is None else _names(listing)
+    if listing is None:  # a new store, or one of an earlier version
+        marks: Iterable[Item | None] = (item for item in scan_pages(store, MARKS) if item.key != _NAMES)
+    else:
+        marks = store.get([Key(MARKS, name) for name in sorted(listed | wanted.keys())])
+    stored = {item.key.partition: item for item in marks if item is not None}
     missing = [mark for name, mark in wanted.items() if name not in stored or stored[name].value != mark.value]
     right = {(mark.key, mark.value) for mark in wanted.values()}
     other = (item.key for item in stored.values() if item.value != _NONE and (item.key, item.value) not in right)
@@ -89,9 +101,29 @@ def _writes_of_marks(store: Store, wanted: Mapping[str, Put], besides: Put) -> l
         missing.append(besides)
     if missing and not store.scan(PERSON, limit=1):
         writes |= {mark.key: mark for mark in missing}
-    if applied is not None:
-        versions[applied.key] = applied.version
+    if listing is None or not listed >= wanted.keys():
+        writes[_NAMES] = _listing(listed.union(wanted, stored))
+    versions |= {item.key: item.version for item in (applied, listing) if item is not None}
     return [put._replace(expected=versions.get(put.key, 0)) for put in writes.values()]
+
+
+def _names(listing: Item) -> frozenset[str]:
+    return msgspec.json.decode(listing.value, type=frozenset[str])
+
+
+def _listing(names: Iterable[str]) -> Put:
+    return Put(_NAMES, msgspec.json.encode(sorted(names)))
+
+
+def _list(store: Store, name: str) -> None:
+    """See to it that a name is listed before there is a mark under it; without a list all of them are found yet."""
+    for _ in range(_ATTEMPTS_MAX):
+        listing = store.get([_NAMES])[0]
+        if listing is None or name in (names := _names(listing)):
+            return
+        if store.commit([Batch(writes=[_listing({*names, name})._replace(expected=listing.version)])])[0] is None:
+            return
+    raise Unavailable("other processes keep opening the store with other definitions; try again")
 
 
 def is_complete(store: Store, projection: Projection) -> bool:
@@ -183,6 +215,7 @@ def _indexed(catalogue: Catalogue) -> Iterator[Projection]:
 def _begin(store: Store, projection: Projection) -> tuple[Projection, int]:
     """Take the mark back; answers the version that it has then."""
     key = _mark(projection).key
+    _list(store, key.partition)
     for _ in range(_ATTEMPTS_MAX):
         item = store.get([key])[0]
         version = 0 if item is None else item.version
