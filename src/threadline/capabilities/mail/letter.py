@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from threadline.capabilities.consent.addresses import ascii_domain_of
@@ -105,5 +106,6 @@ def _headers(order: Order, links: Mapping[str, str]) -> list[Header]:
     return headers
 
 
+@lru_cache(1_024)  # those of few templates and senders
 def _token(text: str) -> str:
     return "".join(each if each.isascii() and (each.isalnum() or each in "-_.") else "_" for each in text)[:60]

@@ -19,6 +19,7 @@ from threadline.engine.delivery.preparing import failed, prepare
 from threadline.engine.delivery.settling import fitting, request_of, resolve
 from threadline.engine.delivery.unknown import unknown_effect
 from threadline.engine.folding.person import Person
+from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.reading.person_reader import readable
 from threadline.engine.scheduled import pack_effect, pending_effect, postponed_key, unrecorded_key
 from threadline.kernel.errors import Unavailable
@@ -115,7 +116,8 @@ class Outbox:
         if self._unsettled:
             return Sent(self._settle_sent(()), [], [])
         able = [each for each in self.able(items) if each.one.effect.kind in self._senders]
-        ready, done, settled = self._prepared(able, check)
+        with gc_deferred():  # a mail is thousands of objects that are gone a moment later
+            ready, done, settled = self._prepared(able, check)
         claimed, taken = self._claimed(ready, check)
         if len(claimed) > 1 and self._threads is not None:
             outcomes = list(self._threads.map(self._sent, claimed))
