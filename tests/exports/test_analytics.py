@@ -19,7 +19,7 @@ from threadline.exports.curated.reading import opened
 from threadline.exports.lake.lake import Lake
 from threadline.exports.lake.storage import open_storage
 from threadline.exports.lake.sync import sync
-from threadline.kernel.errors import InvalidValue
+from threadline.kernel.errors import InvalidValue, LimitExceeded
 from threadline.settings import Settings
 
 pytest.importorskip("duckdb")
@@ -62,6 +62,22 @@ def contents(folder: Path) -> str:
     return "".join(str(parquet.read_table(each).to_pylist()) for each in files) + "".join(
         each.read_bytes().decode("utf-8", "replace") for each in others
     )
+
+
+LARGE = "FROM range(10_000_000) a, range(1_000_000) b WHERE a.range % 7 = b.range % 13"
+
+
+@pytest.mark.parametrize("query", [f"SELECT count(*) {LARGE}", f"SELECT a.range {LARGE} AND a.range < 0"])
+def test_a_question_that_takes_too_long_ends_and_the_next_is_answered(
+    query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answering, "ANALYTICS_SECONDS_MAX", 0.2)
+    with threadline.open(tmp_path / "shop.db") as shop:
+        shop.record(events(0, 5))
+        with pytest.raises(LimitExceeded, match=r"given up after 0\.2 s"):
+            shop.engine.analytics.query("default", query, {})
+        monkeypatch.undo()
+        assert shop.engine.analytics.query("default", "SELECT count(*) FROM events", {}).rows == [(5,)]
 
 
 def people(shop: threadline.Threadline) -> int:

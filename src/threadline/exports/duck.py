@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -9,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from threadline.exports.lake.storage import Storage
-from threadline.kernel.errors import InvalidSetting, InvalidValue, Unavailable
+from threadline.kernel.errors import InvalidSetting, InvalidValue, LimitExceeded, Unavailable
 
 MEMORY = "1GB"
 """What a query may take before it goes on in files."""
@@ -59,6 +60,30 @@ def explained() -> Iterator[None]:
             hint = "let the credentials read the lake: s3:GetObject and s3:ListBucket on its bucket"
             raise Unavailable(message, hint=hint) from None
         raise InvalidValue(message) from None
+
+
+@contextmanager
+def ended_after(connection: Any, seconds: float) -> Iterator[None]:
+    """A context that ends a connection's query after so many seconds, and then raises `LimitExceeded`."""
+    over = threading.Event()
+
+    def end() -> None:
+        over.set()
+        connection.interrupt()
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except (duckdb().Error, OSError):  # a reader of batches raises what Arrow makes of it
+        if over.is_set():
+            message = f"the question was given up after {seconds:g} s, because others wait for it"
+            hint = "Ask about a shorter time or fewer kinds of events, or ask the lake with `threadline sql`."
+            raise LimitExceeded(message, hint=hint) from None
+        raise
+    finally:
+        timer.cancel()
 
 
 def text(value: str) -> str:

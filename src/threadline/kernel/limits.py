@@ -271,6 +271,8 @@ AUDIT_LIST_LENGTH_MAX = 10
 # --- analytics ------------------------------------------------------------------------------
 ANALYTICS_ROWS_MAX = 20_000
 """Rows of one answer."""
+ANALYTICS_SECONDS_MAX = 60
+"""Of one query; questions are answered one after the other."""
 ANALYTICS_STEPS_MAX = 10
 """Steps of a funnel."""
 ANALYTICS_VALUES_MAX = 50

@@ -17,7 +17,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.erasure.erased_ids import erased_since
 from threadline.exports.curated.reading import Reading, opened
 from threadline.exports.curated.writing import write
-from threadline.exports.duck import explained
+from threadline.exports.duck import ended_after, explained
 from threadline.exports.lake.compaction import compact
 from threadline.exports.lake.folder import FolderStorage
 from threadline.exports.lake.lake import Lake
@@ -26,7 +26,7 @@ from threadline.exports.lake.storage import open_storage
 from threadline.exports.lake.sync import sync
 from threadline.kernel.analytics import Table, filled
 from threadline.kernel.errors import Conflict, InvalidValue, Unavailable
-from threadline.kernel.limits import ANALYTICS_ROWS_MAX
+from threadline.kernel.limits import ANALYTICS_ROWS_MAX, ANALYTICS_SECONDS_MAX
 from threadline.kernel.store import Store
 
 TAIL_EVENTS = 10_000
@@ -66,7 +66,7 @@ class Answering:
         with self._lock:
             reading = self._folded(workspace, self._reading(workspace), text)
             rows: list[tuple[Any, ...]] = []
-            with explained():
+            with explained(), ended_after(reading.connection, ANALYTICS_SECONDS_MAX):
                 found = reading.run(text)
                 for batch in found:
                     rows += zip(*(column.to_pylist() for column in batch), strict=True)
