@@ -62,7 +62,10 @@ def _created(broadcast: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name.capitalize(), broadcast[name]
     for name, given in (broadcast.get("variables") or {}).items():
         yield f"Variable {name}", given
-    yield "Segment", audience.get("segment") or ("any" if audience else "everybody")
+    if not audience:
+        yield "To", "everybody"
+    if "segment" in audience:
+        yield "Segment", audience["segment"]
     if "tags" in audience:
         yield "Tags", ", ".join(audience["tags"])
     if "at" in broadcast:
