@@ -49,7 +49,10 @@ def test_a_proposal_is_accepted_with_one_call_and_its_people_are_found(client: h
     (listed,) = client.get("/v1/definitions/proposals").json()["proposals"]
     assert listed == made
 
-    accepted = client.post("/v1/definitions/proposals/segments/vip/accept", json={})
+    again = client.post("/v1/definitions/proposals", json=vip).json()
+    stale = client.post("/v1/definitions/proposals/segments/vip/accept", json={"seen": made["at"]})
+    assert (stale.status_code, names(client)) == (409, ["big"]), "it is another one than was looked at"
+    accepted = client.post("/v1/definitions/proposals/segments/vip/accept", json={"seen": again["at"]})
     assert accepted.status_code == 200, accepted.text
     assert names(client) == ["big", "vip"]
     assert (tmp_path / "threadline.yaml").read_text() == f"{FILE}  vip:\n    {VIP}"
@@ -60,7 +63,7 @@ def test_a_proposal_is_accepted_with_one_call_and_its_people_are_found(client: h
         time.sleep(0.1)
     assert len(client.get("/v1/segments/vip/members").json()["members"]) == 1
     audited = [each["operation"] for each in client.get("/v1/audit-log").json()["entries"]]
-    assert audited[:2] == ["definitions_accept", "definitions_propose"]
+    assert audited[:2] == ["definitions_accept", "definitions_accept"]
     assert client.post("/v1/definitions/proposals/segments/vip/accept", json={}).status_code == 404
 
 

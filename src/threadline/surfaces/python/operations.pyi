@@ -329,8 +329,8 @@ class _AsyncDecisions:
 
 class _Definitions:
     """Definition files: their form, and putting changes in force."""
-    def accept(self, section: Literal['features', 'journeys', 'leaderboards', 'segments'],
-        name: str) -> drafts_operations_proposals.DeclaredResult:
+    def accept(self, section: Literal['features', 'journeys', 'leaderboards', 'segments'], name: str, *,
+        seen: str = '') -> drafts_operations_proposals.DeclaredResult:
         """Put a proposed definition in force: written into the file of definitions, for everybody."""
     def apply(self, *, cursor: str = '', limit: int = 100) -> definitions_applying.ApplyResult:
         """Bring a page of people up to the definitions in force; to be repeated until `next` is empty."""

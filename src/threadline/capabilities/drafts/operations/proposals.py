@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Literal, Protocol
 
 import msgspec
@@ -15,7 +16,7 @@ from threadline.capabilities.drafts.repository import Proposal, Stored
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.jobs.operations import JobView
 from threadline.capabilities.jobs.refreshing import begun
-from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.errors import Conflict, InvalidDefinition
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithCatalogue, WithJobs, WithMaintenance, WithStore
 
@@ -44,6 +45,14 @@ class ProposalParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     section: Section
     name: Name
+
+
+class AcceptParams(ProposalParams, kw_only=True, forbid_unknown_fields=True):
+    """Which proposal."""
+
+    seen: Annotated[
+        str, Meta(description="Its `at`, as it was looked at: refused if it was proposed anew since.", max_length=40)
+    ] = ""
 
 
 class DeclineParams(ProposalParams, kw_only=True, forbid_unknown_fields=True):
@@ -130,8 +139,10 @@ def _decline(context: Context[Reads], params: DeclineParams) -> ProposalView:
     return _view(context, declined)
 
 
-def _accept(context: Context[Declares], params: ProposalParams) -> DeclaredResult:
+def _accept(context: Context[Declares], params: AcceptParams) -> DeclaredResult:
     stored = repository.named(context, params.section, params.name)
+    if params.seen and params.seen != instant(stored.proposal.at):
+        raise Conflict("it was proposed anew meanwhile; look at it again")
     return _in_force(context, params.section, params.name, stored.proposal.text, stored)
 
 
@@ -148,7 +159,8 @@ def _in_force(
     fingerprint = context.engine.maintenance.declare(section, name, text).fingerprint
     job = begun(context, JOB_KIND, f"{JOB_KIND}.{fingerprint}", {"definitions": fingerprint})
     if stored is not None:
-        repository.remove(context, stored)
+        with suppress(Conflict):  # it is in force; what was proposed anew meanwhile stays proposed
+            repository.remove(context, stored)
     return DeclaredResult(section=section, name=name, job=job)
 
 
@@ -169,9 +181,9 @@ PROPOSALS = Operation(
 ACCEPT = Operation(
     name="definitions_accept", group=DEFINITIONS_GROUP,
     summary="Put a proposed definition in force: written into the file of definitions, for everybody.",
-    params=ProposalParams, result=DeclaredResult, run=_accept, method="POST",
+    params=AcceptParams, result=DeclaredResult, run=_accept, method="POST",
     path=f"{_WHERE}/{{section}}/{{name}}/accept", scope="admin", shown_on=frozenset({"http", "python"}),
-    example=ProposalParams(section="segments", name="big_spenders"),
+    example=AcceptParams(section="segments", name="big_spenders"),
 )  # fmt: skip
 DECLINE = Operation(
     name="definitions_decline", group=DEFINITIONS_GROUP,

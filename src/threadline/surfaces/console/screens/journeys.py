@@ -36,18 +36,18 @@ def _way(asking: Asking) -> Mapping[str, Any]:
 def _people(asking: Asking) -> Mapping[str, Any]:
     step, cursor = asking.query.get("step"), asking.query.get("cursor")
     page = asking.ask("journeys_people", name=asking.path["name"], step=step, cursor=cursor, limit=PAGE)
-    return {"page": page, "label": _labels(asking).get(step, step) if step else ""}
+    return {"page": page, "label": step_labels(asking, asking.path["name"]).get(step, step) if step else ""}
 
 
 def _counters(asking: Asking) -> Mapping[str, Any]:
     counters = asking.ask("feedback_counters", journey=asking.path["name"])
-    return {"counters": counters, "counted": COUNTED, "labels": _labels(asking)}
+    return {"counters": counters, "counted": COUNTED, "labels": step_labels(asking, asking.path["name"])}
 
 
-def _labels(asking: Asking) -> dict[str, str]:
-    """What each step is called."""
-    steps = asking.ask("journeys_show", name=asking.path["name"])["steps"]
-    return {each["step"]: each["label"] for each in steps}
+def step_labels(asking: Asking, journey: str) -> dict[str, str]:
+    """Id of each step of a journey -> what it is called."""
+    shown = asking.ask_or({"steps": []}, "journeys_show", name=journey)
+    return {each["step"]: each["label"] for each in shown["steps"]}
 
 
 SCREENS = (

@@ -9,6 +9,7 @@ from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.mail_counts import COUNTED
 from threadline.surfaces.console.screen import Part, Screen
+from threadline.surfaces.console.screens.journeys import step_labels
 
 PAGE = 40
 _NOTHING = "<!doctype html><title>No HTML</title><p>This mail has no HTML part.</p>"
@@ -53,7 +54,8 @@ def _mails(asking: Asking) -> Mapping[str, Any]:
     if not any(asked[each] for each in ("template", "journey", "broadcast")):
         return {"page": None, "templates": asking.ask("mail_templates")["templates"]}
     page = asking.ask("feedback_events", **asked, cursor=asking.query.get("cursor"), limit=PAGE)
-    return {"page": page, "templates": asking.ask("mail_templates")["templates"]}
+    labels = step_labels(asking, asked["journey"]) if asked["journey"] else {}
+    return {"page": page, "templates": asking.ask("mail_templates")["templates"], "labels": labels}
 
 
 def _inbox(asking: Asking) -> Mapping[str, Any]:
