@@ -35,7 +35,7 @@ from threadline.surfaces.console.condition_form import (
     shown,
     tree_of,
 )
-from threadline.surfaces.console.conditions_yaml import tree_in, with_tree
+from threadline.surfaces.console.conditions_yaml import text_in, tree_in, with_text, with_tree
 from threadline.surfaces.console.frame import render
 
 FLOAT = re.compile(r"-?([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -226,6 +226,23 @@ def test_a_text_in_one_line_keeps_its_other_values() -> None:
     assert with_tree("", "when", tree) == "when: {field: tags, contains: vip}\n"
 
 
+@given(TEXTS | st.sampled_from(["", " a ", "NO", "12:30", "- a", "a: b", "# a", "'"]))
+def test_a_description_is_put_into_the_text_and_all_else_stays(description: str) -> None:
+    for text in (
+        "",
+        "when: {field: tags, exists: true}\n# the end\n",
+        "description: old  # note\npriority: 3\n",
+        "{a: 1}",
+    ):
+        made = with_text(text, "description", description)
+        assert text_in(made, "description") == description
+        values = {**(yaml.safe_load(text) or {}), "description": description}
+        assert {**values, **(yaml.safe_load(made) or {})} == values
+        assert ("# the end" in made) == ("# the end" in text)
+    several = "description: |\n  one\n  two\n"
+    assert with_text(several, "description", description) == several
+
+
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
@@ -326,9 +343,11 @@ def test_a_field_is_chosen_by_its_name_in_words_and_people_are_counted() -> None
             **_form(("plan (trait)", "equals", "club"), ("age (trait)", "less_than", "4")),
             "_csrf": csrf_of(client, engine),
         }
+        data["_description"] = "Who pays: all"
         panel = client.post("/segments/new?part=panel", data=data).text
         assert yaml.safe_load(Sent(panel).fields["text"]) == {
-            "when": {"all": [{"field": "traits.plan", "equals": "club"}, {"field": "traits.age", "less_than": 4}]}
+            "description": "Who pays: all",
+            "when": {"all": [{"field": "traits.plan", "equals": "club"}, {"field": "traits.age", "less_than": 4}]},
         }
         preview = client.post("/segments/new?part=preview", data=data).text
         assert "<strong>1</strong>" in preview

@@ -176,7 +176,7 @@ def test_a_segment_of_two_conditions_is_built_with_the_keyboard_alone(
     options = page.eval_on_selector_all("datalist#condition-fields option", "all => all.map(each => each.value)")
     assert {"monetary total (feature)", "tags", "days since joining good customers (segment)"} <= {*options}
     page.focus("[name=name]")
-    _typed(page, "dear_buyers", *["Tab"] * 4)
+    _typed(page, "dear_buyers", *["Tab"] * 5)
     assert _at(page) == "_when.0.field"
     assert page.input_value("[id='_when.0.field']") == "monetary total (feature)"
     _typed(page, "Tab", "Tab")

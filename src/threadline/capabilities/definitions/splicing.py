@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from textwrap import indent
 from typing import Any, NamedTuple
 
 import yaml
 
 from threadline.capabilities.definitions.document import Document
+from threadline.capabilities.definitions.plain import Noted, Plain
 
 _INDENT = 2
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w-]*")
@@ -80,11 +82,16 @@ def _without_rest(lines: Sequence[str], begin: int, end: int) -> int:
 
 
 def _written(column: int, keys: Sequence[str], body: str) -> list[str]:
-    first, *rest = (key if _PLAIN_KEY.fullmatch(key) else json.dumps(key) for key in keys)
+    first, *rest = map(_key, keys)
     inner = "".join(_written(_INDENT, keys[1:], body)) if rest else f"{indent(body.strip(chr(10)), ' ' * _INDENT)}\n"
     is_short = not rest and "\n" not in body.strip() and _is_one_line(body)
     written = f"{first}: {body.strip()}\n" if is_short else f"{first}:\n{inner}"
     return [line if line == "\n" else f"{' ' * column}{line}" for line in written.splitlines(keepends=True)]
+
+
+def _key(key: str) -> str:
+    """A key as it is written: in quotes where YAML would read it otherwise."""
+    return key if _PLAIN_KEY.fullmatch(key) and yaml.safe_load(key) == key else json.dumps(key)
 
 
 def _is_one_line(body: str) -> bool:
@@ -95,7 +102,7 @@ def _is_one_line(body: str) -> bool:
 
 def _is_exact(before: str, after: str, keys: Sequence[str], body: str) -> bool:
     """Whether the text says what it said before, and the body under the keys."""
-    was, now, wanted = _value(before) or {}, _value(after), _value(body)
+    was, now, wanted = value_of(before) or {}, value_of(after), value_of(body)
     if not isinstance(was, dict) or repr(_at(now, keys)) != repr(wanted):
         return False
     return repr(_with(was, keys, wanted)) == repr(_with(now, keys, wanted))
@@ -114,8 +121,12 @@ def _at(values: Any, keys: Sequence[str]) -> Any:
     return values
 
 
-def _value(text: str) -> Any:
-    try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError):
+def value_of(text: str) -> Any:
+    """The plain value of a text, as definitions read it; None for an empty text and for one that is wrong."""
+    document = Document("")
+    root = document.compose(text)
+    if root is None:
         return None
+    with suppress(Noted):
+        return Plain(document, "").part(root).value
+    return None

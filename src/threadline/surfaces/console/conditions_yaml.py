@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 import yaml
@@ -10,9 +12,10 @@ import yaml
 from threadline.capabilities.conditions import Node, plain
 from threadline.capabilities.conditions.reading import read_tree
 from threadline.capabilities.definitions import Document, Noted, Plain
-from threadline.capabilities.definitions.splicing import spliced
+from threadline.capabilities.definitions.splicing import spliced, value_of
 
 WIDTH = 100
+_BROKEN = re.compile(r"[\0\r\n]")
 
 
 class _Dumper(yaml.SafeDumper):
@@ -50,8 +53,29 @@ def with_tree(text: str, key: str, tree: Node) -> str:
     made = spliced(text, (key,), yaml_of(plain(tree)))
     if made is not None and _says(made, key, tree):
         return made
-    values = Document("").compose(text) and yaml.safe_load(text)
-    return yaml_of({**values, key: plain(tree)}) if isinstance(values, dict) else text
+    return _rewritten(text, key, plain(tree))
+
+
+def text_in(text: str, key: str) -> str | None:
+    """The text under a key, empty where there is none; None for one of several lines, and for what is no text."""
+    values = value_of(text)
+    value = values.get(key, "") if isinstance(values, dict) else "" if not text.strip() else None
+    return value if isinstance(value, str) and not _BROKEN.search(value) else None
+
+
+def with_text(text: str, key: str, value: str) -> str:
+    """The text with another one under a key."""
+    if text_in(text, key) in (value, None):
+        return text
+    written = yaml.safe_dump(value, allow_unicode=True, width=inf).removesuffix("...\n")
+    made = spliced(text, (key,), written)
+    return made if made is not None and text_in(made, key) == value else _rewritten(text, key, value)
+
+
+def _rewritten(text: str, key: str, value: Any) -> str:
+    """The text written anew with another value; as it is where it is no mapping."""
+    values = value_of(text)
+    return yaml_of({**values, key: value}) if isinstance(values, dict) else text
 
 
 def _says(text: str, key: str, tree: Node) -> bool:

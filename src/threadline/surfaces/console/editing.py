@@ -22,11 +22,12 @@ from threadline.surfaces.console.condition_form import (
     shown,
     tree_of,
 )
-from threadline.surfaces.console.conditions_yaml import tree_in, with_tree
+from threadline.surfaces.console.conditions_yaml import text_in, tree_in, with_text, with_tree
 
-BY, TO, DO, KEY, TEXT = "_by", "_to", "_do", "_key", "_text"
+BY, TO, DO, KEY, TEXT, ABOUT = "_by", "_to", "_do", "_key", "_text", "_description"
 """Fields: how the definition is being written, how it is to be shown, the button that was pressed, the key of the
-conditions, and the field of the text."""
+conditions, the field of the text, and the description."""
+DESCRIPTION = "description"
 FORM, YAML = "form", "yaml"
 EVENTS_KEY = "conditions"
 """The key of conditions that look at an event as well."""
@@ -41,6 +42,8 @@ class Edited(NamedTuple):
     form: Group | None
     """None: the form cannot say it."""
     unfinished: Unfinished | None
+    description: str | None
+    """None: it has several lines, and stays in the YAML."""
     focus: str
     """The field that is to be filled in next."""
 
@@ -56,6 +59,7 @@ class Edited(NamedTuple):
             known = fields_of(asking, key)
             found |= {
                 "form": shown(fitted(self.form, known), known, self.unfinished),
+                "description": self.description,
                 "fields": [each._asdict() for each in known.values()],
             }
         return found
@@ -66,8 +70,9 @@ def edited(asking: Asking, key: str, text: str) -> Edited:
     query, form, unfinished, focus = asking.query, None, None, ""
     view = query.get(TO) or query.get(BY) or FORM
     if not key:
-        return Edited(text, YAML, None, None, "")
+        return Edited(text, YAML, None, None, None, "")
     if query.get(BY) == FORM:
+        text = _described(text, query)
         form, focus = changed(_filled(asking, query, key), query.get(DO, ""))
         try:
             text = with_tree(text, key, tree_of(form))
@@ -78,7 +83,12 @@ def edited(asking: Asking, key: str, text: str) -> Edited:
         form = Group("all", (Row(),), is_single=True) if tree == "absent" else None
         if not isinstance(tree, str):
             form = form_of(tree)
-    return Edited(text, YAML if form is None else view, form, unfinished, focus)
+    return Edited(text, YAML if form is None else view, form, unfinished, text_in(text, DESCRIPTION), focus)
+
+
+def _described(text: str, fields: Mapping[str, str]) -> str:
+    """The text with the description that was filled in, which may be missing where it was left empty."""
+    return with_text(text, DESCRIPTION, fields.get(ABOUT, ""))
 
 
 def completed(asking: Asking, pairs: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
@@ -88,7 +98,7 @@ def completed(asking: Asking, pairs: Sequence[tuple[str, str]]) -> Sequence[tupl
         return pairs
     key, name = fields.get(KEY, ""), fields.get(TEXT, "")
     try:
-        text = with_tree(fields.get(name, ""), key, tree_of(_filled(asking, fields, key)))
+        text = with_tree(_described(fields.get(name, ""), fields), key, tree_of(_filled(asking, fields, key)))
     except Unfinished as problem:
         raise InvalidValue(f"a condition is not finished: {problem}", param=problem.name) from None
     return [(each, text if each == name else value) for each, value in pairs]
