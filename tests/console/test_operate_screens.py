@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.console.stage import NOW, opened, signed_in
 from threadline.engine.scheduled import timer_put
 from threadline.kernel.event import Identifier, thread_id
 from threadline.kernel.policy import Timer
 from threadline.kernel.store import Batch
 from threadline.kernel.time import HOUR
+from threadline.surfaces.console.screens import screens
 from threadline.surfaces.python.embedded import Threadline
 
 
@@ -39,3 +42,31 @@ def test_pending_timers_are_listed_by_due_time_with_their_person():
     assert page.status_code == 200
     assert page.text.index("timer-one") < page.text.index("timer-two")
     assert "foreign" not in page.text
+
+
+def queue(name: str, **counts: int) -> dict[str, Any]:
+    return {"name": name, "waiting": 0, "parked": 0, "unknown": 0, **counts}
+
+
+ANSWERS = {
+    "doctor": {"findings": []}, "search_status": {"complete": True, "engine": "embedded", "documents": 1},
+    "effects_queues": {"queues": [queue("mail", waiting=3), queue("url.0"), queue("", parked=1)]}, "jobs_list": {},
+}  # fmt: skip
+
+
+class Answering:
+    """What a screen asks, answered from a table."""
+
+    def ask(self, name: str, **values: Any) -> Any:
+        return ANSWERS[name]
+
+    def ask_or(self, default: Any, name: str, **values: Any) -> Any:
+        return ANSWERS[name]
+
+
+def test_health_lists_queues_in_which_something_waits_and_counts_the_others():
+    health = next(each for each in screens() if each.name == "health")
+    checks = [(each["title"], each["state"]) for each in health.load(Answering())["checks"]]  # type: ignore[arg-type]
+    assert checks == [
+        ("search", "good"), ("queue mail", "good"), ("queue of no name", "bad"), ("queues", "good"), ("jobs", "good"),
+    ]  # fmt: skip

@@ -350,11 +350,16 @@ def _checks(asking: Asking) -> Iterator[dict[str, str]]:
         yield {"title": "search", "state": "good" if search["complete"] else "warn", "text": text}
     except ThreadlineError as error:
         yield {"title": "search", "state": "warn", "text": str(error)}
-    for queue in asking.ask_or({}, "effects_queues").get("queues", []):
+    queues = asking.ask_or({}, "effects_queues").get("queues", [])
+    busy = [each for each in queues if each["waiting"] or each["parked"] or each["unknown"]]
+    for queue in busy:
         bad = queue["parked"] + queue["unknown"]
         text = f"{queue['waiting']} wait, {queue['parked']} parked, {queue['unknown']} unknown"
         name = f"queue {queue['name'] or 'of no name'}"
         yield {"title": name, "state": "bad" if bad else "good", "text": text, "path": "/outbox"}
+    if len(queues) > len(busy):
+        text = f"{len(queues) - len(busy)} of {len(queues)} are empty"
+        yield {"title": "queues", "state": "good", "text": text, "path": "/outbox"}
     failed = [each for each in asking.ask_or({}, "jobs_list", limit=PAGE).get("jobs", []) if each["state"] == "failed"]
     state, text = ("bad", f"{len(failed)} have failed") if failed else ("good", "None has failed.")
     yield {"title": "jobs", "state": state, "text": text, "path": "/jobs"}
