@@ -52,6 +52,7 @@ def test_a_person_is_found_by_name(engine: Engine, client: TestClient) -> None:
     record(engine, ("customer-17", "identify", {"first_name": "Edda", "last_name": "Storm"}))
     found = re.findall(r"<span>([^<]*)</span>", client.get("/find?part=list&q=storm").text)
     assert found[0] == "Edda Storm"
+    assert "customer-17" in client.get("/find?part=list&q=storm").text
 
 
 def test_the_question_for_names_is_not_among_the_calls_of_the_page(client: TestClient) -> None:

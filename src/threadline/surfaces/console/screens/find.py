@@ -10,6 +10,7 @@ from threadline.capabilities.people.events import IDENTIFY
 from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.formats import at
+from threadline.surfaces.console.naming import called
 from threadline.surfaces.console.screen import Part, Screen
 from threadline.surfaces.console.sentences import sentence
 
@@ -65,12 +66,14 @@ def _called(asking: Asking, text: str) -> Iterator[dict[str, str]]:
     """People in whose traits the words are, by the search."""
     try:
         hits = asking.ask("search_find", text=text, type=IDENTIFY, limit=EACH_MAX)["hits"]
-        ids = list(dict.fromkeys(each["event"]["person"] for each in hits if each["event"].get("person")))
-        names = asking.ask("people_names", people=ids)["people"] if ids else {}
+        events = {each["event"]["person"]: each["event"] for each in hits if each["event"].get("person")}
+        names = asking.ask("people_names", people=list(events))["people"] if events else {}
     except ThreadlineError:  # no index, or words that no search takes
         return
     for id, person in names.items():
-        yield {"title": person["name"], "note": "", "kind": "person", "path": f"/people/{quote(id, safe='')}"}
+        # Several may have the name: what tells them apart stands beside it.
+        note = events[id]["properties"].get("email") or called({"identifiers": events[id]["identifiers"]})
+        yield {"title": person["name"], "note": note, "kind": "person", "path": f"/people/{quote(id, safe='')}"}
 
 
 def _named(asking: Asking, text: str) -> Iterator[dict[str, str]]:
