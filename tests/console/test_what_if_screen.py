@@ -15,6 +15,7 @@ from threadline.surfaces.console.frame import FILTERS
 from threadline.surfaces.console.trace import question
 
 TOTAL = {"field": "event.properties.total", "operator": "greater_than", "old": 100, "new": 50}
+EMAIL = {"field": "traits.email", "operator": "exists", "old": True, "new": False}
 PLAN = {"field": "traits.plan", "operator": "in", "old": ["free"], "new": ["free", "club"]}
 
 
@@ -25,11 +26,12 @@ def change(*values: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ([change(TOTAL)], "large-order: total over 50 instead of over 100"),
+        ([change(TOTAL)], "large-order: total of the event is more than 50 instead of 100"),
         (
             [change(TOTAL, PLAN)],
-            "large-order: total over 50 instead of over 100 and plan one of free, club instead of one of free",
+            "large-order: total of the event is more than 50 instead of 100 and plan is one of free or club instead of free",
         ),
+        ([change(EMAIL)], "large-order: email is not known instead of is known"),
         ([change()], "Rule large-order: draft against version 3"),
         ([change(TOTAL, TOTAL, PLAN)], "Rule large-order: draft against version 3"),
         ([change(TOTAL), change(TOTAL)], "Candidate.yaml: rules against what is in force"),
@@ -74,8 +76,8 @@ def tried(engine: Engine, least: int) -> str:
 
 def test_a_what_if_shows_its_question_and_the_values_that_moved(engine: Engine) -> None:
     page = html.unescape(signed_in(engine).get(tried(engine, 50)).text)
-    assert "<h1>large-order: total over 50 instead of over 100</h1>" in page
-    assert '<dt>total over</dt><dd><span class="was">100</span> → 50</dd>' in page
+    assert "<h1>large-order: total of the event is more than 50 instead of 100</h1>" in page
+    assert '<dt>total of the event is more than</dt><dd><span class="was">100</span> → 50</dd>' in page
     assert "NoMatch" not in page
     assert ">Ada</a>" in page
 

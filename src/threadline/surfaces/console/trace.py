@@ -77,22 +77,13 @@ def _worded(step: dict[str, Any]) -> dict[str, Any]:
     return {**step, "path": ".".join(path), "wording": wording(path, step["operator"], step["expected"])._asdict()}
 
 
-COMPARED = {
-    "greater_than": "over", "greater_than_or_equal": "at least", "less_than": "under", "less_than_or_equal": "at most",
-    "equals": "", "not_equals": "not", "in": "one of", "not_in": "none of",
-}  # fmt: skip
-"""Operator -> the word before its value; any other is its own word."""
-
-
-def named_field(field: str) -> str:
-    """The last part of a field's path in words: ``event.properties.total`` is “total”."""
-    return field.rpartition(".")[2].replace("_", " ")
-
-
-def compared(operator: str, value: Any) -> str:
-    """An operator and its value in words, such as “over 100”."""
-    shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return f"{COMPARED.get(operator, operator.replace('_', ' '))} {shown}".strip()
+def moved(value: Mapping[str, Any]) -> dict[str, str]:
+    """A condition that compares with another value, in words."""
+    path, operator = tuple(value["field"].split(".")), value["operator"]
+    old, new = (wording(path, operator, value[side]) for side in ("old", "new"))
+    if not new.value:  # such as whether a field is known: the comparison says it
+        return {"name": new.field, "old": old.comparison, "new": new.comparison}
+    return {"name": f"{new.field} {new.comparison}", "old": old.value, "new": new.value}
 
 
 def question(changes: Sequence[Mapping[str, Any]], old: str, new: str) -> str:
@@ -100,11 +91,7 @@ def question(changes: Sequence[Mapping[str, Any]], old: str, new: str) -> str:
     if len(changes) != 1:
         return f"{new[:1].upper()}{new[1:]} against {'what is in force' if old == 'in force' else old}"
     (change,) = changes
-    moved = [
-        f"{named_field(each['field'])} {compared(each['operator'], each['new'])}"
-        f" instead of {compared(each['operator'], each['old'])}"
-        for each in change["values"]
-    ]
-    if 1 <= len(moved) <= 2:
-        return f"{change['rule']}: {' and '.join(moved)}"
+    values = [f"{each['name']} {each['new']} instead of {each['old']}" for each in map(moved, change["values"])]
+    if 1 <= len(values) <= 2:
+        return f"{change['rule']}: {' and '.join(values)}"
     return f"Rule {change['rule']}: {change['new']} against {change['old']}"

@@ -11,7 +11,7 @@ from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.screen import Part, Screen
 from threadline.surfaces.console.screens.drafts import proposals, rule_text
-from threadline.surfaces.console.trace import compared, named_field, question, tree_of_conditions
+from threadline.surfaces.console.trace import moved, question, tree_of_conditions
 
 PAGE = 30
 STEPS = {"draft": ("tested",), "tested": ("shadow",), "shadow": ("retire",), "active": ("retire",)}
@@ -85,10 +85,7 @@ def _what_if(asking: Asking) -> Mapping[str, Any]:
     matrix = it.get("matrix") or []
     return {
         "it": it, "question": question(it["changes"], it["old"], it["new"]),
-        "values": [
-            {"name": f"{named_field(each['field'])} {compared(each['operator'], '')}", **each}
-            for change in it["changes"] for each in change["values"]
-        ],
+        "values": [moved(each) for change in it["changes"] for each in change["values"]],
         "matched": {
             "newly": sum(each["changed"] for each in matrix if each["old"] == NO_MATCH != each["new"]),
             "no_longer": sum(each["changed"] for each in matrix if each["new"] == NO_MATCH != each["old"]),
