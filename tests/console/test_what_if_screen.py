@@ -29,9 +29,10 @@ def change(*values: dict[str, Any]) -> dict[str, Any]:
         ([change(TOTAL)], "large-order: total of the event is more than 50 instead of 100"),
         (
             [change(TOTAL, PLAN)],
-            "large-order: total of the event is more than 50 instead of 100 and plan is one of free or club instead of free",
+            "large-order: total of the event is more than 50 instead of 100"
+            " and plan is one of free or club instead of free",
         ),
-        ([change(EMAIL)], "large-order: email is not known instead of is known"),
+        ([change(EMAIL)], "large-order: email is missing instead of is known"),
         ([change()], "Rule large-order: draft against version 3"),
         ([change(TOTAL, TOTAL, PLAN)], "Rule large-order: draft against version 3"),
         ([change(TOTAL), change(TOTAL)], "Candidate.yaml: rules against what is in force"),
