@@ -16,6 +16,7 @@ from threadline.surfaces.console.trace import question
 
 TOTAL = {"field": "event.properties.total", "operator": "greater_than", "old": 100, "new": 50}
 EMAIL = {"field": "traits.email", "operator": "exists", "old": True, "new": False}
+LARGER = "large-order: total of the event is more than 50 instead of 100"
 PLAN = {"field": "traits.plan", "operator": "in", "old": ["free"], "new": ["free", "club"]}
 
 
@@ -26,11 +27,10 @@ def change(*values: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ([change(TOTAL)], "large-order: total of the event is more than 50 instead of 100"),
+        ([change(TOTAL)], LARGER),
         (
             [change(TOTAL, PLAN)],
-            "large-order: total of the event is more than 50 instead of 100"
-            " and plan is one of free or club instead of free",
+            f"{LARGER} and plan is one of free or club instead of free",
         ),
         ([change(EMAIL)], "large-order: email is missing instead of is known"),
         ([change()], "Rule large-order: draft against version 3"),
