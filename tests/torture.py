@@ -70,7 +70,10 @@ def steps() -> Iterator[Step]:
     yield Step("steps of the clock", ("tests/surfaces/test_clock_processes.py",), {"THREADLINE_TEST_CLOCK_KILLS": "20"})
     exported = {f"THREADLINE_TEST_{name}_KILLS": "50" for name in ("CURATED", "ICEBERG", "LAKE", "SEARCH")}
     yield Step("exports while they are killed", ("-k", "killed", "tests/exports"), exported)
-    yield Step("killed broadcasts", ("tests/surfaces/test_jobs.py",), {"THREADLINE_TEST_BROADCAST_KILLS": str(KILLS)})
+    yield Step(
+        "killed jobs", ("tests/surfaces/test_jobs.py", "tests/surfaces/test_export_killed.py"),
+        {"THREADLINE_TEST_BROADCAST_KILLS": str(KILLS), "THREADLINE_TEST_EXPORT_KILLS": str(KILLS)},
+    )  # fmt: skip
     if published := os.environ.get("THREADLINE_TEST_HILLSTROM"):
         name = "tests/capabilities/test_broadcasts_hillstrom.py"
         yield Step("64,000 published people", (name,), {"THREADLINE_TEST_HILLSTROM": published})
