@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import html.parser
 import math
 import re
@@ -389,3 +390,22 @@ def test_a_number_that_is_none_has_no_infinity() -> None:
     with pytest.raises(Unfinished):
         tree_of(Group("all", (Row("a", "equals", "number", str(math.inf)),)))
     assert path_of('["a.b", 1]') == ('["a', 'b", 1]')
+
+
+def test_two_fields_that_read_alike_are_told_apart_by_their_paths() -> None:
+    with opened() as engine:
+        record(engine, ("ada", "identify", {"a_b": 1, "a b": 2, "a.b": 3}))
+        client = signed_in(engine)
+        page = client.get("/segments/new").text
+        labels = re.findall(r'<option value="([^"]*)">number', page)
+        assert len(labels) == len(set(labels))
+        found = {html.unescape(each) for each in labels}
+        wanted = {"a b (trait)", "a.b (trait)", "traits.a_b", "traits.a b"} & found
+        assert len(wanted) == 3, "two read alike, and one of these is called by its path"
+        paths = set()
+        for name in wanted:
+            data = {**_form((name, "equals", "1")), "_csrf": csrf_of(client, engine)}
+            panel = Sent(client.post("/segments/new?part=panel", data=data).text).fields
+            assert panel["_when.0.field"] == name
+            paths.add(panel["_when.0.path"])
+        assert paths == {"traits.a_b", "traits.a b", '["traits", "a.b"]'}

@@ -322,6 +322,8 @@ def test_a_marketer_proposes_and_withdraws_and_an_operator_puts_in_force_or_decl
         )
         assert (made.status_code, made.json()["go"]) == (200, "/segments")
         assert "Put in force" in operator.get("/segments").text
+        assert "marketer proposes vip" in operator.get("/").text
+        assert "marketer proposes vip" not in marketer.get("/").text
         listed = marketer.get("/segments").text
         assert "tags</span> contains <strong>“&lt;vip&gt;”</strong>" in listed
         assert ("Withdraw" in listed, "Put in force" in listed) == (True, False)

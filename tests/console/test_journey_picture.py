@@ -59,6 +59,39 @@ def test_no_box_stands_on_another_and_every_way_is_an_arrow(tree: list[Any]) -> 
     }
 
 
+def test_a_step_is_shown_by_what_it_does_and_its_path_stays_in_addresses_and_titles(tmp_path: Any) -> None:
+    file = tmp_path / "threadline.yaml"
+    file.write_text("""
+journeys:
+  offers:
+    trigger: {event: signed_up}
+    steps:
+      - if: {field: traits.plan, equals: club}
+        then: [{send: hello}]
+        else: [{send: hello}, {wait: 2d}]
+      - wait: {event: purchase_completed, timeout: 1d}
+mail: {senders: {shop: {from: a@example.com}}, templates: {hello: {subject: Hi, text: Hi}}}
+""")
+    with opened(file) as engine:
+        shop = Threadline(engine)
+        shop.track("ada", "signed_up")
+        client = signed_in(engine)
+        people = client.get("/journeys/offers?part=people").text
+        at_step = client.get("/journeys/offers?part=people&step=1.else.2").text
+        way = client.get("/journeys/offers?part=way").text
+        person = client.get("/people/user_id:ada?tab=reach").text
+        history = client.get("/people/user_id:ada?part=way&journey=offers").text
+    assert '<td title="1.else.2">wait 2 days</td>' in people
+    assert "<h2>At: wait 2 days</h2>" in at_step
+    assert "step=1.else.2" in way
+    for word in ("if plan is club", "send hello", "wait 2 days", "wait for purchase"):
+        assert word in way
+    assert "wait 2 days</span>" in person
+    assert "if plan is club → send hello (plan is not club)" in history
+    shown = re.sub(r'(title|href|value|data-\w+)="[^"]*"|<title>.*?</title>', "", people + at_step + way + history)
+    assert "1.else" not in shown
+
+
 def test_a_text_stands_in_its_box_whole() -> None:
     does = f"wait for {'customer_subscription_cancelled' * 3}, at most 4 days"
     picture = drawn({"name": "j", "steps": steps_of([does], ""), "entered_by": "signed up or " * 9}, None)

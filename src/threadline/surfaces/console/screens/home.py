@@ -14,6 +14,8 @@ from threadline.surfaces.console.screen import Live, Part, Screen
 NEWEST = 60
 """Read for the beginning of the list; what Threadline made of the rest is folded under it."""
 DAYS = 30
+PROPOSED_ON = ("segments", "features")
+"""Sections whose proposals stand on a screen of their name."""
 
 
 def _load(asking: Asking) -> Mapping[str, Any]:
@@ -50,6 +52,11 @@ def _waiting(asking: Asking) -> Iterator[dict[str, Any]]:
         answer = asking.ask(operation, limit=100, **values)
         if count := len(answer[member]):
             yield {"title": f"{count}{'+' if answer['next'] else ''} {what}", "kind": "warn", "path": path}
+    if asking.may("definitions_accept"):
+        for each in asking.ask("definitions_proposals")["proposals"]:
+            if not each["declined_by"] and each["section"] in PROPOSED_ON:
+                title = f"{each['by']} proposes {each['name'].replace('_', ' ')}"
+                yield {"title": title, "kind": "warn", "path": f"/{each['section']}#proposals"}
     for job in asking.ask_or({}, "jobs_list", limit=20).get("jobs", []):
         if job["state"] == "failed":
             yield {"title": f"The job {job['kind']} has failed: {job['problem']}", "kind": "bad", "path": "/jobs"}
