@@ -21,6 +21,7 @@ from threadline.capabilities.conditions.operators import OPERATORS
 from threadline.engine.engine import Engine
 from threadline.kernel.time import check_date
 from threadline.surfaces.console.condition_form import (
+    DENIED,
     NOT,
     Group,
     Known,
@@ -103,12 +104,12 @@ def sent(form: Group, known: dict[str, Known], text: str = "") -> dict[str, str]
 
 @st.composite
 def rows(draw: st.DrawFn) -> Row:
-    comparison = draw(st.sampled_from([name for name, *_ in comparisons()]))
+    comparison = draw(st.sampled_from([each.name for each in comparisons()]))
     kinds = kinds_of(comparison)
     if not kinds:
         return Row(draw(FIELDS), comparison)
     kind = draw(st.sampled_from(kinds))
-    if OPERATORS[comparison].operand == "list":
+    if OPERATORS[comparison.removeprefix(DENIED)].operand == "list":
         value = "\n".join(draw(st.lists(VALUES[kind], min_size=1, max_size=4)))
     else:
         value = draw(VALUES[kind])
@@ -116,12 +117,12 @@ def rows(draw: st.DrawFn) -> Row:
 
 
 groups = st.builds(
-    lambda how, parts, is_single: Group(how, tuple(parts), is_single and how == "none" and len(parts) == 1),
-    st.sampled_from(["all", "any", "none", "not_all"]), st.lists(rows(), min_size=1, max_size=3), st.booleans(),
+    lambda how, parts: Group(how, tuple(parts)),
+    st.sampled_from(["all", "any", "none", "not_all"]), st.lists(rows(), min_size=1, max_size=3),
 )  # fmt: skip
 forms = st.builds(
     lambda how, parts, is_single: Group(
-        how, tuple(parts), is_single and how in ("all", "none") and len(parts) == 1 and isinstance(parts[0], Row)
+        how, tuple(parts), is_single and how == "all" and len(parts) == 1 and isinstance(parts[0], Row)
     ),
     st.sampled_from(["all", "any", "none", "not_all"]),
     st.lists(rows() | groups, min_size=1, max_size=4),
@@ -283,13 +284,18 @@ def test_comparisons_that_are_offered_fit_the_type_of_the_field_and_read_as_word
         (row,) = shown(Group("all", (Row("a", comparison),)), known, None)["parts"]
         return [each["text"] for each in row["offered"]]
 
-    assert offered("flag") == ["is", "is not", "is known", "is missing"]
-    assert offered("list") == ["contains", "does not contain", "is known", "is missing"]
+    assert offered("flag") == ["is", "is not", "is known", "is missing", "is not, or is missing"]
+    assert offered("list") == [
+        "contains", "does not contain", "is known", "is missing", "does not contain, or is missing",
+    ]  # fmt: skip
+    assert offered("number", "!greater_than")[-1] != "not: is more than"
+    assert "not: is more than" in offered("number", "!greater_than")
+    assert "not: is more than" not in offered("number")
     assert "is after" in offered("time")
     assert "is more than" in offered("number")
     assert "is more than" not in offered("text")
     assert "starts with" in offered("list", "starts_with"), "what is written stays on offer"
-    assert len(offered("")) == len(OPERATORS) + sum(each.operand == "flag" for each in OPERATORS.values())
+    assert len(offered("")) == len(OPERATORS) + 1 + 3, "one takes a flag, and three have a contrary of their own"
 
 
 def test_a_row_for_another_field_takes_a_comparison_and_a_value_that_fit() -> None:

@@ -27,8 +27,9 @@ _KINDS_OF = {
 }  # fmt: skip
 """Kind of an operand, see `Operator` -> the kinds of values that it may be made of."""
 _WHOLE, _BROKEN = re.compile(r"-?[0-9]+"), re.compile(r"[\0\r\n]")
-NOT = ":not"
-"""Ends a comparison that is an operator with the flag false, such as `exists:not`."""
+NOT, DENIED = ":not", "!"
+"""What ends a comparison that is an operator with the flag false, such as `exists:not`, and what begins one that is the
+contrary of another, which is true of what is missing as well, such as `!equals`."""
 
 
 class Row(NamedTuple):
@@ -36,7 +37,7 @@ class Row(NamedTuple):
 
     field: str = ""
     comparison: str = ""
-    """An operator, or with `NOT` the contrary of one that takes a flag."""
+    """See `Comparison`."""
     kind: str = ""
     value: str = ""
     """Of several values one a line."""
@@ -48,7 +49,7 @@ class Group(NamedTuple):
     how: str
     parts: tuple[Row | Group, ...]
     is_single: bool = False
-    """Whether a condition that stands alone is written without `all` or `any` around it."""
+    """Whether a condition that stands alone is written without `all` around it."""
 
 
 class Unfinished(Exception):
@@ -59,18 +60,57 @@ class Unfinished(Exception):
         self.name = name
 
 
-def comparisons() -> Iterator[tuple[str, str, bool]]:
-    """Every comparison that a row can make: its name, its operator, and the flag of an operator that takes one."""
-    for name, operator in OPERATORS.items():
-        yield name, name, True
-        if operator.operand == "flag":
-            yield f"{name}{NOT}", name, False
+class Comparison(NamedTuple):
+    """What a row can say of its field: an operator, or the contrary of one."""
+
+    operator: str
+    flag: bool = True
+    """The operand of an operator that takes a flag."""
+    is_denied: bool = False
+
+    @property
+    def name(self) -> str:
+        """As forms send it."""
+        return f"{DENIED if self.is_denied else ''}{self.operator}{'' if self.flag else NOT}"
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether it is offered for every field of a type that it fits. The contrary of an operator is where there is a
+        second operator that sounds like it and is not true of what is missing."""
+        return not self.is_denied or f"not_{self.operator}" in OPERATORS
+
+    def fits(self, type: str) -> bool:
+        """Whether it fits fields of a type; empty: the type is not known."""
+        return not type or type in OPERATORS[self.operator].types
+
+    def text(self, type: str) -> str:
+        """In words."""
+        known, contrary = OPERATORS[self.operator], OPERATORS.get(f"not_{self.operator}")
+        text = known.of_times if type == "time" and known.of_times else known.text
+        text = text if self.flag else known.of_false
+        if self.is_denied:
+            return f"not: {text}" if contrary is None else f"{contrary.text}, or is missing"
+        return text
 
 
-def kinds_of(comparison: str) -> tuple[str, ...]:
+def comparisons() -> Iterator[Comparison]:
+    """Every comparison that a row can make."""
+    for is_denied in (False, True):
+        for name, operator in OPERATORS.items():
+            yield Comparison(name, is_denied=is_denied)
+            if operator.operand == "flag":
+                yield Comparison(name, flag=False, is_denied=is_denied)
+
+
+def comparison_named(name: str) -> Comparison | None:
+    """The comparison of a name; None if there is none."""
+    return next((each for each in comparisons() if each.name == name), None)
+
+
+def kinds_of(name: str) -> tuple[str, ...]:
     """The kinds of values that a comparison takes; none: it takes no value."""
-    operator = OPERATORS.get(comparison.removesuffix(NOT))
-    return () if operator is None else _KINDS_OF[operator.operand]
+    comparison = comparison_named(name)
+    return () if comparison is None else _KINDS_OF[OPERATORS[comparison.operator].operand]
 
 
 # --- from a tree to a form ------------------------------------------------------------------------------
@@ -78,48 +118,51 @@ def kinds_of(comparison: str) -> tuple[str, ...]:
 
 def form_of(tree: Node) -> Group | None:
     """The form that says a tree; None where none can: it is nested more deeply, or has values with line breaks."""
-    form = _group(tree, inner=True)
-    if form is None and isinstance(tree, Test) and (row := _row(tree)) is not None:
-        return Group("all", (row,), is_single=True)
-    return form
+    if (tested := _tested(tree)) is None:
+        return _group(tree, inner=True)
+    row = _row(*tested)
+    return None if row is None else Group("all", (row,), is_single=True)
+
+
+def _tested(node: Node) -> tuple[Test, bool] | None:
+    """The condition that a node is, and whether it is denied; None: it is a group."""
+    if isinstance(node, Test):
+        return node, False
+    return (node.part, True) if isinstance(node, Not) and isinstance(node.part, Test) else None
 
 
 def _group(node: Node, *, inner: bool) -> Group | None:
-    how, nodes, is_single = _read_group(node)
+    how, nodes = _read_group(node)
     parts = [_part(each, inner=inner) for each in nodes]
     known = tuple(part for part in parts if part is not None)
-    return Group(how, known, is_single) if how and len(known) == len(parts) else None
+    return Group(how, known) if how and len(known) == len(parts) else None
 
 
-def _read_group(node: Node) -> tuple[str, tuple[Node, ...], bool]:
-    if isinstance(node, Not):
-        if isinstance(node.part, Test):
-            return "none", (node.part,), True
-        return ("", (), False) if isinstance(node.part, Not) else (_denied(node.part), node.part.parts, False)
-    return ("", (), False) if isinstance(node, Test) else ("all" if isinstance(node, All) else "any", node.parts, False)
-
-
-def _denied(node: All | AnyOf) -> str:
-    return "not_all" if isinstance(node, All) else "none"
+def _read_group(node: Node) -> tuple[str, tuple[Node, ...]]:
+    """How the conditions of a group go together, and these; empty where no group is like that."""
+    if isinstance(node, Not) and isinstance(node.part, All | AnyOf):
+        return ("not_all" if isinstance(node.part, All) else "none"), node.part.parts
+    return ("all" if isinstance(node, All) else "any", node.parts) if isinstance(node, All | AnyOf) else ("", ())
 
 
 def _part(node: Node, *, inner: bool) -> Row | Group | None:
-    if isinstance(node, Test):
-        return _row(node)
+    if (tested := _tested(node)) is not None:
+        return _row(*tested)
     return _group(node, inner=False) if inner else None
 
 
-def _row(test: Test) -> Row | None:
+def _row(test: Test, is_denied: bool) -> Row | None:
     field, operand = field_of(test.path), test.operand
     if OPERATORS[test.operator].operand == "flag":
-        return Row(field, test.operator if operand else f"{test.operator}{NOT}")
+        return Row(field, Comparison(test.operator, operand, is_denied).name)
+    comparison = Comparison(test.operator, is_denied=is_denied).name
     values = operand if isinstance(operand, tuple) else (operand,)
     kinds = {_kind(value) for value in values}
     texts = [_text(value) for value in values]
     kind = kinds.pop()
     if kinds or kind not in kinds_of(test.operator) or not all(texts) or any(map(_BROKEN.search, texts)):
         return None
-    return Row(field, test.operator, kind, "\n".join(texts))
+    return Row(field, comparison, kind, "\n".join(texts))
 
 
 def _kind(value: Any) -> str:
@@ -159,34 +202,35 @@ def tree_of(form: Group) -> Node:
 
 def _tree(group: Group, name: str) -> Node:
     parts = tuple(
-        _tree(part, f"{name}.{place}") if isinstance(part, Group) else _test(part, f"{name}.{place}")
+        _tree(part, f"{name}.{place}") if isinstance(part, Group) else _condition(part, f"{name}.{place}")
         for place, part in enumerate(group.parts)
     )
-    if group.is_single and len(parts) == 1 and isinstance(parts[0], Test):
-        if group.how == "all":
-            return parts[0]
-        if group.how == "none":
-            return Not(parts[0])
+    if group.is_single and group.how == "all" and len(parts) == 1 and isinstance(group.parts[0], Row):
+        return parts[0]
     if group.how in ("all", "any"):
         return All(parts) if group.how == "all" else AnyOf(parts)
     return Not(AnyOf(parts) if group.how == "none" else All(parts))
 
 
-def _test(row: Row, name: str) -> Test:
+def _condition(row: Row, name: str) -> Node:
     if not row.field.strip():
         raise Unfinished(f"{name}.field", "choose a field")
-    operator = row.comparison.removesuffix(NOT)
-    known = OPERATORS.get(operator)
-    if known is None:
+    comparison = comparison_named(row.comparison)
+    if comparison is None:
         raise Unfinished(f"{name}.is", "choose a comparison")
-    path = path_of(row.field)
+    test = Test(path_of(row.field), comparison.operator, _operand(row, comparison, name))
+    return Not(test) if comparison.is_denied else test
+
+
+def _operand(row: Row, comparison: Comparison, name: str) -> Any:
+    known = OPERATORS[comparison.operator]
     if known.operand == "flag":
-        return Test(path, operator, not row.comparison.endswith(NOT))
+        return comparison.flag
     texts = [line for line in row.value.split("\n") if line] if known.operand == "list" else [row.value]
     if not any(texts):
         raise Unfinished(f"{name}.value", "give a value")
     values = tuple(_value(row.kind, text, name) for text in texts)
-    return Test(path, operator, values if known.operand == "list" else values[0])
+    return values if known.operand == "list" else values[0]
 
 
 def _value(kind: str, text: str, name: str) -> Any:
@@ -298,9 +342,9 @@ def _shown_row(
     field = known.get(row.field)
     type, kind, comparison = ("", row.kind, row.comparison) if field is None else (field.type, row.kind, row.comparison)
     offered = [
-        {"value": value, "text": _comparison_text(operator, flag, type)}
-        for value, operator, flag in comparisons()
-        if not type or type in OPERATORS[operator].types or value == comparison
+        {"value": each.name, "text": each.text(type)}
+        for each in comparisons()
+        if (each.fits(type) and each.is_usual) or each.name == comparison
     ]
     kinds = kinds_of(comparison)
     return {
@@ -313,13 +357,6 @@ def _shown_row(
     }  # fmt: skip
 
 
-def _comparison_text(operator: str, flag: bool, type: str) -> str:
-    known = OPERATORS[operator]
-    if not flag:
-        return known.of_false
-    return known.of_times if type == "time" and known.of_times else known.text
-
-
 def usual_kind(type: str) -> str:
     """The kind of values that a field of a type is compared with; empty: it may be any."""
     return {"number": "number", "flag": "flag", "text": "text", "time": "text", "list": "text"}.get(type, "")
@@ -329,7 +366,8 @@ def _input(row: Row, type: str, kinds: Sequence[str]) -> str:
     """How a value is filled in: ``none``, ``lines``, ``flag``, ``number``, ``date`` or ``text``."""
     if not kinds:
         return "none"
-    if OPERATORS[row.comparison].operand == "list":
+    chosen = comparison_named(row.comparison)
+    if chosen is not None and OPERATORS[chosen.operator].operand == "list":
         return "lines"
     if row.kind in ("flag", "number"):
         return row.kind
@@ -354,8 +392,8 @@ def fitted(form: Group, known: Mapping[str, Known]) -> Group:
 
 def _fitted(row: Row, known: Mapping[str, Known]) -> Row:
     type = known[row.field].type if row.field in known else ""
-    names = [name for name, operator, _ in comparisons() if not type or type in OPERATORS[operator].types]
-    is_known = any(row.comparison == name for name, *_ in comparisons())
+    names = [each.name for each in comparisons() if each.fits(type)]
+    is_known = comparison_named(row.comparison) is not None
     comparison = row.comparison if row.comparison in names or (row.kind and is_known) else names[0]
     kinds = kinds_of(comparison)
     if row.kind in kinds or not kinds:
