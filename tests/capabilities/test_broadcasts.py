@@ -410,6 +410,9 @@ def test_counters_say_why_recipients_were_skipped_by_arm() -> None:
     parts = [Counter(part.counts.skip_reasons) for part in found.parts]
     assert sum(parts, Counter()) == Counter(expected)
     assert {part.arm for part in found.parts} == {"a", "b"}
+    recipients = world.call("recipients", id="sale").recipients
+    assert Counter(each.reason for each in recipients if "skipped" in each.statuses) == Counter(expected)
+    assert {each.reason for each in recipients if "skipped" not in each.statuses} == {""}
 
 
 def test_mails_that_wait_stay_while_the_broadcast_is_paused_and_never_leave_after_it_was_cancelled() -> None:

@@ -23,7 +23,8 @@ from threadline.kernel.sender import EFFECT_PARKED, EFFECT_UNKNOWN, EFFECT_WITHD
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 
 STATUS = "broadcast_status"
-"""Table: under each broadcast what became of its mails, by the thread that says so."""
+"""Table: under each broadcast what became of its mails, by the thread that says so. The value: why one was skipped."""
+_REASON_LENGTH_MAX = 200
 ENTRIES_MAX = 100
 """Broadcasts remembered of one person, the newest."""
 
@@ -74,12 +75,15 @@ def _event_rows(recorded: Recorded) -> Iterable[Row]:
     id, event = broadcast_of(recorded), recorded.event
     if id and event.properties.get("machine") is not True:
         status, thread = STATUSES[event.type], recorded.thread
-        yield Row(STATUS, f"{event.workspace}/{id}/{thread[0]}", f"{thread}/{status}", status.encode())
+        reason = event.properties.get("reason") if event.type == MAIL_SKIPPED else None
+        value = reason[:_REASON_LENGTH_MAX] if isinstance(reason, str) and reason else status
+        row = value.encode("utf-8", "replace")
+        yield Row(STATUS, f"{event.workspace}/{id}/{thread[0]}", f"{thread}/{status}", row)
 
 
 BROADCASTS = Projection(
     name="broadcasts",
-    version=1,
+    version=2,
     handles=frozenset(STATUSES),
     empty=list,
     fold=_fold,

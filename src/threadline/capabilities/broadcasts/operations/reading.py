@@ -14,10 +14,11 @@ from threadline.capabilities.broadcasts import repository
 from threadline.capabilities.broadcasts.definition import Broadcast
 from threadline.capabilities.broadcasts.measuring import GAINED, PEOPLE, winner_of
 from threadline.capabilities.broadcasts.operations import BROADCASTS_GROUP
-from threadline.capabilities.broadcasts.projection import STATUS
+from threadline.capabilities.broadcasts.projection import STATUS, STATUSES
 from threadline.capabilities.broadcasts.repository import Created, Needs, rows_of
 from threadline.capabilities.events.forms import Identifiers, Instant, instant, time_param
 from threadline.capabilities.events.parameters import Next, Page, TimePage, checked_cursor
+from threadline.capabilities.mail.events import MAIL_SKIPPED
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithReader
 from threadline.kernel.time import time_key
@@ -92,6 +93,7 @@ class RecipientView(msgspec.Struct, kw_only=True):
         Meta(description="What events say: addressed, sent, skipped, withdrawn, parked, unknown, delivered, opened, "
              "clicked, bounced, complained, replied. Opens and clicks of machines are left out."),
     ]  # fmt: skip
+    reason: Annotated[str, Meta(description="Why the mail was skipped; empty otherwise.")] = ""
 
 
 class RecipientsPage(msgspec.Struct, kw_only=True):
@@ -155,14 +157,17 @@ def _recipients(context: Context[RecipientsNeeds], params: RecipientsParams) -> 
     page = list(islice(rows, params.limit))
     ids = [each.person for each in page]
     statuses: dict[str, list[str]] = defaultdict(list)
+    reasons: dict[str, str] = {}
     for row in rows_of(engine.store, STATUS, workspace, params.id, ids):
         thread, _, status = row.key.sort.partition("/")
         statuses[thread].append(status)
+        if status == STATUSES[MAIL_SKIPPED]:
+            reasons[thread] = row.value.decode()
     names = engine.reader.identifiers_of(workspace, ids)
     shown = [
         RecipientView(
             person=each.person, identifiers=names.get(each.person, []), arm=each.arm,
-            statuses=statuses.get(each.person, []),
+            statuses=statuses.get(each.person, []), reason=reasons.get(each.person, ""),
         )
         for each in page
     ]  # fmt: skip
