@@ -15,6 +15,8 @@ GROUP = "analytics_"
 FRAME = ("sql", "position", "bound", "notes")
 """Members that every answer has; the others are what it says."""
 ROWS_MAX = 500
+UNFOLDED = 3
+"""Fields that are shown of a question that requires none; the others unfold."""
 BEGIN = {
     "funnel": "Of those who began, how many came to the end, and how long it took them.",
     "retention": "Of those who came for the first time in a week, how many come back in the weeks after.",
@@ -64,7 +66,7 @@ def _one(asking: Asking) -> Mapping[str, Any]:
     operation = asking.operations[_operation(asking)]
     fields = fields_of(operation.params)
     values = given(operation, asking.query, asking.queries)
-    asked = [each for each in fields if each.is_required] or fields
+    asked = [each for each in fields if each.is_required] or list(fields[:UNFOLDED])
     return {
         "fields": [each._asdict() for each in asked], "more": [each._asdict() for each in fields if each not in asked],
         "is_open": any(each.name in values for each in fields if each not in asked),
