@@ -42,7 +42,7 @@ PICTURES = (
     Picture("journey", "/journeys/welcome"),
     Picture("broadcast", "/broadcasts/autumn-letter"),
     Picture("what-if", "/what-if", click="text=Large from 80 dollars on?"),
-    Picture("segment", "/segments/new"),
+    Picture("segment", "/segments/new?name=newcomers"),
     Picture("funnel", "/analytics/funnel?steps=signed_up&steps=record_played&steps=purchase_completed"),
     Picture("health", "/health", dark=True),
 )
