@@ -27,6 +27,7 @@ _KINDS_OF = {
 }  # fmt: skip
 """Kind of an operand, see `Operator` -> the kinds of values that it may be made of."""
 _WHOLE, _BROKEN = re.compile(r"-?[0-9]+"), re.compile(r"[\0\r\n]")
+DAY_LENGTH = len("2026-03-01")
 NOT, DENIED = ":not", "!"
 """What ends a comparison that is an operator with the flag false, such as `exists:not`, and what begins one that is the
 contrary of another, which is true of what is missing as well, such as `!equals`."""
@@ -347,9 +348,10 @@ def _shown_row(
         if (each.fits(type) and each.is_usual) or each.name == comparison
     ]
     kinds = kinds_of(comparison)
+    samples = [_text(each)[: DAY_LENGTH if type == "time" else None] for each in field.samples] if field else []
     return {
         "name": name, "place": place, "path": row.field, "field": field.label if field else row.field, "type": type,
-        "samples": [_text(each) for each in field.samples] if field else [], "is": comparison, "offered": offered,
+        "samples": samples, "is": comparison, "offered": offered,
         "as": kind, "kinds": [(each, KINDS[each]) for each in kinds], "asks_kind": kind != usual_kind(type),
         "input": _input(row, type, kinds), "value": row.value,
         "problem": str(problem) if problem and problem.name.rpartition(".")[0] == name else "",

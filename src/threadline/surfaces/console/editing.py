@@ -123,7 +123,8 @@ def fields_of(asking: Asking, key: str) -> dict[str, Known]:
         steps = each["field"] if isinstance(each["field"], list) else each["field"].split(".")
         path = field_of(tuple(steps))
         within = _CALLED.get(each["within"], each["within"])
-        label = each["text"] if within in (each["text"], "event") else f"{each['text']} ({within})"
+        says_so = within == "event" or each["text"].startswith(within)
+        label = each["text"] if says_so else f"{each['text']} ({within})"
         if label in labels or path_of(label) == tuple(steps):
             label = path
         labels.add(label)
