@@ -13,6 +13,7 @@ from tests.laws import staging
 from threadline.engine.engine import Engine
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.kernel.errors import NotFound
+from threadline.kernel.identity import MERGED
 from threadline.kernel.time import DAY, HOUR
 from threadline.testing import scenarios
 from threadline.testing.scenarios import NOW
@@ -68,6 +69,23 @@ def test_a_person_is_opened_once_until_something_changes() -> None:
     assert engine.reader.person("default", "user_id:ada") is first
     engine.recorder.record([staging.event("page", {"user_id": "ada"}, "another", NOW - 1)])
     assert engine.reader.person("default", "user_id:ada") is not first
+
+
+def test_a_person_who_is_read_again_takes_one_read_and_is_whoever_the_thread_is_with_by_then() -> None:
+    engine = staging.engine()
+    engine.recorder.record([staging.event("page", {"anonymous_id": name}, name) for name in ("ada", "bob")])
+    store = staging.CountingStore(engine.store)
+    reader = PersonReader(store, engine.catalogue)
+    ada, bob = ("anonymous_id:ada", "anonymous_id:bob")
+    apart = {name: reader.person("default", name).id for name in (ada, bob)}
+    before = store.gets
+    assert {name: reader.person("default", name).id for name in (ada, bob)} == apart
+    assert store.gets == before + 2
+    survivor, _ = engine.identity.merge("default", ada, bob, request="m")
+    assert {reader.person("default", name).id for name in (ada, bob)} == {survivor}
+    merged = engine.reader.events(reader.person("default", ada), types=frozenset({MERGED}))[0]
+    engine.identity.unmerge("default", merged.id, request="u")
+    assert {name: reader.person("default", name).id for name in (ada, bob)} == apart
 
 
 def test_a_tail_that_this_process_recorded_is_not_read_from_the_store() -> None:

@@ -18,6 +18,9 @@ _READINGS_MAX = 64
 STATE_BYTES_MAX = 2 * 1_024 * 1_024
 """Packed states of the people who were read last, in one generation."""
 
+OWNERS_MAX = 20_000
+"""Threads whose owners are remembered, in one generation."""
+
 
 class _Read(NamedTuple):
     """A person as they were read, and the item that says so."""
@@ -40,14 +43,26 @@ class Lookup:
         self._recent = recent
         """An event by its id, if it is known without asking the store."""
         self._read: TwoGenerationCache[str, _Read] = TwoGenerationCache(STATE_BYTES_MAX, _bytes)
+        self._owners: TwoGenerationCache[str, str] = TwoGenerationCache(OWNERS_MAX)
+        """Thread -> the id of whom it was with when it was read last. A guess, which every read proves."""
 
     def by_thread(self, thread: str) -> Person | None:
         """The person a thread belongs to; None if there is none."""
+        likely = self._owners.get(thread)
+        if likely is not None:
+            # One read instead of two: nearly every thread stays with whom it is with.
+            owner, *items = self._store.get([thread_key(thread), person_key(likely), snapshot_key(likely)])
+            if owner is not None and owner.value.decode() == likely:
+                found = self._people([likely], items)[likely]
+                if isinstance(found, Person) and thread in found.heads:
+                    return found
         for _ in range(_READINGS_MAX):
             item = self._store.get([thread_key(thread)])[0]
             person = None if item is None else self.by_id(item.value.decode())
             # It may have been split off between the two reads, and be another person's by now.
             if person is None or thread in person.heads:
+                if person is not None:
+                    self._owners.put(thread, person.id)
                 return person
         return None
 
@@ -104,17 +119,21 @@ class Lookup:
     def _person(self, id: str) -> Found:
         return self._people([id])[id]
 
-    def _people(self, ids: Sequence[str]) -> dict[str, Found]:
-        """The people of some ids: of one who was merged away what their item says instead; None if there is none."""
-        items = self._store.get([key for id in ids for key in (person_key(id), snapshot_key(id))])
+    def _people(self, ids: Sequence[str], read: Sequence[Item | None] | None = None) -> dict[str, Found]:
+        """The people of some ids: of one who was merged away what their item says instead; None if there is none.
+
+        ``read``: of each the item and that of the snapshot, where they were read before.
+        """
+        keys = [key for id in ids for key in (person_key(id), snapshot_key(id))]
+        items = self._store.get(keys) if read is None else read
         found: dict[str, Found] = dict.fromkeys(ids)
         unread: list[tuple[Item, Item | None]] = []
         for id, item, snapshot in zip(ids, items[::2], items[1::2], strict=True):
             if item is None:
                 continue
-            read = self._read.get(id)
-            if read is not None and read.item == item:
-                found[id] = read.person
+            known = self._read.get(id)
+            if known is not None and known.item == item:
+                found[id] = known.person
             else:
                 unread.append((item, snapshot))
         if unread:
