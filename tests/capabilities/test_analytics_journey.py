@@ -94,7 +94,7 @@ def test_a_journey_that_nobody_entered_is_all_zeros(tmp_path: Path) -> None:
 def test_a_journey_says_where_each_step_leads_and_where_its_ways_meet() -> None:
     shown = Stage(BRANCHED).ask("journeys_show", name="welcome")
     steps = {each["step"]: each for each in shown["steps"]}
-    assert shown["entered_by"] == "signed_up"
+    assert shown["entered_by"] == "signed up"
     assert [(way["to"], way["when"]) for way in steps["bought"]["ways"]] == [
         ("bought.then.1", "yes"), ("bought.else.1", "no"),
     ]  # fmt: skip

@@ -59,4 +59,4 @@ def test_the_screen_shows_what_the_doctor_says() -> None:
         page = signed_in(engine, "viewer").get("/health")
     assert page.status_code == 200
     assert "need a look" in page.text or "All is well" in page.text
-    assert ">outbox<" in page.text
+    assert ">Outbox<" in page.text

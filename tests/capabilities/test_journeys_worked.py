@@ -106,7 +106,7 @@ def test_people_of_a_step_their_counts_and_one_way_step_by_step() -> None:
     shown = stage.ask("journeys_show", name="welcome")
     assert shown["people"] == 3
     assert {each["step"]: each["people"] for each in shown["steps"] if each["people"]} == {"2": 1, "bought": 2}
-    assert "├ 2  wait 2d  (1 person)" in shown["drawing"]
+    assert "├ 2  wait 2 days  (1 person)" in shown["drawing"]
     assert shown["mermaid"].startswith("flowchart TD")
     people = stage.ask("journeys_people", name="welcome", step="bought")["people"]
     assert sorted(name for each in people for name in each["identifiers"]) == ["user_id:ada", "user_id:bob"]

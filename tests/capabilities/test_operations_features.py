@@ -223,7 +223,7 @@ def test_a_look_that_ends_early_says_of_whom_its_spread_is() -> None:
         buy(asked, f"{who}", 1 + who % 3)
     ticks = itertools.count(asked.now, SECOND)
     asked.engine.recorder.clock = lambda: next(ticks)
-    answer = asked.ask("features_spread", name="monetary_total", seconds=0.1)
+    answer = asked.ask("features_spread", name="monetary_total", seconds=1)
     assert (answer["people_read"], answer["exact"]) == (200, False)
     assert answer["valued"]["low"] <= 450 <= answer["valued"]["high"]
     assert sum(each["people"] for each in answer["bins"]) == 200

@@ -64,10 +64,10 @@ def contents(folder: Path) -> str:
     )
 
 
-LARGE = "FROM range(10_000_000) a, range(1_000_000) b WHERE a.range % 7 = b.range % 13"
+LARGE = "FROM range(1_000_000_000) a, range(1_000_000) b WHERE hash(a.range + b.range) = 42"
 
 
-@pytest.mark.parametrize("query", [f"SELECT count(*) {LARGE}", f"SELECT a.range {LARGE} AND a.range < 0"])
+@pytest.mark.parametrize("query", [f"SELECT count(*) {LARGE}", f"SELECT a.range {LARGE}"])
 def test_a_question_that_takes_too_long_ends_and_the_next_is_answered(
     query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -448,7 +448,7 @@ class _Features:
         """Show a person's feature vector, now or as it was served at an instant."""
     def preview(self, *, text: str, name: str = '', seconds: float = 2) -> drafts_operations_features.FeaturePreview:
         """Reckon a feature that is being written from people's events, and show how it is spread."""
-    def spread(self, name: str, *, seconds: float = 2) -> features_operations_spread.FeatureSpread:
+    def spread(self, name: str, *, seconds: int = 2) -> features_operations_spread.FeatureSpread:
         """Show how a feature is spread over people now; looks at them for two seconds."""
     def top(self, name: str, *, limit: int = 10, lowest: bool = False) -> features_operations_top.TopResult:
         """List the people with the highest values of a feature; reads every person."""

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
-from threadline.capabilities.events.sample import Deadline, Estimate, Seconds, sample
+from threadline.capabilities.events.sample import Deadline, Estimate, sample
 from threadline.capabilities.features.operations import FEATURES_GROUP
 from threadline.capabilities.features.operations.vector import chosen, vector_of
 from threadline.capabilities.features.spread import Bin, bins_of, histogram, summary
@@ -28,7 +28,7 @@ class SpreadParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which feature."""
 
     name: Annotated[str, Meta(description="Its name.", min_length=1, max_length=100)]
-    seconds: Seconds = 2
+    seconds: Annotated[int, Meta(description="How long to look at people at most.", ge=1, le=30)] = 2
 
 
 class FeatureSpread(msgspec.Struct, kw_only=True):
