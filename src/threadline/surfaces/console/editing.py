@@ -31,6 +31,8 @@ DESCRIPTION = "description"
 FORM, YAML = "form", "yaml"
 EVENTS_KEY = "conditions"
 """The key of conditions that look at an event as well."""
+PEOPLE = 15
+"""Whose fields are on offer: each takes a millisecond or two, and the page waits for them."""
 _CALLED = {"traits": "trait", "features": "feature", "segments": "segment"}
 
 
@@ -115,7 +117,7 @@ def _filled(asking: Asking, fields: Mapping[str, str], key: str) -> Group:
 def fields_of(asking: Asking, key: str) -> dict[str, Known]:
     """The fields on offer, by path, each with a name in words that no other has."""
     before = [*asking.calls]
-    answer = asking.ask_or({"fields": []}, "definitions_fields", events=key == EVENTS_KEY or None)
+    answer = asking.ask_or({"fields": []}, "definitions_fields", people=PEOPLE, events=key == EVENTS_KEY or None)
     asking.calls[:] = before  # they fill the form; what the page shows is what is written
     found: dict[str, Known] = {}
     labels = set[str]()
