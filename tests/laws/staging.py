@@ -98,16 +98,21 @@ class CrashingStore:
 
 
 class CountingStore:
-    """A store that counts the entries of the log that are read by thread, and the readings of items."""
+    """A store that counts the entries of the log that are read by thread, and the readings of items and of events."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.entries = self.gets = 0
+        self.entries = self.gets = self.finds = 0
 
     def get(self, keys: Sequence[Key]) -> list[Item | None]:
         """As the store."""
         self.gets += 1
         return self.store.get(keys)
+
+    def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
+        """As the store."""
+        self.finds += 1
+        return self.store.find(ids)
 
     def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
         """As the store."""

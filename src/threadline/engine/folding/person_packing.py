@@ -9,6 +9,7 @@ anew. A head and its snapshot belong together by `snapshot_version`, the head's 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,7 +21,7 @@ from threadline.engine.folding.provisional import ProvisionalStates
 from threadline.engine.folding.states import States
 from threadline.kernel.errors import EventDamaged, StoreDamaged
 from threadline.kernel.event import Identifier, Recorded
-from threadline.kernel.store import Delete, Item, Key, Put, Store
+from threadline.kernel.store import Delete, Item, Key, LogEntry, Put, Store
 
 
 def index_rows(person: Person, catalogue: Catalogue, only: Iterable[int] | None = None) -> dict[Key, bytes]:
@@ -45,6 +46,8 @@ TAIL_EVENTS_MAX = 16
 """Readers fold the tail, so it is short."""
 TAIL_EVENT_BYTES = 250
 """One event of tail for so many bytes of states: a larger snapshot is written less often."""
+TAIL_UNCACHED_MAX = 2
+"""Of somebody who was not in the writer's cache: whoever comes seldom is read, and their tail folded, each time."""
 TAIL_INTERIM_MAX = 100
 """The tail may be longer between two commits of one call."""
 PAGE_PEOPLE = 200
@@ -234,10 +237,11 @@ def assembled(
 ) -> list[Found]:
     """The people of these items and the snapshots read with them, which are read again where a commit came between."""
     found: list[Found] = []
+    tails = _Tails(store)
     for item, snapshot in zip(items, snapshots, strict=True):
         for _ in range(_READINGS_MAX):
             try:
-                person = None if item is None else _person_of(store, catalogue, item, snapshot)
+                person = None if item is None else _person_of(catalogue, item, snapshot, tails)
             except (msgspec.MsgspecError, ValueError) as error:
                 where = "" if item is None else item.key.partition
                 raise StoreDamaged(f"the item of person {where} cannot be read: {error}") from None
@@ -255,7 +259,7 @@ def erasing(item: Item | None) -> Erasing | None:
     return Erasing(*unpack(item.value)[1:]) if item is not None and item.value.startswith(_ERASING_START) else None
 
 
-def _person_of(store: Store, catalogue: Catalogue, item: Item, packed: Item | None) -> Found:
+def _person_of(catalogue: Catalogue, item: Item, packed: Item | None, tails: _Tails) -> Found:
     """The person of an item and a snapshot; None if the two do not belong together."""
     value = item.value
     if value.startswith(_ALIAS_START):
@@ -284,19 +288,31 @@ def _person_of(store: Store, catalogue: Catalogue, item: Item, packed: Item | No
     # Of another layout: the stored states are older than those folded again now, so all are written.
     person.tail = tail if snapshot.layout == catalogue.layout else None
     if tail:
-        person.states.follow(_events_of(store, [each.hex() for each in tail]))
+        person.states.follow(tails.of([each.hex() for each in tail]))
     return person
 
 
-def _events_of(store: Store, ids: Sequence[str]) -> Callable[[], Sequence[Recorded]]:
-    def read() -> list[Recorded]:
-        entries = store.find(ids)
+class _Tails:
+    """The tails of people who are read together: once the first is needed, all are read in one read of the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._ids: list[str] = []
+        self._entries: dict[str, LogEntry] | None = None
+
+    def of(self, ids: Sequence[str]) -> Callable[[], Sequence[Recorded]]:
+        """Add a person's tail; the answer reads its events."""
+        self._ids += ids
+        return partial(self._read, ids)
+
+    def _read(self, ids: Sequence[str]) -> list[Recorded]:
+        entries = self._entries
+        if entries is None:
+            entries = self._entries = self._store.find(self._ids)
         missing = [id for id in ids if id not in entries]
         if missing:
             raise EventDamaged(missing[0], "", 0, "a person's item names it, and it is not in the log under this id")
         return [unpack_event(entries[id]) for id in ids]
-
-    return read
 
 
 def _made(

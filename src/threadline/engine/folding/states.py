@@ -15,6 +15,8 @@ _unpack = msgspec.msgpack.Decoder().decode
 
 Again = Callable[[int], State]
 """Folds the state of a projection from the log."""
+Tail = dict[int, list[tuple[Fold, Recorded]]]
+"""Projection -> its folds of the events since the snapshot, in the order in which they were recorded."""
 
 
 class States(Sequence[State]):
@@ -29,8 +31,8 @@ class States(Sequence[State]):
     def __init__(self, folding: Folding, values: list[Any] | None = None) -> None:
         self.folding = folding
         self.values: list[Any] = folding.empty() if values is None else values
-        """A live state, or still `msgspec.Raw`; the write path works on this list after `settle`."""
-        self._tail: Callable[[], Sequence[Recorded]] | Sequence[Recorded] = ()
+        """Live states, and `msgspec.Raw` for those that nothing has asked for."""
+        self._tail: Callable[[], Sequence[Recorded]] | Tail = {}
         self.outdated: set[int] = set()
         """States that a late event has invalidated; they are folded from the log on next use."""
         self.touched = 0
@@ -41,12 +43,10 @@ class States(Sequence[State]):
         """Fold the events that ``tail`` reads into each packed state when it is first asked for."""
         self._tail = tail
 
-    def settle(self) -> list[Any]:
-        """Unpack every state; returns `values`, which can then be changed."""
-        for index, state in enumerate(self.values):
-            if state.__class__ is msgspec.Raw or index in self.outdated:
-                self[index]
-        return self.values
+    def settle(self) -> None:
+        """Fold the tail and what is outdated. A state that neither concerns stays packed."""
+        for index in (*self.outdated, *self._steps()):
+            self[index]
 
     def take(self, recorded: Recorded, steps: Sequence[tuple[int, Fold]], again: Again | None = None) -> bool:
         """Fold an event into the states that it touches; returns whether a state has to be folded from the log.
@@ -81,19 +81,21 @@ class States(Sequence[State]):
             self.outdated.discard(index)
         elif state.__class__ is msgspec.Raw:
             state = _unpack(state)
-            for recorded in self._events():
-                for place, fold in self.folding.plan(recorded.event.type).steps:
-                    if place == index:
-                        folded = fold(state, recorded)
-                        state = state if folded is None else folded
+            for fold, recorded in self._steps().get(index, ()):
+                folded = fold(state, recorded)
+                state = state if folded is None else folded
             self.values[index] = state
         return state
 
-    def _events(self) -> Sequence[Recorded]:
+    def _steps(self) -> Tail:
         tail = self._tail
         if callable(tail):
-            # Through a name of its own: of two readers of a person, the other may have put the events there meanwhile.
-            tail = self._tail = tail()
+            steps: Tail = {}
+            for recorded in tail():
+                for index, fold in self.folding.plan(recorded.event.type).steps:
+                    steps.setdefault(index, []).append((fold, recorded))
+            # Through a name of its own: of two readers of a person, the other may have put the steps there meanwhile.
+            tail = self._tail = steps
         return tail
 
     def __setitem__(self, index: int, state: State) -> None:
@@ -105,6 +107,5 @@ class States(Sequence[State]):
 
     def to_pack(self) -> list[Any]:
         """Every state with its tail folded in; an unused state without a tail stays packed."""
-        if self.outdated or self._tail:
-            self.settle()
+        self.settle()
         return self.values

@@ -99,7 +99,8 @@ class Attempt:
         else:
             values, touched = states.values, 0
             for index, fold in plan.steps:
-                state = fold(values[index], recorded)
+                state = values[index]
+                state = fold(states[index] if state.__class__ is msgspec.Raw else state, recorded)
                 if state is not None:
                     values[index] = state
                     touched |= 1 << index

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person, person_key, thread_key
-from threadline.engine.folding.person_packing import Erasing, read_people
+from threadline.engine.folding.person_packing import TAIL_UNCACHED_MAX, Erasing, read_people
 from threadline.engine.folding.refold import catch_up
 from threadline.engine.recording.conflicts import BEING_ERASED, ConcurrencyConflict, UnrecordableEvents
 from threadline.engine.recording.people_cache import PeopleCache
@@ -81,6 +81,8 @@ class WorkingSet:
                     person.unwritten = frozenset(person.stale) & frozenset(self._catalogue.with_rows)
                     catch_up(self._store, self._catalogue, person)
                 person.states.settle()
+                if person.tail and len(person.tail) >= TAIL_UNCACHED_MAX:
+                    person.tail = None
                 self._replace(person)
                 self._cache.put(person)
 
