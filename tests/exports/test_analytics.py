@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from threadline.exports.analytics import answering
 from threadline.exports.analytics.first_use import DuckAnalytics
 from threadline.exports.curated import people as curated
 from threadline.exports.curated.reading import opened
+from threadline.exports.lake.compaction import compact
 from threadline.exports.lake.lake import Lake
 from threadline.exports.lake.storage import open_storage
 from threadline.exports.lake.sync import sync
@@ -30,7 +32,7 @@ TAIL = 20
 ASKING = """
 import sys, threadline
 from threadline.exports.analytics import answering
-answering.TAIL_EVENTS = 20
+answering.TAIL_EVENTS = answering.BEHIND_EVENTS_MAX = 20
 with threadline.open(sys.argv[1], readonly=True) as shop:
     print("open", flush=True)
     for line in sys.stdin:
@@ -42,6 +44,7 @@ with threadline.open(sys.argv[1], readonly=True) as shop:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answering, "TAIL_EVENTS", TAIL)
+    monkeypatch.setattr(answering, "BEHIND_EVENTS_MAX", TAIL)
 
 
 def events(first: int, last: int) -> list[dict[str, Any]]:
@@ -78,6 +81,35 @@ def test_a_question_that_takes_too_long_ends_and_the_next_is_answered(
             shop.engine.analytics.query("default", query, {})
         monkeypatch.undo()
         assert shop.engine.analytics.query("default", "SELECT count(*) FROM events", {}).rows == [(5,)]
+
+
+def test_a_question_is_answered_while_the_copy_is_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "FILES_MAX", 0)
+    monkeypatch.setattr(answering, "BEHIND_EVENTS_MAX", 10 * TAIL)
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slowly(*given: Any) -> None:
+        begun.set()
+        assert may_end.wait(30)
+        compact(*given)
+
+    with threadline.open(tmp_path / "shop.db") as shop:
+        shop.record(events(0, 30))
+        assert people(shop) == 5
+        shop.record(events(100, 130))
+        monkeypatch.setattr(answering, "compact", slowly)
+        keeping: Any = shop.engine.analytics
+        worker = threading.Thread(target=keeping.catch_up, args=(1_000,))
+        worker.start()
+        try:
+            assert begun.wait(30)
+            shop.record([{**each, "identifiers": {"user_id": "late"}} for each in events(200, 230)])
+            assert people(shop) == 6
+            assert worker.is_alive()
+        finally:
+            may_end.set()
+            worker.join()
+        assert people(shop) == 6
 
 
 def people(shop: threadline.Threadline) -> int:

@@ -30,7 +30,9 @@ from threadline.kernel.limits import ANALYTICS_ROWS_MAX, ANALYTICS_SECONDS_MAX
 from threadline.kernel.store import Store
 
 TAIL_EVENTS = 10_000
-"""Entries of the log behind the copy that are read for a question; of more the copy is brought up to date first."""
+"""Entries of the log from which on the copy is brought up to date."""
+BEHIND_EVENTS_MAX = 50_000
+"""Entries behind the copy that are read for a question; with more it waits until the copy has them."""
 FOLDED_MAX = 1_000
 """People from whom on what was folded of them for a question is put into the copy."""
 FILES_MAX = 200
@@ -55,6 +57,9 @@ class Answering:
         self._engine = engine
         self._url = lake
         self._lock = threading.RLock()
+        self._growing = threading.Lock()
+        """The copy is brought up to date by one thread at a time. Questions go on meanwhile: putting its files together
+        takes half a minute at a million events."""
         self._open: dict[str, _Open] = {}
         self._folder = folder
         """Of the copy; None: a temporary one."""
@@ -80,8 +85,9 @@ class Answering:
 
     def catch_up(self) -> int:
         """Bring the copy up to date where much waits, and take out what was erased; the entries that it has."""
-        with self._lock:
-            return self._copy().manifest().position
+        copy = self._copy()
+        self._grow(copy)
+        return copy.manifest().position
 
     def close(self) -> None:
         """Release files and connections; the next question opens them again."""
@@ -133,44 +139,57 @@ class Answering:
     def _copy_if_needed(self) -> Lake | None:
         """The copy; None while the whole log is read quickly."""
         has_one = self._folder is not None and self._folder.exists()
-        return self._copy() if has_one or _waits(self._engine.store, 0, "") else None
+        if not has_one and not _waits(self._engine.store, 0, "", TAIL_EVENTS):
+            return None
+        copy = self._copy()
+        if not (has_one and self._is_current(copy, BEHIND_EVENTS_MAX)):
+            self._grow(copy)
+        return copy
 
     def _copy(self) -> Lake:
-        """The copy, up to date but for what is read quickly."""
         if self._folder is None:
             self._folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="threadline-analytics-")))
             self._stack.callback(self._forget_folder)
-        store, copy = self._engine.store, Lake(FolderStorage(self._folder))
-        manifest = copy.manifest()
-        try:
+        return Lake(FolderStorage(self._folder))
+
+    def _is_current(self, copy: Lake, lacking: int) -> bool:
+        """Whether it is a copy of this log without anybody who was erased, and lacks fewer entries."""
+        store, manifest = self._engine.store, copy.manifest()
+        with suppress(Conflict):
             check_log(store, copy, manifest)
-        except Conflict:  # the store was put back from a backup, or moved
-            copy.storage.delete([each.name for each in copy.storage.list()])
-            manifest = copy.manifest()
-        is_current = erased_since(store, manifest.erased)[1] == manifest.erased
-        if is_current and not _waits(store, manifest.position, manifest.cursor):
-            return copy
-        try:
-            sync(self._engine, copy)
-            if len(copy.manifest().files) > FILES_MAX:
-                compact(self._engine, copy)
-        except Conflict as error:
-            # Another process does the same. What it has not written yet is read from the log.
-            if not copy.manifest().position:
-                raise Unavailable(f"the columns of analytics are not there yet: {error}") from None
-        return copy
+            if erased_since(store, manifest.erased)[1] == manifest.erased:
+                return not _waits(store, manifest.position, manifest.cursor, lacking)
+        return False
+
+    def _grow(self, copy: Lake) -> None:
+        """Bring the copy up to date but for what is read quickly, beside questions."""
+        with self._growing:
+            if self._is_current(copy, TAIL_EVENTS):
+                return
+            try:
+                check_log(self._engine.store, copy, copy.manifest())
+            except Conflict:  # the store was put back from a backup, or moved
+                copy.storage.delete([each.name for each in copy.storage.list()])
+            try:
+                sync(self._engine, copy)
+                if len(copy.manifest().files) > FILES_MAX:
+                    compact(self._engine, copy)
+            except Conflict as error:
+                # Another process does the same. What it has not written yet is read from the log.
+                if not copy.manifest().position:
+                    raise Unavailable(f"the columns of analytics are not there yet: {error}") from None
 
     def _forget_folder(self) -> None:
         self._folder = None
 
 
-def _waits(store: Store, position: int, cursor: str) -> bool:
-    """Whether so much was recorded behind a position that it takes long to read."""
+def _waits(store: Store, position: int, cursor: str, events: int) -> bool:
+    """Whether at least so many entries were recorded behind a position."""
     entries = store.stats().get("log_entries")
     if entries is not None:
-        return entries - position >= TAIL_EVENTS
+        return entries - position >= events
     count = 0
-    while count < TAIL_EVENTS and (page := store.feed(cursor)):
+    while count < events and (page := store.feed(cursor)):
         count += len(page)
         cursor = page[-1].cursor
-    return count >= TAIL_EVENTS
+    return count >= events
