@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from threadline.engine.folding.packing import pack, unpack
 from threadline.kernel.ids import short_hash
+from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.outbox import Claim, PendingEffect
 from threadline.kernel.policy import Effect, Timer
 from threadline.kernel.store import Item, Key, Put, Store, query_pages
@@ -157,7 +158,13 @@ def pending_timer(item: Item) -> PendingTimer:
     return PendingTimer(item, *unpack(item.value))
 
 
-def pending_timers(store: Store, stop: int, after: str = "") -> Iterator[PendingTimer]:
-    """All timers that are due before ``stop``, by due time; ``after`` is the sort key to continue behind."""
-    shards = (query_pages(store, TIMER, f"{shard:02d}", after, time_key(stop)) for shard in range(SHARDS))
+def pending_timers(
+    store: Store, stop: int, after: str = "", expected: int = SHARDS * PAGE_ITEMS_MAX
+) -> Iterator[PendingTimer]:
+    """All timers that are due before ``stop``, by due time; ``after`` is the sort key to continue behind.
+
+    ``expected``: how many will be asked for, so that a shard is not read a thousand timers far for a few.
+    """
+    size = min(expected // SHARDS + 10, PAGE_ITEMS_MAX)
+    shards = (query_pages(store, TIMER, f"{shard:02d}", after, time_key(stop), size) for shard in range(SHARDS))
     return map(pending_timer, heapq.merge(*shards, key=lambda item: item.key.sort))

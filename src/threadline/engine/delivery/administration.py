@@ -77,7 +77,7 @@ class Delivery:
 
     def pending_timers(self, workspace: str, after: str = "", limit: int = 100) -> list[DueTimer]:
         """The timers of a workspace by due time, after the cursor of one."""
-        pending = pending_timers(self._store, LATEST, after)
+        pending = pending_timers(self._store, LATEST, after, expected=limit)
         found = islice((each for each in pending if each.workspace == workspace), limit)
         return [
             DueTimer(each.thread, each.policy, each.key, due_of(each.item), each.data, each.item.key.sort)
