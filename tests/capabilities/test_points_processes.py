@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import threadline
+from tests import forked
 from tests.servers.postgres import schema_of, server
 from threadline.kernel.time import SECOND, system_clock
 
@@ -48,7 +48,7 @@ def definitions(tmp_path: Path) -> Path:
 
 
 def begin(store: str, definitions: Path, *work: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", WORKER, store, str(definitions), *work]
+    command = [forked.python(), "-c", WORKER, store, str(definitions), *work]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 

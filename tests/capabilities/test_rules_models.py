@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 import threadline
+from tests import forked
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.rules import model_reading
@@ -325,7 +326,7 @@ def test_a_model_decides_live_and_its_decisions_can_be_verified() -> None:
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src"), "COLUMNS": "120"}
-    command = [sys.executable, "-m", "threadline", "rules", "import", *arguments]
+    command = [forked.python(), "-m", "threadline", "rules", "import", *arguments]
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=60, check=False)
 
 

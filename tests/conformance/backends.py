@@ -43,6 +43,8 @@ class Backend(NamedTuple):
     open: Callable[[Path], Store]
     share: float = 1.0
     """Of the suites of capabilities, engine and laws, how much is run on it in an ordinary run; see `elsewhere`."""
+    subjects: float = 1.0
+    """Of their eighty subjects, how many are drawn for an ordinary run."""
 
 
 def _cached(folder: Path) -> Store:
@@ -79,18 +81,19 @@ def servers(folder: Path) -> Iterator[None]:
 
 BACKENDS = [
     Backend(MODEL, "real", lambda folder: MemoryStore()),
-    Backend("sqlite", "real", lambda folder: SqliteStore(folder / "x.db", tail_entries_max=64), 1 / 20),
-    Backend("sqlite behind Redis", "real", _cached, 1 / 40),
+    Backend("sqlite", "real", lambda folder: SqliteStore(folder / "x.db", tail_entries_max=64), 1 / 30),
+    Backend("sqlite behind Redis", "real", _cached, 1 / 40, 1 / 2),
     *(
         Backend(
             f"postgres {version}",
             "real",
             lambda folder, v=version: postgres.store_in(postgres.server(v), folder),
             1 / 40 if version == postgres.VERSIONS[0] else 1 / 100,
+            1 / 2 if version == postgres.VERSIONS[0] else 1 / 4,
         )
         for version in postgres.VERSIONS
     ),
-    Backend("dynamodb", "emulated", lambda folder: dynamodb.ministack().open(folder), 1 / 40),
+    Backend("dynamodb", "emulated", lambda folder: dynamodb.ministack().open(folder), 1 / 40, 1 / 4),
 ]
 
 

@@ -2,9 +2,10 @@
 
 ``python -m pytest -p tests.conformance.elsewhere tests/capabilities`` with THREADLINE_TEST_BACKEND set to the name of a
 backend. What makes no store, or one of a kind that it names itself, is left out: it would only say the same once more.
-Of the rest the slow tests wait for THREADLINE_TEST_CONFORMANCE, and of each subject (`test_points_*.py` are one)
-the backend's share is run, at least one test; a small share is drawn from one file, so that only this is imported. The
-run's seed draws them, so that one run can be had again and many runs try everything everywhere.
+Of the rest the slow tests wait for THREADLINE_TEST_CONFORMANCE. Of the subjects (`test_points_*.py` are one) the
+backend's part is drawn, and of each of these its share of the tests is run, at least one; a small share is drawn from
+one file, so that only this is imported. The run's seed draws them, so that one run can be had again and many runs try
+everything everywhere.
 THREADLINE_TEST_CONFORMANCE=all runs all of them; with ``few`` Hypothesis tries each only as often as the profile says.
 """
 
@@ -19,11 +20,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.few_examples import try_few
+
+if TYPE_CHECKING:
+    from tests.conformance.backends import Backend
 
 BACKEND = os.environ.get("THREADLINE_TEST_BACKEND", "memory")
 HOW_MUCH = os.environ.get("THREADLINE_TEST_CONFORMANCE", "share")
@@ -38,10 +42,10 @@ _opened = 0
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before any test's module is imported, so that each gets the other kind under the name that it asks for."""
-    from tests.conformance.backends import BACKENDS, servers
+    from tests.conformance.backends import servers
     from threadline.stores import memory
 
-    backend = next(each for each in BACKENDS if each.name == BACKEND)
+    backend = _backend()
     folder = Path(_stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
     _stack.enter_context(servers(folder))
 
@@ -69,18 +73,21 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
         return None
     if not makes_stores(collection_path):
         return True
-    if HOW_MUCH != "share" or _share() > SHARE_OF_FILES_MAX:
+    if HOW_MUCH != "share":
         return None
-    files = files_of(subject_of(collection_path), collection_path.parent)
-    return True if collection_path != drawn_file(files, os.environ["THREADLINE_TEST_SEED"]) else None
+    subject, seed = subject_of(collection_path), os.environ["THREADLINE_TEST_SEED"]
+    if not is_drawn(subject, _backend().subjects, f"{seed} {BACKEND}"):
+        return True
+    if _backend().share > SHARE_OF_FILES_MAX:
+        return None
+    return True if collection_path != drawn_file(files_of(subject, collection_path.parent), seed) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what would say nothing of this store, and what this run has no time for."""
     telling = [item for item in items if makes_stores(item.path) and "sqlite" not in item.name]
     if HOW_MUCH == "share":
-        share = _share()
-        telling = drawn(telling, share, os.environ["THREADLINE_TEST_SEED"])
+        telling = drawn(telling, _backend().share, os.environ["THREADLINE_TEST_SEED"])
     if HOW_MUCH != "all":
         for item in telling:
             try_few(item)
@@ -126,10 +133,15 @@ def _chance(seed: str, name: str) -> bytes:
     return hashlib.blake2b(f"{seed} {name}".encode()).digest()
 
 
-def _share() -> float:
+def is_drawn(subject: str, share: float, seed: str) -> bool:
+    """Whether a subject is among this share of all of them."""
+    return int.from_bytes(_chance(seed, subject)[:4]) < share * 2**32
+
+
+def _backend() -> Backend:
     from tests.conformance.backends import BACKENDS
 
-    return next(each.share for each in BACKENDS if each.name == BACKEND)
+    return next(each for each in BACKENDS if each.name == BACKEND)
 
 
 @cache

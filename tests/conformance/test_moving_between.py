@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from random import Random
 
 import pytest
 
+from tests import forked
 from tests.conformance.backends import BACKENDS, MODEL
 from tests.engine.test_moving import CATALOGUE, assert_equal, told
 from tests.laws import staging
@@ -142,7 +142,7 @@ def test_a_move_that_is_killed_again_and_again_arrives(
     url, opened = kind(tmp_path)
 
     def move(left: int) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", DYING, str(left), random.choice(("before", "after"))]
+        command = [forked.python(), "-c", DYING, str(left), random.choice(("before", "after"))]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
         arguments = ["move", str(tmp_path / "x.db"), url]
         return subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, check=False)

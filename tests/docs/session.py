@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from tests import forked
 from tests.docs.markdown import Snippet
 from tests.servers import dynamodb, postgres
 from tests.servers.ports import free_port
@@ -46,7 +47,10 @@ class Session:
         self.port = str(free_port())
         binaries = Path(sys.executable).parent
         self.environment = {**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}", "NO_COLOR": "1", "COLUMNS": "120"}
-        if page in WITHOUT_EXTRAS:
+        if page not in WITHOUT_EXTRAS:
+            # There the command is started as its readers do; on all other pages half the time would go into starts.
+            self.environment["PATH"] = f"{Path(forked.threadline()).parent}:{self.environment['PATH']}"
+        else:
             paths = [str(Path(__file__).parent / "without_extras"), os.environ.get("PYTHONPATH", "")]
             self.environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import msgspec
 import pytest
 
 import threadline
+from tests import forked
 from threadline.exports.analytics import answering
 from threadline.exports.analytics.first_use import DuckAnalytics
 from threadline.exports.curated import people as curated
@@ -182,7 +182,7 @@ def test_processes_that_share_a_file_and_its_columns_answer_of_the_end_of_the_lo
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     with threadline.open(path) as shop:
         shop.record(events(0, 50))
-        command = [sys.executable, "-c", ASKING, str(path)]
+        command = [forked.python(), "-c", ASKING, str(path)]
         readers = [
             subprocess.Popen(command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             for _ in range(2)

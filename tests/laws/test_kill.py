@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from random import Random
 
 import pytest
 
+from tests import forked
 from tests.laws import staging
 from threadline.kernel.event import Event, event_id
 from threadline.stores.memory import MemoryStore
@@ -62,7 +62,7 @@ class Ingesting:
 def ingesting() -> Iterator[Ingesting]:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.laws.ingest"],
+        [forked.python(), "-m", "tests.laws.ingest"],
         cwd=ROOT,
         env=environment,
         text=True,

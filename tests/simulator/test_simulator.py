@@ -21,7 +21,7 @@ SECONDS = float(os.environ.get("THREADLINE_TEST_SIMULATOR_SECONDS", "20"))
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
     """In a process of its own, in which the order of sets belongs to the seed as well."""
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "PYTHONHASHSEED": "0"}
     return subprocess.run(
         [sys.executable, "-m", "tests.simulator", *arguments],
         cwd=ROOT, env=environment, capture_output=True, text=True, check=False,

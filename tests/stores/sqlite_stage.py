@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import forked
 from threadline.stores.sqlite.store import SqliteStore
 
 FILE = "threadline.db"
@@ -23,10 +23,10 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
     store.close()
 
 
-def python(code: str, *arguments: object) -> subprocess.Popen[str]:
+def python(code: str, *arguments: object, program: str = "") -> subprocess.Popen[str]:
     """Another process that runs this code with the package on its path."""
     return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
+        [program or forked.python(), "-c", code, *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 import apsw
 import pytest
 
+from tests import forked
 from tests.laws import staging
 from threadline.engine.maintenance.dump import dump
 from threadline.kernel.errors import Conflict, InvalidSetting, InvalidValue, StoreBusy, StoreDamaged, StoreFull
@@ -52,7 +52,7 @@ def silent(done: int, total: int) -> None:
 def writing(path: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process that writes as fast as it can, and says which number is durable."""
     process = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(path)],
+        [forked.python(), "-c", WRITER, str(path)],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
@@ -61,7 +61,7 @@ def writing(path: Path) -> Iterator[subprocess.Popen[str]]:
         yield process
     finally:
         process.kill()
-        process.wait()
+        process.communicate()  # to its last word: until then it has the store
 
 
 def written(path: Path) -> int:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.servers import dynamodb, postgres
 from tests.stores.claiming_worker import SENT, engine_on
 from threadline.app import composition
@@ -52,7 +52,7 @@ def test_nobody_gets_two_letters_however_often_who_sends_them_is_killed(
         assert engine.recorder.record([event])[0].status == "accepted"
     store.close()
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-    command = [sys.executable, "-m", "tests.stores.claiming_worker", url, str(sink)]
+    command = [forked.python(), "-m", "tests.stores.claiming_worker", url, str(sink)]
     running = []
     for number in range(workers):
         drawn = [f"worker {number}", str(seed + number), str(kills // workers)]

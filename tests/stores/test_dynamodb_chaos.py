@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ from random import Random
 
 import pytest
 
+from tests import forked
 from tests.laws import staging
 from tests.servers.dynamodb import ministack
 from tests.stores.dynamodb_faults import FaultyClient
@@ -45,7 +45,7 @@ class Worker:
         self._random = Random(kill_seed)
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.stores.dynamodb_worker"],
+            [forked.python(), "-m", "tests.stores.dynamodb_worker"],
             cwd=ROOT,
             env=environment,
             text=True,

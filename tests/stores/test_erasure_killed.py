@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from random import Random
 
 import pytest
 
+from tests import forked
 from tests.servers import postgres
 from tests.servers.dynamodb import ministack
 from tests.stores.erasing_worker import CHUNK, EVENTS, is_to_go, opened
@@ -35,7 +35,7 @@ class Worker:
 
     def __init__(self) -> None:
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-        arguments = [sys.executable, "-m", "tests.stores.erasing_worker"]
+        arguments = [forked.python(), "-m", "tests.stores.erasing_worker"]
         self._process = subprocess.Popen(
             arguments, cwd=ROOT, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ import msgspec
 import psycopg
 import pytest
 
+from tests import forked
 from tests.laws import staging
 from tests.servers import postgres
 from tests.stores.postgres_worker import MAIL, SENDING_LEASE_SECONDS, WEEK_LATER, Task, calls, shift_to, told
@@ -52,7 +52,7 @@ class Herd:
         self.kills = 0
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.stores.postgres_worker", msgspec.json.encode(task).decode()],
+            [forked.python(), "-m", "tests.stores.postgres_worker", msgspec.json.encode(task).decode()],
             cwd=ROOT,
             env=environment,
             text=True,

@@ -8,12 +8,12 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import apsw
 import pytest
 
+from tests import forked
 from threadline.kernel.errors import Conflict, InvalidSetting, StoreFull
 from threadline.stores.sqlite import backup as sqlite_backup
 from threadline.stores.sqlite.backup import back_up, restore
@@ -78,7 +78,7 @@ def left_by_a_killed_server(folder: Path) -> Path:
 
 
 def killed(store: Path, backup: Path, step: int) -> bool:
-    command = [sys.executable, "-c", DYING, str(store), str(backup), str(step)]
+    command = [forked.python(), "-c", DYING, str(store), str(backup), str(step)]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, check=False)
     assert done.returncode in (0, -signal.SIGKILL)
     return done.returncode != 0

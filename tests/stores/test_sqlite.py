@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -52,7 +53,7 @@ sys.stdin.read()
 
 
 def test_a_second_writer_is_refused_at_once_and_told_who_holds_the_file(tmp_path: Path) -> None:
-    with python(HOLD, tmp_path / FILE) as holder:
+    with python(HOLD, tmp_path / FILE, program=sys.executable) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "open\n"
         start = time.monotonic()

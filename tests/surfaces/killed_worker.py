@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from pathlib import Path
 
+from tests import forked
 from threadline.app import open_engine
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 @contextmanager
 def workers(module: str, *arguments: object) -> Iterator[Callable[[], AbstractContextManager[None]]]:
     """What starts a worker, one at a time: ``main`` of a module, from when it is ready until it is killed."""
-    command = [sys.executable, "-m", __name__, module, *map(str, arguments)]
+    command = [forked.python(), "-m", __name__, module, *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, text=True, bufsize=1)

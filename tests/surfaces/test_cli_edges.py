@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.surfaces.cli_stage import call, composed, store
 from threadline.engine.child_process import _without_interrupts
 from threadline.surfaces.http.health import package_version
 
 __all__ = ["call", "composed", "store"]
-
-PROGRAM = (sys.executable, "-m", "threadline")
 
 
 def test_the_version_is_told(call) -> None:  # type: ignore[no-untyped-def]
@@ -54,7 +53,7 @@ def test_a_reader_who_stops_reading_sees_no_traceback(arguments: tuple[str, ...]
     read, write = os.pipe()
     os.close(read)
     told = write if arguments == ("nonsense",) else subprocess.PIPE
-    done = subprocess.run([*PROGRAM, *arguments], stdout=write, stderr=told, check=False)
+    done = subprocess.run([forked.threadline(), *arguments], stdout=write, stderr=told, check=False)
     os.close(write)
     assert done.returncode != 0, "what was not told may matter"
     assert not done.stderr
@@ -90,7 +89,7 @@ main(sys.argv[1:])
 def test_whoever_is_told_to_end_clears_away_what_is_half_done(number: signal.Signals, store: Path) -> None:
     backup = store.with_name("copy.db")
     arguments = ["backup", str(backup), "--file", str(store)]
-    with subprocess.Popen([sys.executable, "-c", HELD_UP, *arguments], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen([forked.python(), "-c", HELD_UP, *arguments], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"copying\n"
         assert list(store.parent.glob("copy.db*"))

@@ -6,13 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 import threadline
+from tests import forked
 from tests.surfaces.cli_stage import call, composed, store
 
 __all__ = ["call", "composed", "store"]
@@ -70,7 +70,7 @@ def test_without_a_lake_the_setting_is_named(store: Path, call) -> None:  # type
 
 def test_a_sync_that_watches_takes_what_comes_and_stops_when_it_is_told(store: Path) -> None:
     lake = store.parent / "lake"
-    command = [sys.executable, "-m", "threadline", "lake", "sync", "--watch", "0.1", "--lake", str(lake)]
+    command = [forked.threadline(), "lake", "sync", "--watch", "0.1", "--lake", str(lake)]
     with subprocess.Popen([*command, "--file", str(store)], env=os.environ, stderr=subprocess.DEVNULL) as process:
         try:
             for count in (1, 2):

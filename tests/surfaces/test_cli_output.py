@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import threadline
+from tests import forked
 from tests.surfaces.cli_stage import call, composed, store
 from threadline.settings import PREFIX, describe
 
@@ -92,7 +93,7 @@ def test_no_command_shows_a_secret(  # type: ignore[no-untyped-def]
 def test_what_runs_on_shows_no_secret_either(command: str, store: Path) -> None:
     environment = os.environ | {PREFIX + name.upper(): value for name, value in SECRET_SETTINGS.items()}
     environment[f"{PREFIX}DRAIN_SECONDS"] = "0"
-    program = [sys.executable, "-m", "threadline", command, *(("--port", "0") if command == "serve" else ())]
+    program = [forked.threadline(), command, *(("--port", "0") if command == "serve" else ())]
     process = subprocess.Popen(
         program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
     )

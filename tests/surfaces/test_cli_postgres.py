@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ import httpx
 import pytest
 
 import threadline
+from tests import forked
 from tests.servers import postgres
 from threadline.app import composition, open_engine
 from threadline.engine.delivery.leases import LEASE
@@ -100,7 +100,7 @@ class Program:
 
     def __init__(self, *arguments: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "threadline", *arguments],
+            [forked.threadline(), *arguments],
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONPATH": SOURCE, "THREADLINE_DRAIN_SECONDS": "0"},

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import threadline
+from tests import forked
 from tests.surfaces.cli_stage import call, composed, store
 
 __all__ = ["call", "composed", "store"]
@@ -71,7 +72,7 @@ def test_options_that_make_no_sense_are_refused(store: Path, call, options: tupl
 
 
 def test_server_of_a_process_takes_mails_until_it_is_told_to_stop(store: Path) -> None:
-    command = [sys.executable, "-m", "threadline", *RECEIVE, "--lmtp", "127.0.0.1:0", "--file", str(store)]
+    command = [forked.threadline(), *RECEIVE, "--lmtp", "127.0.0.1:0", "--file", str(store)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())

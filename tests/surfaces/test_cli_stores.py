@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 import threadline
+from tests import forked
 from threadline.app import composition
 from threadline.engine.maintenance.move import Move
 from threadline.kernel.errors import StoreFull
@@ -154,7 +154,7 @@ def test_a_running_server_is_followed_and_then_cut_over(store: Path, capfd: pyte
         assert code == 1
         assert "open for writing in another process" in said
         follower = subprocess.Popen(
-            [sys.executable, "-m", "threadline", "move", "x.db", "y.db", "--follow"],
+            [forked.threadline(), "move", "x.db", "y.db", "--follow"],
             env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
             stdout=subprocess.PIPE,
             text=True,

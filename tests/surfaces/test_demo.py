@@ -23,6 +23,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from threadline.app import open_engine
 from threadline.engine.maintenance.dump import dump
 from threadline.surfaces.cli.demo.history import definitions, message, orders
@@ -165,7 +166,7 @@ def test_the_same_file_imported_is_the_same_store(printed: str, kept: Path, tmp_
     mapping.write_text(MAPPING)
     (tmp_path / "threadline.yaml").write_text(definitions())
     options = ["--map", str(mapping), "--source", "demo", "--file", str(imported)]
-    importing = [*PROGRAM[:-1], "import", str(table), *options]
+    importing = [forked.threadline(), "import", str(table), *options]
     assert "6,919 accepted, 0 known already, 0 in conflict, 0 rejected" in run(shlex.join(importing))
     # Rows of the file are told customer by customer, the demo's orders day by day: order makes no difference.
     assert known(imported) == known(kept)

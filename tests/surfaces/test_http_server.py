@@ -18,15 +18,20 @@ import httpx
 import pytest
 
 import threadline
+from tests import forked
 
 
 class Process:
     """One `threadline serve` on a free port."""
 
     def __init__(
-        self, store: Path | str, environment: dict[str, str] | None = None, terminal: int | None = None
+        self,
+        store: Path | str,
+        environment: dict[str, str] | None = None,
+        terminal: int | None = None,
+        python: str | None = None,
     ) -> None:
-        command = [sys.executable, "-m", "threadline", "serve", "--file", str(store), "--port", "0"]
+        command = [python or forked.python(), "-m", "threadline", "serve", "--file", str(store), "--port", "0"]
         if terminal is not None:
             command = ["setsid", "--ctty", *command]  # which makes it the terminal that controls the process
         self.process = subprocess.Popen(
@@ -53,7 +58,7 @@ class Process:
         return next(word for line in self.said for word in line.split() if word.startswith(prefix))
 
     def stop(self, signal_number: int = signal.SIGTERM) -> int:
-        self.process.send_signal(signal_number)
+        os.kill(self.ready["pid"], signal_number)
         return self.process.wait(60)
 
 
@@ -71,7 +76,7 @@ def track(key: str) -> dict[str, str]:
 
 
 def test_a_new_store_gets_keys_once(tmp_path: Path, servers: list[Process]) -> None:
-    first = Process(tmp_path / "x.db")
+    first = Process(tmp_path / "x.db", python=sys.executable)
     servers.append(first)
     assert first.ready["ready"] is True
     assert first.ready["pid"] == first.process.pid
@@ -94,7 +99,7 @@ def test_a_new_store_gets_keys_once(tmp_path: Path, servers: list[Process]) -> N
 
 def test_the_end_of_the_terminal_stops_it_in_good_order(tmp_path: Path, servers: list[Process]) -> None:
     ours, theirs = pty.openpty()
-    server = Process(tmp_path / "x.db", terminal=theirs)
+    server = Process(tmp_path / "x.db", terminal=theirs, python=sys.executable)
     servers.append(server)
     os.close(theirs)
     os.close(ours)
@@ -105,7 +110,7 @@ def test_the_end_of_the_terminal_stops_it_in_good_order(tmp_path: Path, servers:
 def test_nohup_keeps_it_running(tmp_path: Path, servers: list[Process]) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which a process hands on to those that it starts
     try:
-        server = Process(tmp_path / "x.db")
+        server = Process(tmp_path / "x.db", python=sys.executable)
     finally:
         signal.signal(signal.SIGHUP, before)
     servers.append(server)
@@ -128,12 +133,12 @@ def test_one_process_writes_and_commands_read_beside_it(tmp_path: Path, servers:
     server = Process(store, {"THREADLINE_WRITE_KEYS": "mine-alone"})
     servers.append(server)
     httpx.post(f"{server.url}/v1/track", json=track("a"), auth=("mine-alone", ""))
-    command = [sys.executable, "-m", "threadline"]
+    command = [forked.threadline()]
     told = subprocess.run(
         [*command, "serve", "--file", str(store), "--port", "0"], capture_output=True, text=True, check=False
     )
     assert told.returncode == 1
-    assert f"pid {server.process.pid}" in told.stderr
+    assert f"pid {server.ready['pid']}" in told.stderr
     read = subprocess.run(
         [*command, "events", "of", "user_id:42", "--file", str(store)], capture_output=True, text=True, check=False
     )
@@ -145,7 +150,7 @@ def test_a_port_that_is_taken_is_a_message(tmp_path: Path, servers: list[Process
     server = Process(tmp_path / "x.db")
     servers.append(server)
     port = server.url.rpartition(":")[2]
-    command = [sys.executable, "-m", "threadline", "serve", "--file", str(tmp_path / "y.db"), "--port", port]
+    command = [forked.threadline(), "serve", "--file", str(tmp_path / "y.db"), "--port", port]
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     assert told.returncode == 1
     assert f"127.0.0.1:{port} is already in use; choose another with --port or THREADLINE_PORT" in told.stderr
@@ -171,7 +176,7 @@ def test_a_start_that_fails_makes_no_keys(environment: dict[str, str], tmp_path:
 
 def test_keys_are_still_told_after_the_port_was_taken(tmp_path: Path, servers: list[Process]) -> None:
     servers.append(Process(tmp_path / "x.db"))
-    command = [sys.executable, "-m", "threadline", "serve", "--file", str(tmp_path / "y.db")]
+    command = [forked.threadline(), "serve", "--file", str(tmp_path / "y.db")]
     told = subprocess.run(
         [*command, "--port", servers[0].url.rpartition(":")[2]], capture_output=True, text=True, check=False
     )
@@ -181,7 +186,7 @@ def test_keys_are_still_told_after_the_port_was_taken(tmp_path: Path, servers: l
 
 
 def test_a_server_whose_keys_cannot_be_told_says_so_and_ends(tmp_path: Path, servers: list[Process]) -> None:
-    command = [sys.executable, "-m", "threadline", "serve", "--file", str(tmp_path / "x.db"), "--port", "0"]
+    command = [forked.threadline(), "serve", "--file", str(tmp_path / "x.db"), "--port", "0"]
     with Path("/dev/full").open("w") as full:
         told = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     assert told.returncode == 1

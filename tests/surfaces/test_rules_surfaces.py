@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from tests import forked
 from tests.surfaces.conftest import Keys, client_of
 from threadline.app import open as opened
 from threadline.engine.engine import Engine
@@ -71,7 +71,7 @@ def test_who_may_not_write_a_decision_model_may_not_try_one_of_their_own(engine:
 
 def threadline(folder: Path, *arguments: str) -> tuple[int, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "threadline", *arguments], cwd=folder, capture_output=True, text=True, timeout=60,
+        [forked.threadline(), *arguments], cwd=folder, capture_output=True, text=True, timeout=60,
         check=False,
     )  # fmt: skip
     return done.returncode, done.stdout + done.stderr

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from functools import cache
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,12 +16,14 @@ from schemathesis.core.parameters import ParameterLocation
 from schemathesis.generation import GenerationMode
 from schemathesis.generation.feedback import FeedbackSources
 from schemathesis.pytest._test_builder import build_operation_test
+from schemathesis.python import asgi
 from schemathesis.python._constants.orchestrator import make_constants_value_source
 from schemathesis.schemas import APIOperation
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
+from tests.repeating import seed
 from tests.surfaces.conftest import NOW, Clock
 from tests.surfaces.web_tokens import SECRET, token
 from threadline.app import open_engine
@@ -114,11 +119,21 @@ schema = schemathesis.openapi.from_asgi("/openapi.json", _for_ever, config=Schem
 
 
 OPERATIONS = [found.ok() for found in schema.get_all_operations()]
+IS_TORTURE = os.environ.get("THREADLINE_TEST_PROFILE") == "torture"
+CASES = 12 if IS_TORTURE else 6
+"""Beside the sixty of an operation that follow from its schema."""
 load_all_checks()
 
 
+def drawn() -> list[APIOperation[Any, Any, Any]]:
+    """Those that are tried: under torture all, else the half that the run's seed draws."""
+    count = len(OPERATIONS) if IS_TORTURE else len(OPERATIONS) // 2
+    chosen = Random(f"{seed()} operations").sample(range(len(OPERATIONS)), count)
+    return [OPERATIONS[number] for number in sorted(chosen)]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
+@pytest.mark.parametrize("operation", drawn(), ids=lambda operation: operation.label)
 def test_no_answer_breaks_the_document(operation: APIOperation[Any, Any, Any]) -> None:
     # `schema.parametrize` makes the cases of all operations while tests are collected, which takes each worker ten
     # seconds; here a worker makes those that it tries.
@@ -128,11 +143,22 @@ def test_no_answer_breaks_the_document(operation: APIOperation[Any, Any, Any]) -
     )()
 
 
-@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@cache
+def _client() -> asgi.ASGIClient:
+    """One for all calls; each call would make its own, and look for proxies in the environment."""
+    made = asgi.get_client(_for_ever)
+    made.trust_env = False
+    return made.__enter__()
+
+
+@settings(max_examples=CASES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def _keeps_to_the_document(case: schemathesis.Case) -> None:
     # A case that leaves the credential out on purpose must stay without one.
     bearer = _user_token if case.path.startswith("/ux/user/") else _token
-    response = case.call(headers={} if _spoils_headers(case) else {"Authorization": f"Bearer {bearer}"})
+    response = case.call(
+        session=_client(), headers={} if _spoils_headers(case) else {"Authorization": f"Bearer {bearer}"}
+    )
+    _client().cookies.clear()
     excluded = []
     if response.status_code in (400, 413) and _is_beyond_schema(case.path, response.json()):
         excluded.append(positive_data_acceptance)

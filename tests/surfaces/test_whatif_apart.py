@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 
 import threadline
+from tests import forked
 
 PEOPLE = 900
 
@@ -107,7 +107,7 @@ main()
 
 def start(folder: Path, *arguments: str, program: tuple[str, ...] = ("-m", "threadline")) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, *program, *arguments], cwd=folder, env=environment(), text=True,
+        [forked.python(), *program, *arguments], cwd=folder, env=environment(), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 import threadline
+from tests import forked
 from tests.exports.search.index_stage import Stage, erase, on, opened, recorded, secret, write
 from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.exports.catching_up import CatchUpWorker
@@ -35,7 +35,7 @@ def bytes_of(path: Path) -> bytes:
 def killed(path: Path, after: int, seconds: float) -> bool:
     """Whether a process that catches up was killed, a moment after so many of its answers."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-    command = [sys.executable, "-m", "tests.exports.search.index_stage", str(path), "23"]
+    command = [forked.python(), "-m", "tests.exports.search.index_stage", str(path), "23"]
     with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         for _ in range(after + 1):

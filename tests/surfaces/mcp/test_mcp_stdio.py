@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import threadline
+from tests import forked
 from tests.surfaces.mcp.mcp_stage import VERSION, fill
 from threadline.engine.engine import Engine
 from threadline.kernel.limits import MCP_REQUEST_BYTES_MAX
@@ -59,7 +59,7 @@ def test_what_cannot_be_read_is_refused_and_the_next_line_is_answered(engine: En
 
 
 def _command(file: Path, lines: bytes, *options: str) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "threadline.surfaces.cli", "mcp", "--file", str(file), *options]
+    command = [forked.threadline(), "mcp", "--file", str(file), *options]
     done = subprocess.run(command, input=lines, capture_output=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
