@@ -51,7 +51,7 @@ class Doctor:
     def _delivery(self, now: int) -> Iterator[Finding]:
         """What waits for too long, or may have happened."""
         backlog = self._delivery_of.backlog()
-        waiting = sum(each.waiting for each in backlog.queues)
+        waiting = sum(queue.waiting for queue in backlog.queues)
         yield Finding("outbox", "ok", f"{counted(waiting, 'effect waits', 'effects wait')}")
         yield from _waiting(backlog, now)
         for name, until in self._delivery_of.unbelieved_leases(now).items():
@@ -59,13 +59,11 @@ class Doctor:
                 f"{name} is leased until {format_time(until)}, by a clock that was ahead; nobody waits for it that long"
             )
             yield Finding("lease", "note", seen)
-        for each in consumers(self._store):
-            if each.behind_since and (each.state.failures or now - each.behind_since > WAITING_MAX):
-                seen = (
-                    f"{each.name} is at position {each.state.position:,}, behind since {format_time(each.behind_since)}"
-                )
-                yield Finding("feed", "note", "; ".join(filter(None, [seen, each.state.problem])))
-        unknown = {each.queue.name: each.unknown for each in backlog.queues if each.unknown}
+        for consumer in consumers(self._store):
+            if consumer.behind_since and (consumer.state.failures or now - consumer.behind_since > WAITING_MAX):
+                seen = f"{consumer.name} is at position {consumer.state.position:,}, behind since {format_time(consumer.behind_since)}"
+                yield Finding("feed", "note", "; ".join(filter(None, [seen, consumer.state.problem])))
+        unknown = {queue.queue.name: queue.unknown for queue in backlog.queues if queue.unknown}
         if unknown:
             seen = ", ".join(f"{counted(number, 'effect')} of {name}" for name, number in unknown.items())
             yield Finding("effects", "note", f"{seen} may have happened; `threadline effects unknown` lists them")
@@ -124,11 +122,11 @@ class Doctor:
 
 def _waiting(backlog: Backlog, now: int) -> Iterator[Finding]:
     """What has waited for too long."""
-    for each in backlog.queues:
-        if each.waits_since(now) > WAITING_MAX:
-            state = "it is stopped" if each.circuit.stopped_at else f"{each.retried} of them were tried"
-            seen = f"{counted(each.waiting, 'effect')} of {each.queue.name or 'no queue'}, the first since"
-            yield Finding("waiting", "note", f"{seen} {format_time(now - each.waits_since(now))}; {state}")
+    for queue in backlog.queues:
+        if queue.waits_since(now) > WAITING_MAX:
+            state = "it is stopped" if queue.circuit.stopped_at else f"{queue.retried} of them were tried"
+            seen = f"{counted(queue.waiting, 'effect')} of {queue.queue.name or 'no queue'}, the first since"
+            yield Finding("waiting", "note", f"{seen} {format_time(now - queue.waits_since(now))}; {state}")
     for what, due in (("timer", backlog.oldest_timer), ("job", backlog.oldest_job)):
         if due is not None and now - due > WAITING_MAX:
             yield Finding(

@@ -65,11 +65,11 @@ class Query(NamedTuple):
     @property
     def contradicts_itself(self) -> bool:
         """Whether it wants a phrase and excludes it: nothing matches, and every event with the phrase would be read."""
-        excluded = {(each.words, each.is_beginning) for each in self.phrases if each.is_excluded}
+        excluded = {(phrase.words, phrase.is_beginning) for phrase in self.phrases if phrase.is_excluded}
         return any(
-            (each.words, True) in excluded or (each.words, each.is_beginning) in excluded
-            for each in self.phrases
-            if not each.is_excluded
+            (phrase.words, True) in excluded or (phrase.words, phrase.is_beginning) in excluded
+            for phrase in self.phrases
+            if not phrase.is_excluded
         )
 
 

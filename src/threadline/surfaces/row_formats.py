@@ -102,7 +102,7 @@ def _unwrapped(hint: Any) -> tuple[Any, bool]:
             spread = spread or any(getattr(each, "extra", None) == COLUMNS.extra for each in hint.__metadata__)
             hint = hint.__origin__
         elif get_origin(hint) in (Union, types.UnionType):
-            kinds = [each for each in get_args(hint) if each is not type(None)]
+            kinds = [arg for arg in get_args(hint) if arg is not type(None)]
             if len(kinds) > 1:
                 return (float if set(kinds) <= {int, float} else Any), spread
             hint = kinds[0]

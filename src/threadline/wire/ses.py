@@ -152,9 +152,9 @@ def _received(document: Document) -> Received:
 
 def _message_ids(mail: Document) -> Iterator[str]:
     headers = mail.get("headers")
-    for each in headers[:100] if isinstance(headers, list) else ():
-        if isinstance(each, dict) and _text(each.get("name")).lower() in ("message-id", OWN_HEADER):
-            yield _text(each.get("value"))[:500]
+    for header in headers[:100] if isinstance(headers, list) else ():
+        if isinstance(header, dict) and _text(header.get("name")).lower() in ("message-id", OWN_HEADER):
+            yield _text(header.get("value"))[:500]
     shown = mail.get("commonHeaders")
     if isinstance(shown, dict):
         yield _text(shown.get("messageId"))[:500]

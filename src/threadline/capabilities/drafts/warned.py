@@ -24,7 +24,7 @@ LIKENESS = 0.8
 
 def unknown_types(definitions: Definitions, known: Collection[str]) -> frozenset[str]:
     """The types that definitions name and that are neither known nor made by something declared."""
-    named = {each.type for each in definitions.named_types if not each.type.startswith(SYSTEM_PREFIX)}
+    named = {named_type.type for named_type in definitions.named_types if not named_type.type.startswith(SYSTEM_PREFIX)}
     return frozenset(named - definitions.known_types - {ANY, *known})
 
 
@@ -41,7 +41,7 @@ def type_warnings(
     are recorded as.
     """
     unknown = unknown_types(definitions, known) - frozenset(sent or ())
-    counts = Counter(each.type for each in definitions.named_types)
+    counts = Counter(named_type.type for named_type in definitions.named_types)
     sensible = {*known, *definitions.known_types, *(sent or ()), *(type for type in counts if type not in unknown)}
     for type, place, what in definitions.named_types:
         if type not in unknown:

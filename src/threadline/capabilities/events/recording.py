@@ -74,7 +74,7 @@ def record(engine: Needs, drafts: Sequence[Draft | RejectedEntry]) -> list[Recei
         engine.rejected.add(refused.values())
     events = (each for each in drafts if isinstance(each, Draft))
     receipts: list[Receipt] = []
-    for expected, group in itertools.groupby(events, key=lambda each: each.expected):
+    for expected, group in itertools.groupby(events, key=lambda event: event.expected):
         receipts += engine.recorder.record([each.event for each in group], expected=expected)
     for place, entry in refused.items():
         receipts.insert(place, entry.receipt)

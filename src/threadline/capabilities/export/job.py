@@ -102,7 +102,7 @@ def _page(engine: Ports, storage: Storage, job: Job, asked: Asked, after: str, l
         if asked.events:
             lines["events"].add(_event_lines(engine, person))
         written.append(person)
-        if sum(each.size for each in lines.values()) >= PAGE_BYTES and id != found.ids[-1]:
+        if sum(line.size for line in lines.values()) >= PAGE_BYTES and id != found.ids[-1]:
             following = id
             break
     number = job.counts.get("pages", 0)

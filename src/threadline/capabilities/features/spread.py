@@ -41,7 +41,7 @@ def bins_of(values: Sequence[Any], before: Sequence[Any] | None = None) -> list[
             for n, (low, high) in enumerate(pairwise(edges))
         ]
     texts, named_before = _texts(values), None if before is None else _texts(before)
-    named = [text for text, _ in sorted(texts.items(), key=lambda each: (-each[1], each[0]))[:TEXTS_MAX]]
+    named = [text for text, _ in sorted(texts.items(), key=lambda item: (-item[1], item[0]))[:TEXTS_MAX]]
     bins = [
         Bin(
             value=text,

@@ -104,8 +104,8 @@ def _scanner(engine: Ports, sent: Recorded, click: Click) -> str:
         return "honeypot"
     message = sent.event.properties.get("message")
     before = [
-        Click(each.event.occurred_at, str(each.event.properties.get("link", "")))
-        for each in recent_clicks(engine, sent, click.at - HONEYPOT_WITHIN)
-        if each.event.properties.get("message") == message
+        Click(recent_click.event.occurred_at, str(recent_click.event.properties.get("link", "")))
+        for recent_click in recent_clicks(engine, sent, click.at - HONEYPOT_WITHIN)
+        if recent_click.event.properties.get("message") == message
     ]
     return scanned([*before, click]).get(click, "")

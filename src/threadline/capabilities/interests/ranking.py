@@ -89,10 +89,10 @@ def rank(
             entries = _by_periods(cells, application, rules.period_days, start, remaining)
         else:
             entries = _by_decay(cells, application, today, half_life or rules.half_life)
-        ranked.entries.extend(sorted(entries, key=lambda each: (-each.units, each.scope, each.value)))
+        ranked.entries.extend(sorted(entries, key=lambda entry: (-entry.units, entry.scope, entry.value)))
         if ranked.entries:
             found[name] = ranked
-    return dict(sorted(found.items(), key=lambda each: (-each[1].weight, each[0])))
+    return dict(sorted(found.items(), key=lambda item: (-item[1].weight, item[0])))
 
 
 # --- counts per day -----------------------------------------------------------------------------

@@ -19,7 +19,7 @@ def declare(definitions: Definitions) -> list[Any]:
     mail = read_mail(definitions)
     templates = Templates(Mail(), {}) if mail is None else read_templates(definitions, mail)
     made: list[Any] = [
-        each for noun in (template_operations, preview, as_sent, send) for each in noun.operations(templates)
+        operation for noun in (template_operations, preview, as_sent, send) for operation in noun.operations(templates)
     ]
     return made if mail is None else [*made, _queue(mail), mail_policy(templates), mail_preparation(templates)]
 

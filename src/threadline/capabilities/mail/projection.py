@@ -111,7 +111,7 @@ def _merge(one: State, other: State) -> State | None:
 
 
 def _view(state: State, now: int, edges: list[Recorded]) -> dict[str, Any]:
-    mails = sorted(state["mails"].items(), key=lambda each: (_at(each[1]), each[0]), reverse=True)
+    mails = sorted(state["mails"].items(), key=lambda item: (_at(item[1]), item[0]), reverse=True)
     return {
         "mails": [
             {
@@ -142,9 +142,9 @@ _NOT_GONE = frozenset({"skipped", "failed"})
 def marketing_sent(view: Mapping[str, Any]) -> list[int]:
     """When marketing mails went to the person, or may have, by the view of the ledger."""
     return [
-        parse_time(each["at"])
-        for each in view.get("mails", ())
-        if not each["transactional"] and each["status"] not in _NOT_GONE
+        parse_time(mail["at"])
+        for mail in view.get("mails", ())
+        if not mail["transactional"] and mail["status"] not in _NOT_GONE
     ]
 
 

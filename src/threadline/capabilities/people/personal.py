@@ -38,7 +38,7 @@ def _identifiers(subject: Subject) -> Iterator[dict[str, Any]]:
 def _joins(subject: Subject) -> Iterator[dict[str, Any]]:
     """Without the other identifier, which may be somebody else's."""
     for entry in subject.quarantined():
-        own = [each for each in entry["identifiers"] if subject.has(identifier_named(each))]
+        own = [identifier for identifier in entry["identifiers"] if subject.has(identifier_named(identifier))]
         yield {
             "identifiers": own, "reason": entry["reason"], "event": entry["event"], "at": shown_time(entry["at"]),
             "status": entry["status"],

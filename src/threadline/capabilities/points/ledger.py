@@ -161,7 +161,7 @@ def _flag(flags: dict[str, int], properties: dict[str, Any], at: int) -> None:
     name = f"{kind}/{of}"
     flags[name] = max(at, flags.get(name, at))
     if len(flags) > POINTS_ANOMALIES_MAX:
-        del flags[min(flags, key=lambda each: (flags[each], each))]
+        del flags[min(flags, key=lambda flag: (flags[flag], flag))]
 
 
 # --- merging --------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def _flag(flags: dict[str, int], properties: dict[str, Any], at: int) -> None:
 def merge(one: State, other: State) -> State:
     """The state of the union of two people's lines."""
     flags = merge_entries(one["flags"], other["flags"], max)
-    for name in sorted(flags, key=lambda each: (flags[each], each))[:-POINTS_ANOMALIES_MAX]:
+    for name in sorted(flags, key=lambda flag: (flags[flag], flag))[:-POINTS_ANOMALIES_MAX]:
         del flags[name]
     return {
         "sums": _added(one["sums"], other["sums"]),

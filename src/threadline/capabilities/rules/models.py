@@ -95,7 +95,7 @@ class ModelBody:
 def _step(number: int, node: Mapping[str, Any], kind: str) -> Step:
     name, trace = node["name"], node["traceData"]
     if kind == "switchNode":
-        taken = [each["id"] for each in (trace or {}).get("statements", ())]
+        taken = [statement["id"] for statement in (trace or {}).get("statements", ())]
         return Step(step=number, field=name, operator="switch", expected=taken, matched=bool(taken))
     if kind == "decisionTableNode":
         # The rules that apply, and what they looked at.

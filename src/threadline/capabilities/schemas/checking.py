@@ -85,7 +85,7 @@ class Checker:
     def _listed(self, schema: dict[str, Any], at: Place) -> None:
         """What is listed beside a type must be of it: YAML reads NO as false and 1.0 as a number."""
         types = schema.get("type")
-        wanted = [each for each in (types if isinstance(types, list) else [types]) if isinstance(each, str)]
+        wanted = [type for type in (types if isinstance(types, list) else [types]) if isinstance(type, str)]
         options = schema.get("enum")
         listed = [("enum", value) for value in options] if isinstance(options, list) else []
         if "const" in schema:

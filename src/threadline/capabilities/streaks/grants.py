@@ -66,7 +66,7 @@ def _add_freezes(streaks: StreakSet, state: State, event: Event) -> None:
     known = granted.get(streak, [])
     counts = dict(zip(known[::2], known[1::2], strict=True))
     counts[when] = min(counts.get(when, 0) + count, FREEZES_OF_EVENT_MAX)
-    granted[streak] = [number for each in sorted(counts.items())[-GRANTS_MAX:] for number in each]
+    granted[streak] = [number for item in sorted(counts.items())[-GRANTS_MAX:] for number in item]
 
 
 def _add_amnesty(streaks: StreakSet, state: State, event: Event) -> None:

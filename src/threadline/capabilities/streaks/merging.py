@@ -200,7 +200,7 @@ def _merge_counts(one: list[int], other: list[int]) -> list[int]:
     counts: Counter[int] = Counter()
     for when, count in (*day_ranges.pairs(one), *day_ranges.pairs(other)):
         counts[when] = min(counts[when] + count, FREEZES_OF_EVENT_MAX)
-    return [number for each in sorted(counts.items())[-GRANTS_MAX:] for number in each]
+    return [number for item in sorted(counts.items())[-GRANTS_MAX:] for number in item]
 
 
 def _merge_amnesty(one: Entries, other: Entries) -> Entries:

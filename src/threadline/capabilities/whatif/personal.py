@@ -56,7 +56,7 @@ def _without(subject: Subject, item: Item) -> bytes:
 def _lines(subject: Subject) -> Iterator[dict[str, Any]]:
     for item, plain in (each for table in (SAVED, PROGRESS) for each in _naming(subject, table)):
         view = plain["view"]
-        samples = [each for each in view["samples"] if each.get("person") in subject.ids]
+        samples = [sample for sample in view["samples"] if sample.get("person") in subject.ids]
         failures = [why for person, why in view["failures"].items() if person in subject.ids]
         asked = {name: each for name, each in view["asked"].items() if name != "people"}
         yield {"what_if": item.key.sort, "asked": asked, "samples": samples, "failures": failures}

@@ -100,11 +100,11 @@ class Outbox:
     def able(self, items: Sequence[Item]) -> list[Able]:
         """The effects whose thread has a person, so that their outcome can be recorded."""
         effects = [pending_effect(item) for item in items]
-        people = readable(self._engine.reader, [one.thread for one in effects])
+        people = readable(self._engine.reader, [effect.thread for effect in effects])
         return [
-            Able(one, person.identifiers[one.thread], person)
-            for one in effects
-            if (person := people.get(one.thread)) is not None
+            Able(effect, person.identifiers[effect.thread], person)
+            for effect in effects
+            if (person := people.get(effect.thread)) is not None
         ]
 
     def has_sender(self, item: Item) -> bool:

@@ -17,8 +17,8 @@ def assign(events: Sequence[ValidatedEvent], people: WorkingSet) -> list[list[Va
     groups: dict[str, list[ValidatedEvent]] = {}
     merged: dict[str, str] = {}
     owners = people.owners
-    for one in events:
-        names = one.names
+    for event in events:
+        names = event.names
         owner = owners.get(names[0].thread)
         key = owner.id if owner is not None else people.group_of(names[0].thread)
         while key in merged:
@@ -34,7 +34,7 @@ def assign(events: Sequence[ValidatedEvent], people: WorkingSet) -> list[list[Va
                 earlier = groups.pop(other, None)
                 if earlier is not None:
                     groups[key] = sorted([*groups.get(key, ()), *earlier], key=_position)
-        groups.setdefault(key, []).append(one)
+        groups.setdefault(key, []).append(event)
     return list(groups.values())
 
 

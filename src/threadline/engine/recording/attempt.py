@@ -135,10 +135,10 @@ class Attempt:
         attempt."""
         self.people.forget(self.changes.drop(first))
         # Also people who were only read: they may have changed, which may be why nothing was to be committed.
-        self.people.forget_owners(name.thread for one in events for name in one.names)
-        for one in events:
-            self.unsettled.add(one.id)
-            self.receipts.pop(one.position, None)
+        self.people.forget_owners(name.thread for event in events for name in event.names)
+        for event in events:
+            self.unsettled.add(event.id)
+            self.receipts.pop(event.position, None)
 
     def answers(self) -> dict[int, Receipt]:
         """The settled receipts, with the survivor's id for people merged since."""

@@ -31,7 +31,7 @@ class ContentionTracker:
         return [self._contended_of(group) for group in groups] if self._contended else []
 
     def _contended_of(self, events: Sequence[ValidatedEvent]) -> set[str]:
-        owners = {self._cache.owners.get(name.thread) for one in events for name in one.names}
+        owners = {self._cache.owners.get(name.thread) for event in events for name in event.names}
         return {owner for owner in owners if owner is not None and self._contended.get(owner) is not None}
 
     @contextmanager

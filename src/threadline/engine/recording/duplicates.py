@@ -51,26 +51,26 @@ def sort_out(
     """The events that are not in the log yet. Duplicates and conflicts get their receipts here, and ``refused`` what
     does not meet the requirements of its type. Until it is ``certain`` which events are new, none is refused for good.
     """
-    known = attempt.store.seen([one.id for one in events], certain=certain)
+    known = attempt.store.seen([event.id for event in events], certain=certain)
     unfit = _unfit(attempt, events, known, certain=certain) if attempt.catalogue.requirements else {}
     first: dict[str, int] = dict(known)
     fresh = []
-    for one in events:
-        if one.position in unfit and one.id not in first:
-            refused[one.position] = unfit[one.position]
+    for event in events:
+        if event.position in unfit and event.id not in first:
+            refused[event.position] = unfit[event.position]
             continue
-        digest = first.setdefault(one.id, one.digest)
-        if one.id in known and digest == ERASED_DIGEST:
-            attempt.receipts[one.position] = Receipt(status="duplicate", id=one.id, code=ERASED)
+        digest = first.setdefault(event.id, event.digest)
+        if event.id in known and digest == ERASED_DIGEST:
+            attempt.receipts[event.position] = Receipt(status="duplicate", id=event.id, code=ERASED)
             continue
-        if digest == one.digest and one.id not in known and one.id not in attempt.ids:
-            attempt.ids.add(one.id)
-            fresh.append(one)
+        if digest == event.digest and event.id not in known and event.id not in attempt.ids:
+            attempt.ids.add(event.id)
+            fresh.append(event)
         else:
-            same = digest == one.digest
-            attempt.receipts[one.position] = Receipt(status="duplicate" if same else "conflict", id=one.id)
+            same = digest == event.digest
+            attempt.receipts[event.position] = Receipt(status="duplicate" if same else "conflict", id=event.id)
             if not same:
-                writes = rejected_log.conflict_writes(attempt.store, one.event, one.id, one.digest, attempt.now)
+                writes = rejected_log.conflict_writes(attempt.store, event.event, event.id, event.digest, attempt.now)
                 attempt.changes.commit_apart(writes)
     return fresh
 
@@ -80,7 +80,7 @@ def _unfit(
 ) -> dict[int, EventRejected]:
     """By position, why new events do not meet the requirements of their type. Adds to ``known`` what is known after
     all."""
-    new = [one for one in events if one.id not in known]
+    new = [event for event in events if event.id not in known]
     unfit = unmet(new, attempt.catalogue.requirements)
     if unfit and not certain:
         known.update(attempt.store.seen([one.id for one in new if one.position in unfit]))

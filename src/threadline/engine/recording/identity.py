@@ -63,7 +63,7 @@ def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Ident
 
 
 def _of_kind(kind: str, identifiers: Iterable[Identifier]) -> int:
-    return sum([each.kind == kind for each in identifiers])
+    return sum([identifier.kind == kind for identifier in identifiers])
 
 
 def _against(attempt: Attempt, person: Person, named: ResolvedIdentifier, owner: Person | None) -> str:

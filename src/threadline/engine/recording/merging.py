@@ -173,8 +173,8 @@ def _split_off(attempt: Attempt, person: Person, merge: Mapping[str, Any]) -> li
 
     names = IdentifierResolver(attempt.catalogue.rules)
     events = thread_events(attempt.store, person.heads)
-    for recorded in sorted(events, key=lambda each: (each.recorded_at, each.thread, each.sequence)):
-        resolved = (names.of(person.workspace, each) for each in recorded.event.identifiers)
+    for recorded in sorted(events, key=lambda event: (event.recorded_at, event.thread, event.sequence)):
+        resolved = (names.of(person.workspace, identifier) for identifier in recorded.event.identifiers)
         named = sorted(
             (each for each in resolved if each is not None and each.thread in leads), key=ResolvedIdentifier.rank
         )

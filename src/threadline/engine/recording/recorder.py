@@ -95,7 +95,9 @@ class _Call:
         """The events for the next attempt."""
         if len(self.receipts.keys() | self.refused.keys()) == len(self.requests):
             return []
-        return [one for one in self.events if one.position not in self.receipts and one.position not in self.refused]
+        return [
+            event for event in self.events if event.position not in self.receipts and event.position not in self.refused
+        ]
 
     @property
     def settled(self) -> int:
@@ -226,8 +228,8 @@ class Recorder:
             with self._lock:
                 receipts = self._record(call)
         if self.tracing is not None and call.trace is not None:
-            recorded = [(one.id, one.event, one.request.cause) for one in call.events]
-            self.tracing.recorded(call.trace, recorded, [receipts[one.position] for one in call.events])
+            recorded = [(event.id, event.event, event.request.cause) for event in call.events]
+            self.tracing.recorded(call.trace, recorded, [receipts[event.position] for event in call.events])
         return receipts
 
     def _record(self, call: _Call) -> list[Receipt]:
@@ -256,7 +258,7 @@ class Recorder:
     ) -> Attempt:
         """An attempt at these events; without ``cached`` it reads everything from the store."""
         people = WorkingSet(self.store, self.catalogue, self._cache if cached else PeopleCache())
-        self._plans.refresh({one.event.workspace for one in events})
+        self._plans.refresh({event.event.workspace for event in events})
         isolation = isolation or Isolation(set(), set())
         attempt = Attempt(self.store, self.catalogue, people, self.clock(), self._plans, isolation)
         attempt.counted = self.counts.by_type
@@ -298,7 +300,7 @@ class Recorder:
         self, attempt: Attempt, call: _Call, events: Sequence[ValidatedEvent], *, certain: bool = True
     ) -> list[ValidatedEvent]:
         # Also for duplicates: a crash may have committed the event without its source row.
-        for put in self.sources.missing({(one.event.workspace, one.event.source) for one in events}):
+        for put in self.sources.missing({(event.event.workspace, event.event.source) for event in events}):
             attempt.changes.commit_apart([put])
         return sort_out(attempt, events, call.refused, certain=certain)
 

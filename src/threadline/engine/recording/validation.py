@@ -192,7 +192,7 @@ class Validator:
 def _resolved(found: Sequence[ResolvedIdentifier]) -> _Resolved:
     names = tuple([each for each in found if each.identifies])
     if len(names) > 1:
-        joining = {each: None for each in names if each.joins}
+        joining = {name: None for name in names if name.joins}
         # If an event has only non-joining identifiers, the strongest one is used.
         names = tuple(sorted(joining, key=ResolvedIdentifier.rank)) or (min(names, key=ResolvedIdentifier.rank),)
     return _Resolved(tuple([each.identifier for each in found]), names)
@@ -201,13 +201,13 @@ def _resolved(found: Sequence[ResolvedIdentifier]) -> _Resolved:
 def unmet(events: Iterable[ValidatedEvent], requirements: Mapping[str, Requirement]) -> dict[int, EventRejected]:
     """By position, why events do not meet the requirements of their type. What Threadline adds itself is exempt."""
     found: dict[int, EventRejected] = {}
-    for one in events:
-        requirement = requirements.get(one.event.type)
-        if requirement is not None and one.event.source_type != "internal":
+    for event in events:
+        requirement = requirements.get(event.event.type)
+        if requirement is not None and event.event.source_type != "internal":
             try:
-                requirement.check(one.event)
+                requirement.check(event.event)
             except EventRejected as error:
-                found[one.position] = error
+                found[event.position] = error
     return found
 
 

@@ -23,23 +23,23 @@ from threadline.kernel.policy import TIMER_FIRED
 def work(attempt: Attempt, events: Sequence[ValidatedEvent]) -> None:
     """Record the events of one group in an attempt. Raises `ConcurrencyConflict` or `UnrecordableEvents`: then nothing
     of the group is to be committed."""
-    for one in events:
+    for event in events:
         try:
-            _record(attempt, one)
+            _record(attempt, event)
         except UnrecordableEvents as error:
-            raise error if error.positions else UnrecordableEvents([one.position], error.code, str(error)) from error
+            raise error if error.positions else UnrecordableEvents([event.position], error.code, str(error)) from error
         except Conflict as error:
             # The ids of consequences come from the event: another process has recorded it since this attempt read.
-            raise ConcurrencyConflict(f"event {one.id} has joined two people already") from error
+            raise ConcurrencyConflict(f"event {event.id} has joined two people already") from error
         except EventDamaged as error:
             # It needs an event that cannot be read. The rejected log keeps it until that is repaired; its neighbours
             # are recorded.
-            raise UnrecordableEvents([one.position], error.code, str(error)) from error
+            raise UnrecordableEvents([event.position], error.code, str(error)) from error
         except (ThreadlineError, ConcurrencyConflict):
             raise
         except Exception as error:
             message = f"{type(error).__name__}: {error}"
-            raise UnrecordableEvents([one.position], "projection_failed", message) from error
+            raise UnrecordableEvents([event.position], "projection_failed", message) from error
     attempt.changes.seal_open()
 
 

@@ -37,8 +37,8 @@ class WorkingSet:
         owners, cached_owners, cache = self.owners, self._cache.owners, self._cache.people
         unread: dict[str, None] = {}
         wanted: dict[str, list[str]] = {}
-        for one in events:
-            for name in one.names:
+        for event in events:
+            for name in event.names:
                 thread = name.thread
                 if thread in owners or thread in unread:
                     continue

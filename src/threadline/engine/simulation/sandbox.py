@@ -89,7 +89,7 @@ class SimulatedPerson:
         """Let every timer fire that is due by then."""
         while self._timers:
             (policy, key), (due_at, thread, properties) = min(
-                self._timers.items(), key=lambda each: (each[1][0], each[0])
+                self._timers.items(), key=lambda item: (item[1][0], item[0])
             )
             if due_at > until:
                 return

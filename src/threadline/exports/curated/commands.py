@@ -49,7 +49,7 @@ class LakeCommands:
         at = Target(**{"location": lake.storage.url(), **dict(target)})
         if kind == "dbt":
             return dbt(engine, at)
-        dialect: Dialect | None = next((each for each in get_args(Dialect) if each == kind), None)
+        dialect: Dialect | None = next((arg for arg in get_args(Dialect) if arg == kind), None)
         if dialect is None:
             raise InvalidValue(f"{kind!r} is none of {', '.join(get_args(Dialect))} and dbt")
         return "".join(f"{each};\n" for each in warehouse_sql(engine, lake, self._workspace, dialect, at))

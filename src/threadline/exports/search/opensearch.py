@@ -79,7 +79,7 @@ class OpenSearch:
             lines = b"".join(msgspec.json.encode(head) + b"\n" + (b"" if body is None else body + b"\n")
                              for head, body in actions)  # fmt: skip
             answer = self.call("POST", "/_bulk?refresh=true", lines=lines)
-            results = [next(iter(each.values())) for each in answer["items"]]
+            results = [next(iter(item.values())) for item in answer["items"]]
             refused = [(action, each) for action, each in zip(actions, results, strict=True) if _is_refused(each)]
             final = next((each for _, each in refused if each["status"] not in _AGAIN), None)
             if final is not None:

@@ -176,7 +176,7 @@ class Tables:
         names = dict(self._run("SELECT n, text FROM value"))
         plain = {facet: {names[n]: times for n, times in counts.items() if names[n]} for facet, counts in found.items()}
         return counted, {
-            facet: dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))) for facet, counts in plain.items()
+            facet: dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))) for facet, counts in plain.items()
         }
 
     def _matching(self, query: Query, before: int) -> tuple[str, tuple[str | int, ...]]:

@@ -56,7 +56,7 @@ def fold_people(catalogue: Catalogue, workspace: str, events: Iterable[tuple[str
 
 def fold_group(catalogue: Catalogue, workspace: str, events: Iterable[tuple[str, Recorded]]) -> Iterator[PersonRow]:
     """As `fold_people`, of events in any order. They are all in memory at once."""
-    ordered = sorted(events, key=lambda one: (one[0], *occurred_order(one[1])))
+    ordered = sorted(events, key=lambda event: (event[0], *occurred_order(event[1])))
     return fold_people(catalogue, workspace, ordered)
 
 

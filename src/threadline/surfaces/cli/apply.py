@@ -121,9 +121,9 @@ def _apply(session: Session, page: Callable[..., Any]) -> dict[str, int]:
 
 
 def _show(console: Console, changes: dict[str, Any]) -> None:
-    for each in changes["changes"]:
-        name = ".".join(filter(None, (each["section"], each["name"])))
-        console.print(f"{each['change']:8} {name}", highlight=False, soft_wrap=True)
+    for change in changes["changes"]:
+        name = ".".join(filter(None, (change["section"], change["name"])))
+        console.print(f"{change['change']:8} {name}", highlight=False, soft_wrap=True)
     if changes["projections"]:
         console.print(f"folded again for everybody: {', '.join(changes['projections'])}", highlight=False)
     if others := [step for step in changes["stale"] if step != "people"]:

@@ -114,7 +114,7 @@ def _store(session: Session, settings: Settings) -> Iterator[Finding]:
     try:
         with session.engine(readonly=True) as engine:
             stats = engine.store.stats()
-            notes = [Finding(DEFINITIONS, "note", str(each)) for each in warnings(engine.catalogue, engine.log)]
+            notes = [Finding(DEFINITIONS, "note", str(warning)) for warning in warnings(engine.catalogue, engine.log)]
             findings = [*notes, *engine.doctor.findings(system_clock()), Finding("store", "ok", shown)]
             faults = _faults(engine, settings, stats)
     except ThreadlineError as error:

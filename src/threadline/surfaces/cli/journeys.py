@@ -96,21 +96,21 @@ def _tables(found: JourneysWhatIfResult) -> Iterator[Table]:
         ("journey", "entered", "held out", "left", "mails gone", "new mails", "at other times"),
         [
             (
-                each.journey, _change(each.entered_old, each.entered_new),
-                _change(each.holdout_old, each.holdout_new),
-                ", ".join(f"{reason} {count:,}" for reason, count in each.left_new.items()),
-                f"{each.only_old:,}", f"{each.only_new:,}", f"{each.moved:,}",
+                journey.journey, _change(journey.entered_old, journey.entered_new),
+                _change(journey.holdout_old, journey.holdout_new),
+                ", ".join(f"{reason} {count:,}" for reason, count in journey.left_new.items()),
+                f"{journey.only_old:,}", f"{journey.only_new:,}", f"{journey.moved:,}",
             )
-            for each in found.journeys
+            for journey in found.journeys
         ],
     )  # fmt: skip
     yield _table(
         ("journey", "step", "template", "arm", "mails"),
-        [(each.journey, each.step, each.template, each.arm, _change(each.old, each.new)) for each in found.steps],
+        [(step.journey, step.step, step.template, step.arm, _change(step.old, step.new)) for step in found.steps],
     )
     samples = [
-        (each.identifiers[0] if each.identifiers else each.person, _mails(each.old), _mails(each.new))
-        for each in found.samples
+        (sample.identifiers[0] if sample.identifiers else sample.person, _mails(sample.old), _mails(sample.new))
+        for sample in found.samples
     ]
     if samples:
         yield _table(("person", "in force", "candidate"), samples)

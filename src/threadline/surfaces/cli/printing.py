@@ -94,7 +94,7 @@ def _alike(value: Mapping[str, Any]) -> bool:
     entries = [each for each in value.values() if isinstance(each, Mapping)]
     if len(entries) < 2 or len(entries) != len(value):
         return False
-    fields = [set(each) for each in entries]
+    fields = [set(entry) for entry in entries]
     shared = set.intersection(*fields)
     return bool(shared) and 2 * len(shared) >= len(set.union(*fields))
 
@@ -121,11 +121,11 @@ def _block(text: str) -> Text:
 
 def _table(entries: Sequence[Mapping[str, Any]], width: int) -> RenderableType:
     names = list(_columns(entries))
-    cells = {name: [_cell(name, each.get(name)) for each in entries] for name in names}
+    cells = {name: [_cell(name, entry.get(name)) for entry in entries] for name in names}
     widths = _widths({name: max(len(name), *map(len, cells[name])) for name in names}, width)
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
     for name, wide in widths.items():
-        number = all(isinstance(each.get(name), int | float | None) for each in entries)
+        number = all(isinstance(entry.get(name), int | float | None) for entry in entries)
         folded = name in _FOLDED
         table.add_column(
             Text(visible(name)), justify="right" if number else "left", width=wide, no_wrap=not folded,
@@ -152,8 +152,8 @@ def _widths(wanted: Mapping[str, int], width: int) -> dict[str, int]:
 
 def _columns(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The names of the columns, those that say most first. What is empty in every entry tells nothing."""
-    found = dict.fromkeys(name for each in entries for name in each)
-    filled = [name for name in found if any(each.get(name) not in _EMPTY for each in entries)]
+    found = dict.fromkeys(name for entry in entries for name in entry)
+    filled = [name for name in found if any(entry.get(name) not in _EMPTY for entry in entries)]
     return iter(sorted(filled, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)))
 
 

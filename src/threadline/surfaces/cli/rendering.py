@@ -201,7 +201,7 @@ def _option(name: str, hint: Any, required: bool, default: str, kind: _Json | No
 
 def _kind(hint: Any) -> Any:
     if get_origin(hint) is Literal:
-        return click.Choice([str(each) for each in get_args(hint) if each != ""])  # what is not given is empty
+        return click.Choice([str(arg) for arg in get_args(hint) if arg != ""])  # what is not given is empty
     return _PLAIN.get(hint, _Json())
 
 
@@ -220,7 +220,7 @@ def _unwrapped(hint: Any) -> tuple[Any, str]:
             text = text or next((meta.description for meta in metas if meta.description), "")
             hint = hint.__origin__
         elif get_origin(hint) in (Union, types.UnionType):
-            kinds = [each for each in get_args(hint) if each not in (type(None), msgspec.UnsetType)]
+            kinds = [arg for arg in get_args(hint) if arg not in (type(None), msgspec.UnsetType)]
             if len(kinds) > 1:
                 return Any, text
             hint = kinds[0]

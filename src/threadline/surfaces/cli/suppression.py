@@ -72,8 +72,8 @@ def export(session: Session, target: TextIO) -> None:
             if writer is None:
                 writer = csv.writer(target)
                 writer.writerow(("address", "reason", "suppressed_at", "by", "note"))
-            for each in page.addresses:
-                writer.writerow((each.address, each.reason, each.suppressed_at, each.by, each.note))
+            for address in page.addresses:
+                writer.writerow((address.address, address.reason, address.suppressed_at, address.by, address.note))
             number, cursor = number + len(page.addresses), page.next
     click.echo(counted(number, "address", "addresses"), err=True)
 

@@ -247,14 +247,14 @@ def _tables(found: WhatIfView) -> Iterator[Table]:
     changed = [cell for cell in found.matrix if cell.changed]
     if changed:
         yield _table(("old", "new", "answers"), [(cell.old, cell.new, f"{cell.changed:,}") for cell in changed])
-    rules = [each for each in found.rules if each.changed or each.errors]
+    rules = [rule for rule in found.rules if rule.changed or rule.errors]
     if rules:
         yield _table(
             ("rule", "asked", "changed", "people", "errors"),
-            [(each.rule, *(f"{n:,}" for n in (each.asked, each.changed, each.people, each.errors))) for each in rules],
+            [(rule.rule, *(f"{n:,}" for n in (rule.asked, rule.changed, rule.people, rule.errors))) for rule in rules],
         )
     if found.segments:
-        rows = [(each.segment, f"{each.entered:,}", f"{each.left:,}") for each in found.segments]
+        rows = [(segment.segment, f"{segment.entered:,}", f"{segment.left:,}") for segment in found.segments]
         yield _table(("segment", "entered", "left"), rows)
     if found.samples:
         yield _table(

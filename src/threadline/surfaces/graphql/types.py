@@ -53,7 +53,7 @@ def hint_of(annotated: Any) -> Hint:
             kind = kind.__origin__
         elif get_origin(kind) in (Union, types.UnionType) and type(None) in get_args(kind):
             optional = True
-            kind = Union[tuple(each for each in get_args(kind) if each is not type(None))]  # noqa: UP007
+            kind = Union[tuple(arg for arg in get_args(kind) if arg is not type(None))]  # noqa: UP007
         else:
             return Hint(kind, optional or kind is Any, description, is_instant)
 
@@ -155,7 +155,7 @@ class Types:
         setattr(made, field, strawberry.field(**how))
 
     def _is_converted(self, hint: Hint) -> bool:
-        inner = [hint.type, *(hint_of(each).type for each in get_args(hint.type))]
+        inner = [hint.type, *(hint_of(arg).type for arg in get_args(hint.type))]
         return any(each in self._nodes for each in inner) or (get_origin(hint.type) is dict and _is_struct(inner[-1]))
 
     def shown(self, hint: Hint, value: Any) -> Any:

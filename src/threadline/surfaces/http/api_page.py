@@ -167,10 +167,10 @@ def _answers(body: dict[str, Any], components: dict[str, Any]) -> str:
 def _form(method: str, path: str, body: dict[str, Any], kind: str, example: Any) -> str:
     """Fields to try a call with, which the page's script sends to this server."""
     inputs = "".join(
-        f"<label><code>{html.escape(each['name'])}</code> "
-        f'<input name="{html.escape(each["name"])}" value="{html.escape(str(each.get("example", "")))}"></label>'
-        for each in body.get("parameters", ())
-        if each["in"] in ("path", "query")
+        f"<label><code>{html.escape(parameter['name'])}</code> "
+        f'<input name="{html.escape(parameter["name"])}" value="{html.escape(str(parameter.get("example", "")))}"></label>'
+        for parameter in body.get("parameters", ())
+        if parameter["in"] in ("path", "query")
     )
     if kind:
         text = html.escape(json.dumps(example, indent=2, ensure_ascii=False) if example is not None else "{}")

@@ -96,7 +96,7 @@ def read(body: Mapping[str, Any], form: type[Any]) -> Any:
     names = {name.lower(): name for name in (field.encode_name for field in msgspec.structs.fields(form))}
     known = {names[name.lower()]: value for name, value in body.items() if name.lower() in names and value is not None}
     if "scopes" in known and isinstance(known["scopes"], list):
-        known["scopes"] = [_scope(each) for each in known["scopes"]]
+        known["scopes"] = [_scope(scope) for scope in known["scopes"]]
     try:
         return converted(known, form)
     except msgspec.ValidationError as error:

@@ -96,7 +96,7 @@ def following_paths(operations: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             "get": {
                 **{name: described[name] for name in ("tags", "security")},
                 # A stream has one form only; `format` is that of an answer.
-                "parameters": [each for each in described["parameters"] if each["name"] != "format"],
+                "parameters": [parameter for parameter in described["parameters"] if parameter["name"] != "format"],
                 "operationId": f"{described['operationId']}_events",
                 "summary": f"Follow by server-sent events: {described['summary'][0].lower()}{described['summary'][1:]}",
                 "description": "Events `progress` whenever the result is another one, then `ended`; each with the "

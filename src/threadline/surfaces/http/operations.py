@@ -198,7 +198,7 @@ def many_valued(params: type) -> frozenset[str]:
 
 
 def _is_list(hint: Any) -> bool:
-    return any((get_origin(each) or each) in (list, tuple, set, frozenset) for each in (hint, *get_args(hint)))
+    return any((get_origin(arg) or arg) in (list, tuple, set, frozenset) for arg in (hint, *get_args(hint)))
 
 
 def read_query(query: bytes, many: frozenset[str]) -> dict[str, Any]:

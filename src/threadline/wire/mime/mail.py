@@ -154,8 +154,8 @@ def _about(message: Part, everything: list[Part]) -> tuple[str, ...]:
     originals = [enclosed(part) for part in everything if part.type in _ENCLOSED]
     # First our own header, which nobody replaces: a provider may have given the mail another Message-ID.
     found = [own for each in originals if (own := each.header(OWN_HEADER))]
-    found += [each for original in originals for each in _ids(original.header("message-id"))]
-    found += [each for part in everything for each in _ids(part.header("original-message-id"))]
+    found += [id for original in originals for id in _ids(original.header("message-id"))]
+    found += [id for part in everything for id in _ids(part.header("original-message-id"))]
     found += _ids(message.header("in-reply-to"))
     found += reversed(_ids(message.header("references")))
     if not found:  # reports in prose quote the message after their own text

@@ -117,7 +117,7 @@ def _flow(context: Context[WithAnalytics], params: JourneyFlowParams) -> Journey
 
 def flow_picture(result: JourneyFlow) -> Chart:
     """How many came to each step."""
-    points = tuple(Point(each.step, each.reached, note=f"{each.left:,} left here") for each in result.steps)
+    points = tuple(Point(step.step, step.reached, note=f"{step.left:,} left here") for step in result.steps)
     return Chart(
         kind="bars", title=f"Journey {result.journey}", x=Axis(title="Step"), y=Axis(title="People", unit="count"),
         series=(Series("reached", points),),

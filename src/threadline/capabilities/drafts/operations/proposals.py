@@ -124,7 +124,7 @@ def _view(context: Context[WithCatalogue], proposal: Proposal) -> ProposalView:
 
 
 def _listed(context: Context[Reads], params: NoParams) -> ProposalsResult:
-    return ProposalsResult(proposals=[_view(context, each) for each in repository.proposals(context)])
+    return ProposalsResult(proposals=[_view(context, proposal) for proposal in repository.proposals(context)])
 
 
 def _decline(context: Context[Reads], params: DeclineParams) -> ProposalView:

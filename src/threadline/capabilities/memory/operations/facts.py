@@ -124,7 +124,7 @@ def _memory(context: Context[WithReader], params: MemoryParams) -> MemoryResult:
 
 def fact_view(fact: dict[str, Any]) -> FactView:
     """A fact in the form in which it is read."""
-    return FactView(**{**fact, "conflicts": [ConflictView(**each) for each in fact["conflicts"]]})
+    return FactView(**{**fact, "conflicts": [ConflictView(**conflict) for conflict in fact["conflicts"]]})
 
 
 MEMORY = Operation(

@@ -197,7 +197,7 @@ def identifier_uses(rules: Any, linked_ones: Iterable[Any], uses: dict[str, Any]
 
 def _timers(timers: dict[str, int]) -> list[TimerView]:
     found = []
-    for name, due_at in sorted(timers.items(), key=lambda each: (each[1], each[0])):
+    for name, due_at in sorted(timers.items(), key=lambda item: (item[1], item[0])):
         _, policy, key = name.split("/", 2)
         found.append(TimerView(policy=policy, key=key, due_at=instant(due_at)))
     return found

@@ -139,8 +139,8 @@ def _hit(recorded: Recorded, phrases: Sequence[Phrase], person: str) -> Hit:
     decision = decision_of(recorded)
     rule, status = ("", "") if decision is None else (decision[0], decision[2])
     shown = [
-        Highlight(path=each.path, text=each.text, spans=each.spans)
-        for each in (fragments(texts_of(recorded.event), phrases) if phrases else ())
+        Highlight(path=fragment.path, text=fragment.text, spans=fragment.spans)
+        for fragment in (fragments(texts_of(recorded.event), phrases) if phrases else ())
     ]
     return Hit(event=event_view(recorded, person), highlights=shown, rule=rule, status=status)
 

@@ -62,7 +62,7 @@ def _size(context: Context[Needs], name: str, until: int) -> SegmentSize:
 
 def sizes_picture(result: SizesResult) -> Chart:
     """A bar for each segment, the largest first."""
-    ordered = sorted(result.segments, key=lambda each: (-each.members, each.name))
+    ordered = sorted(result.segments, key=lambda segment: (-segment.members, segment.name))
     points = [Point(each.name, each.members, is_uncertain=not each.exact) for each in ordered]
     return Chart(
         kind="bars", title="Sizes of segments", x=Axis(title="Segment"), y=Axis(title="People", unit="count"),

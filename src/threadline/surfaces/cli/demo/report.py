@@ -53,7 +53,7 @@ def sending(console: Console) -> Progress:
 
 def customer(person: Mapping[str, Any], then: Mapping[str, Any]) -> RenderableType:
     """Everything known of one person; ``then`` is the feature vector as of the day after the history."""
-    names = ", ".join(f"{each['kind']}:{each['value']}" for each in person["identifiers"])
+    names = ", ".join(f"{identifier['kind']}:{identifier['value']}" for identifier in person["identifiers"])
     tree = Tree(Text(names, style="bold magenta"), guide_style="dim")
     activity = person["activity"]
     first, last = activity["first_seen_at"][:10], activity["last_seen_at"][:10]
