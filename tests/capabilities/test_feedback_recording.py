@@ -272,7 +272,7 @@ def test_feedback_about_a_mail_of_which_nobody_knew_says_that_it_was_sent():
     stage = Stage()
     message = stage.mail(lost=True)
     assert stage.events("ada", "mail_sent", "threadline.effect_done") == []
-    assert [each.one.id for each in stage.engine.delivery.unknown("default")] == [message]
+    assert [each.pending.id for each in stage.engine.delivery.unknown("default")] == [message]
     stage.run("feedback_notify", text=ses(stage, message, "Send", "send"))
     assert stage.engine.delivery.unknown("default") == []
     assert [each.properties["message"] for each in stage.events("ada", "mail_sent")] == [message]

@@ -226,7 +226,7 @@ def test_a_mail_of_which_nobody_knows_counts_for_caps() -> None:
     # A sign from outside, such as a delivery report, says that it has arrived.
     [unknown] = stage.engine.delivery.unknown("default")
     stage.now += 1
-    assert stage.engine.delivery.resolve("default", unknown.one.id, None, "feedback")
+    assert stage.engine.delivery.resolve("default", unknown.pending.id, None, "feedback")
     assert mails_of(stage) == [("welcome", "sent")]
     assert stage.ask("mail_sent", id="ada", template="welcome").count == 1
 

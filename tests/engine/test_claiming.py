@@ -251,10 +251,10 @@ def resolved(outcome: Outcome | None) -> tuple[Engine, Clock, Post]:
     write(engine)
     rounds(engine, clock, post, 1)
     [unknown] = engine.delivery.unknown("default")
-    assert unknown.one.claim is not None
-    assert not engine.delivery.resolve("another workspace", unknown.one.id, outcome, "ada")
-    assert engine.delivery.resolve("default", unknown.one.id, outcome, "ada")
-    assert not engine.delivery.resolve("default", unknown.one.id, outcome, "ada"), "once"
+    assert unknown.pending.claim is not None
+    assert not engine.delivery.resolve("another workspace", unknown.pending.id, outcome, "ada")
+    assert engine.delivery.resolve("default", unknown.pending.id, outcome, "ada")
+    assert not engine.delivery.resolve("default", unknown.pending.id, outcome, "ada"), "once"
     rounds(engine, clock, post)
     return engine, clock, post
 

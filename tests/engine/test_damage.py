@@ -107,7 +107,7 @@ def test_a_damaged_event_is_found_and_replaced_by_its_copy(change: Callable[[Log
     assert found(on) == []
     was = damage(on, "bob-1", change)
     [one] = found(on)
-    assert (one.found, one.error.position) == (was._replace(entry=change(was.entry)), was.cursor)
+    assert (one.feed_entry, one.error.position) == (was._replace(entry=change(was.entry)), was.cursor)
     preview = repair(on.store, copy.store, on.catalogue, on.damage, preview=True)
     assert ([each for each, _ in preview.mended], found(on)) == ([one], [one])
     done = repair(on.store, copy.store, on.catalogue, on.damage)
@@ -121,7 +121,10 @@ def test_an_event_without_a_whole_copy_stays_as_it_is() -> None:
     damage(on, "bob-1", unreadable)
     damage(copy, "bob-1", altered)
     done = repair(on.store, copy.store, on.catalogue, on.damage)
-    assert (done.mended, [each.found for each in done.without_copy]) == ([], [each.found for each in found(on)])
+    assert (done.mended, [each.feed_entry for each in done.without_copy]) == (
+        [],
+        [each.feed_entry for each in found(on)],
+    )
 
 
 def test_the_feed_ends_before_a_damaged_event_and_goes_past_it_on_demand() -> None:

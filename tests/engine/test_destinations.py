@@ -175,7 +175,7 @@ def test_what_fails_for_too_long_is_parked_and_begins_anew_when_it_is_driven_aga
     assert types(engine, "crm0")[1:] == [EFFECT_RETRIED] * (len(box.sent) - 1) + [EFFECT_PARKED]
     [parked] = engine.delivery.dead_letters("default")
     assert DAY - RETRY_SECONDS_MAX * SECOND <= parked.at - NOW <= DAY
-    assert (parked.why, parked.one.attempts) == (f"given up on after {len(box.sent)} attempts", len(box.sent))
+    assert (parked.why, parked.pending.attempts) == (f"given up on after {len(box.sent)} attempts", len(box.sent))
     assert engine.delivery.dead_letters("other") == []
     engine.delivery.redrive([parked], "ada")
     before = len(box.sent)
@@ -199,7 +199,7 @@ def test_what_was_tried_is_given_up_on_in_its_time_though_others_stand_before_it
     settle_all(dispatcher, clock, NOW + 30 * MINUTE, MINUTE)
     write(engine, 30, start=1)
     settle_all(dispatcher, clock, NOW + HOUR + 2 * MINUTE, 10 * SECOND)
-    assert [each.one.since for each in engine.delivery.dead_letters("default")] == [NOW]
+    assert [each.pending.since for each in engine.delivery.dead_letters("default")] == [NOW]
 
 
 def test_what_has_no_sender_here_is_left_to_a_process_that_has_and_holds_up_nothing(

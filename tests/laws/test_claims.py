@@ -229,7 +229,7 @@ def play(world: World, step: tuple[Any, ...]) -> None:
         case "resolve", number:
             for each in world.engines[number].delivery.unknown("default"):
                 try:
-                    world.engines[number].delivery.resolve("default", each.one.id, None, "the test")
+                    world.engines[number].delivery.resolve("default", each.pending.id, None, "the test")
                 except Unavailable:
                     pass
                 except Killed:
@@ -254,7 +254,7 @@ def test_no_letter_is_sent_twice_and_each_has_one_end(
         assert not any(each.may_have_happened for each in earlier), "two may have arrived"
     unresolved = world.engines[0].delivery.unknown("default")
     for each in unresolved:
-        assert world.engines[0].delivery.resolve("default", each.one.id, None, "the test")
+        assert world.engines[0].delivery.resolve("default", each.pending.id, None, "the test")
     may_have_arrived = {call.id for call in calls if call.may_have_happened}
     for number, (_, asks, _) in enumerate(asked):
         *before, last = world.events(number)

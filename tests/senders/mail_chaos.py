@@ -159,8 +159,8 @@ def resolve(world: World) -> None:
     again = Outcome(type=EFFECT_RETRIED, retry_after_seconds=0.0)
     while page := engine.delivery.unknown("default"):
         for each in page:
-            outcome = None if each.one.effect.data["to"] in accepted else again
-            assert engine.delivery.resolve("default", each.one.id, outcome, "the log of the server")
+            outcome = None if each.pending.effect.data["to"] in accepted else again
+            assert engine.delivery.resolve("default", each.pending.id, outcome, "the log of the server")
     engine.close()
 
 

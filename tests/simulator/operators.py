@@ -81,11 +81,11 @@ class Operators:
 
     def _resolve(self, on: Engine) -> None:
         for each in on.delivery.unknown(WILD):
-            if self._outside.has_taken(each.one.id):
-                on.delivery.resolve(WILD, each.one.id, None, "operator")
+            if self._outside.has_taken(each.pending.id):
+                on.delivery.resolve(WILD, each.pending.id, None, "operator")
             elif self._outside.is_well:
                 # Only once nobody can be about to send it who has claimed it and was paused.
-                on.delivery.resolve(WILD, each.one.id, _AGAIN, "operator")
+                on.delivery.resolve(WILD, each.pending.id, _AGAIN, "operator")
 
     def _start_queues(self, on: Engine) -> None:
         for each in on.delivery.queues():

@@ -74,6 +74,6 @@ def test_nobody_gets_two_letters_however_often_who_sends_them_is_killed(
     assert ends[SENT] <= len(sent) <= ends[SENT] + len(unknown)
     assert sum(ends.values()) == letters
     for each in unknown:
-        assert engine.delivery.resolve("default", each.one.id, None, "the post office")
+        assert engine.delivery.resolve("default", each.pending.id, None, "the post office")
     assert engine.delivery.unknown("default") == []
     engine.close()

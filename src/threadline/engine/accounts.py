@@ -109,7 +109,7 @@ class Accounts:
     def entries(self, workspace: str) -> list[Account]:
         """The accounts of a workspace, by name."""
         listed = self.store.query(ACCOUNT_LIST, workspace, limit=ACCOUNTS_MAX)
-        items = self.store.get([Key(ACCOUNT, each.key.sort) for each in listed])
+        items = self.store.get([Key(ACCOUNT, item.key.sort) for item in listed])
         return [msgspec.json.decode(item.value, type=Account) for item in items if item is not None]
 
     def remove(self, workspace: str, name: str) -> Account:
@@ -201,8 +201,8 @@ class Accounts:
         items = self.store.query(SESSION_LIST, _owner(stored), limit=2 * SESSIONS_MAX)
         ended = [item for item in items if item.key.sort < time_key(self.clock() + 1)]
         too_many = items[: max(0, len(items) - SESSIONS_MAX + 1)]
-        keys = [each.key for each in (ended if len(ended) > len(too_many) else too_many)]
-        return [Delete(each) for key in keys for each in (key, Key(SESSION, key.sort.rpartition(".")[2]))]
+        keys = [item.key for item in (ended if len(ended) > len(too_many) else too_many)]
+        return [Delete(item_key) for key in keys for item_key in (key, Key(SESSION, key.sort.rpartition(".")[2]))]
 
     def _session(self, stored: _Stored, secret: str) -> Session | None:
         """The session as its account or token is now; None where that has gone."""

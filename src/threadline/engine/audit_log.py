@@ -43,7 +43,7 @@ class AuditLog:
         """
         first = "" if start is None else time_key(start)
         end = before or (None if stop is None else time_key(stop))
-        found: list[AuditEntry] = []
+        entries: list[AuditEntry] = []
         read = 0
         while read < AUDIT_LOG_READ_MAX:
             # A page of the store is no larger than what is asked for needs: most ask for the newest few.
@@ -52,14 +52,14 @@ class AuditLog:
             for item in items:
                 entry = decode_entry(item.value, item.key.sort)
                 if wanted(entry):
-                    if len(found) == limit:
-                        return found, found[-1].id
-                    found.append(entry)
+                    if len(entries) == limit:
+                        return entries, entries[-1].id
+                    entries.append(entry)
             read += len(items)
             if len(items) < size:
-                return found, ""
+                return entries, ""
             end = items[-1].key.sort
-        return found, end or ""
+        return entries, end or ""
 
     def _fresh(self) -> str:
         with self._numbering:

@@ -33,7 +33,7 @@ class Counts:
 
     def __init__(self, declared: Iterable[EventCounter] = ()) -> None:
         self.counters = (*declared, IDENTITY_MERGES, SENDS, PROJECTION_ERRORS)
-        self.values: dict[str, dict[tuple[str, ...], int]] = {each.name: {} for each in self.counters}
+        self.values: dict[str, dict[tuple[str, ...], int]] = {counter.name: {} for counter in self.counters}
         """Metric -> labels, the workspace first -> how many."""
         self.by_type: dict[str, list[EventCounter]] = {}
         for counter in self.counters:

@@ -95,14 +95,14 @@ class Credentials:
 
     def find_hashed(self, digest: str) -> Credential | None:
         """The same for the hash of a secret, which is what a session remembers of a token."""
-        found = self._recall(digest)
-        if found is None:
+        cached = self._recall(digest)
+        if cached is None:
             until = self.clock() + round(self.cache_seconds * SECOND)
             changes = self._changes
             item = self.store.get([Key(CREDENTIAL, digest)])[0]
-            found = Found(None if item is None else msgspec.json.decode(item.value, type=Credential))
-            self._remember(digest, found, until, changes)
-        return found.credential
+            cached = Found(None if item is None else msgspec.json.decode(item.value, type=Credential))
+            self._remember(digest, cached, until, changes)
+        return cached.credential
 
     def recall(self, secret: str) -> Found | None:
         """The cached look-up of a secret; None if there is none. It does not read the store."""
@@ -118,13 +118,13 @@ class Credentials:
         now = self.clock()
         return cached[0] if now < believed_until(cached[1], now, round(self.cache_seconds * SECOND)) else None
 
-    def _remember(self, digest: str, found: Found, until: int, changes: int) -> None:
+    def _remember(self, digest: str, cached: Found, until: int, changes: int) -> None:
         with self._caching:
             if changes != self._changes:
                 return  # a change came after the read, which may be outdated
             if len(self._cache) >= _CACHED_MAX:  # guesses are cached as well, so the cache must be bounded
                 self._cache.clear()
-            self._cache[digest] = (found, until)
+            self._cache[digest] = (cached, until)
 
     def _forget(self, digest: str) -> None:
         with self._caching:
@@ -163,12 +163,12 @@ class Credentials:
     def entries(self, workspace: str) -> list[Credential]:
         """The credentials of a workspace, oldest first. Those from the settings are not among them."""
         items = self.store.query(CREDENTIAL_LIST, workspace, limit=CREDENTIALS_MAX)
-        found = [msgspec.json.decode(item.value, type=Credential) for item in items]
-        return sorted(found, key=lambda c: (c.created_at, c.id))
+        credentials = [msgspec.json.decode(item.value, type=Credential) for item in items]
+        return sorted(credentials, key=lambda c: (c.created_at, c.id))
 
     def sources(self, workspace: str) -> list[str]:
         """The names under which this workspace's credentials record events, those of the settings included."""
-        fixed = [each for each in self._fixed.values() if each.workspace == workspace]
+        fixed = [credential for credential in self._fixed.values() if credential.workspace == workspace]
         return sorted({entry.name for entry in [*self.entries(workspace), *fixed]})
 
     def has_any(self) -> bool:

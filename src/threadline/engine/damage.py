@@ -35,29 +35,29 @@ def damaged_key(id: str) -> Key:
 class Damage(NamedTuple):
     """A damaged entry of the log, where it is, and what is wrong with it."""
 
-    found: FeedEntry
+    feed_entry: FeedEntry
     why: str
 
     @property
     def error(self) -> EventDamaged:
         """What whoever reads the event is answered."""
-        cursor, entry = self.found
+        cursor, entry = self.feed_entry
         return EventDamaged(entry.id, entry.thread, entry.sequence, self.why, cursor)
 
 
 def damage_of(store: Store, page: Sequence[FeedEntry]) -> list[Damage]:
     """Those of a page of the feed that are not as they were written, or are not found under their ids."""
-    faults = [check_entry(each.entry) for each in page]
-    ids = [each.entry.id for each, why in zip(page, faults, strict=True) if not why]
-    found, digests = store.find(ids), store.seen(ids)
+    faults = [check_entry(feed_entry.entry) for feed_entry in page]
+    ids = [feed_entry.entry.id for feed_entry, why in zip(page, faults, strict=True) if not why]
+    stored, digests = store.find(ids), store.seen(ids)
     damaged = []
-    for each, why in zip(page, faults, strict=True):
-        entry = each.entry
+    for feed_entry, why in zip(page, faults, strict=True):
+        entry = feed_entry.entry
         if not why and digests.get(entry.id) == ERASED_DIGEST:
             continue  # or erased since the page was read
-        is_found = is_erased(entry) or found.get(entry.id) == entry
+        is_found = is_erased(entry) or stored.get(entry.id) == entry
         if why or not is_found or digests.get(entry.id) != entry.digest:
-            damaged.append(Damage(each, why or NOT_FOUND))
+            damaged.append(Damage(feed_entry, why or NOT_FOUND))
     return damaged
 
 
@@ -114,12 +114,12 @@ class DamagedEvents:
         with self._lock:
             if name in self._known and (self._known[name].position or not error.position):
                 return
-            one = DamagedEvent(error.id, error.thread, error.sequence, error.position, error.why, self._clock())
-            self._known = {**self._known, name: one}
+            damaged = DamagedEvent(error.id, error.thread, error.sequence, error.position, error.why, self._clock())
+            self._known = {**self._known, name: damaged}
         log.error("%s; %s", error, error.hint)
         # A store that is open for reading, or full, is told by whoever meets it next.
         with suppress(Unavailable):
-            self._store.commit([Batch(writes=[Put(damaged_key(name), msgspec.msgpack.encode(one))])])
+            self._store.commit([Batch(writes=[Put(damaged_key(name), msgspec.msgpack.encode(damaged))])])
 
     def known(self) -> Mapping[str, DamagedEvent]:
         """What is known to be damaged, by name; what others have met since is in it after `REFRESH_SECONDS`."""
@@ -134,11 +134,11 @@ class DamagedEvents:
     def of(self, threads: Collection[str]) -> list[str]:
         """The ids of the damaged events in these threads."""
         known = self.known()
-        return sorted(each.id for each in known.values() if each.thread in threads) if known else []
+        return sorted(event.id for event in known.values() if event.thread in threads) if known else []
 
     def forget(self, whole: Collection[str]) -> None:
         """Take the marks of events that are whole again."""
-        names = [name for name, each in self.known().items() if each.id in whole]
+        names = [name for name, event in self.known().items() if event.id in whole]
         for name in names:
             self._store.commit([Batch(writes=[Delete(damaged_key(name))])])
         self._looked_at = None

@@ -61,7 +61,8 @@ class Doctor:
             yield Finding("lease", "note", seen)
         for consumer in consumers(self._store):
             if consumer.behind_since and (consumer.state.failures or now - consumer.behind_since > WAITING_MAX):
-                seen = f"{consumer.name} is at position {consumer.state.position:,}, behind since {format_time(consumer.behind_since)}"
+                since = format_time(consumer.behind_since)
+                seen = f"{consumer.name} is at position {consumer.state.position:,}, behind since {since}"
                 yield Finding("feed", "note", "; ".join(filter(None, [seen, consumer.state.problem])))
         unknown = {queue.queue.name: queue.unknown for queue in backlog.queues if queue.unknown}
         if unknown:
@@ -93,7 +94,7 @@ class Doctor:
         if note := unchecked_items(self._store):
             yield Finding("checksums", "note", note)
         done = scrubbed(self._store)
-        last, problems = done.last, [each for each in (done.now.problem, done.last.problem) if each]
+        last, problems = done.last, [problem for problem in (done.now.problem, done.last.problem) if problem]
         if not last.done_at:
             seen = f"not complete yet; {counted(done.now.entries, 'event')} read" if done.now.began_at else "none yet"
         else:
@@ -109,12 +110,16 @@ class Doctor:
         entries = stats.get("log_entries", 0)
         if not entries:
             return []  # DynamoDB does not count its log, and reads it from the beginning only
-        newest = [each.entry for each in self._store.feed(str(max(0, entries - PAGE_ITEMS_MAX)), PAGE_ITEMS_MAX)]
-        return [unpack_event(each).recorded_at for each in newest if not (is_erased(each) or check_entry(each))]
+        newest = [
+            feed_entry.entry for feed_entry in self._store.feed(str(max(0, entries - PAGE_ITEMS_MAX)), PAGE_ITEMS_MAX)
+        ]
+        return [unpack_event(entry).recorded_at for entry in newest if not (is_erased(entry) or check_entry(entry))]
 
     def _size(self, stats: Mapping[str, int]) -> Iterator[Finding]:
-        found = self._catalogue
-        yield Finding("catalogue", "ok", f"{len(found.projections)} projections, {len(found.operations)} operations")
+        catalogue = self._catalogue
+        yield Finding(
+            "catalogue", "ok", f"{len(catalogue.projections)} projections, {len(catalogue.operations)} operations"
+        )
         yield Finding(
             "size", "ok", f"{stats.get('file_bytes', 0):,} bytes, {counted(stats.get('log_entries', 0), 'event')}"
         )

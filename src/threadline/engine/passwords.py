@@ -70,7 +70,7 @@ class Failures:
         """Raise `TooManyRequests` for a name with too many failures."""
         mark = _mark(name)
         now = self._clock()
-        at = [at for each, at in self._read(_bucket(mark), now)[0] if each == mark]
+        at = [at for failed_mark, at in self._read(_bucket(mark), now)[0] if failed_mark == mark]
         if len(at) >= SIGN_IN_FAILURES_MAX:
             minutes = -(-(at[-SIGN_IN_FAILURES_MAX] + FAILURES_WITHIN - now) // MINUTE)
             raise TooManyRequests(

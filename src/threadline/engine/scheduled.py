@@ -92,11 +92,22 @@ def pack_new(workspace: str, thread: str, policy: str, cause: str, effect: Effec
     return pack((workspace, thread, policy, cause, 0, _effect_fields(effect, queue)))
 
 
-def pack_effect(one: PendingEffect) -> bytes:
+def pack_effect(pending: PendingEffect) -> bytes:
     """The item of an effect that is claimed or due again, or of a dead letter."""
-    effect = _effect_fields(one.effect, one.effect.queue)
-    fields = (one.workspace, one.thread, one.policy, one.cause, one.attempts, effect, one.since, one.began)
-    return pack((*fields, one.claim, one.postponed) if one.claim is not None or one.postponed else fields)
+    effect = _effect_fields(pending.effect, pending.effect.queue)
+    fields = (
+        pending.workspace,
+        pending.thread,
+        pending.policy,
+        pending.cause,
+        pending.attempts,
+        effect,
+        pending.since,
+        pending.began,
+    )
+    return pack(
+        (*fields, pending.claim, pending.postponed) if pending.claim is not None or pending.postponed else fields
+    )
 
 
 def _effect_fields(effect: Effect, queue: str) -> tuple[Any, ...]:
@@ -104,13 +115,13 @@ def _effect_fields(effect: Effect, queue: str) -> tuple[Any, ...]:
     return (*fields, queue) if queue else fields
 
 
-def moved(one: PendingEffect, queues: Container[str], queue: str) -> PendingEffect:
+def moved(pending: PendingEffect, queues: Container[str], queue: str) -> PendingEffect:
     """An effect that was in a queue, in the partition of that as it is declared now."""
-    partition = outbox_partition(queues, queue, one.id)
+    partition = outbox_partition(queues, queue, pending.id)
     # An undeclared queue is stored with the effect.
-    effect = replace(one.effect, queue="" if partition == queue_partition(queue) else queue)
-    item = one.item._replace(key=Key(one.item.key.table, partition, one.item.key.sort))
-    return one._replace(effect=effect, item=item)
+    effect = replace(pending.effect, queue="" if partition == queue_partition(queue) else queue)
+    item = pending.item._replace(key=Key(pending.item.key.table, partition, pending.item.key.sort))
+    return pending._replace(effect=effect, item=item)
 
 
 # --- timers -----------------------------------------------------------------------------------

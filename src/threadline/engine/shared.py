@@ -56,21 +56,21 @@ class SharedValues:
         if shared is None:
             raise NotFound(f"nothing is shared under the name {name!r}")
         now = self._clock()
-        place = (workspace, name)
-        changes = self._changes.get(place, 0)
+        key = (workspace, name)
+        changes = self._changes.get(key, 0)
         item = self._store.get([edition_key(workspace, name)])[0]
         edition = 0 if item is None else item.version
-        made = self._made.get(place)
+        made = self._made.get(key)
         if made is None or made.edition != edition:
             # A change between these reads has a later edition, and is read when that is seen.
-            found = query_pages(self._store, name, workspace) if edition else ()
-            items = {each.key.sort: each.value for each in found}
+            rows = query_pages(self._store, name, workspace) if edition else ()
+            items = {item.key.sort: item.value for item in rows}
             if shared.remembers:
                 items |= {f"{REMEMBERED}{sort}": content for sort, content in contents(self._store, name)}
             made = _Made(edition, shared.make(items, None if made is None else made.value), now)
         with self._lock:
-            settled = self._changes.get(place, 0) == changes
-            self._made[place] = made._replace(edition=made.edition if settled else _UNKNOWN, looked_at=now)
+            settled = self._changes.get(key, 0) == changes
+            self._made[key] = made._replace(edition=made.edition if settled else _UNKNOWN, looked_at=now)
         return made.value
 
     def change(self, workspace: str, name: str, writes: Sequence[Put | Delete | Check]) -> Refusal | None:
@@ -81,12 +81,12 @@ class SharedValues:
         finally:
             self._forget((workspace, name))  # even if the commit failed: it may have gone through
 
-    def _forget(self, place: tuple[str, str]) -> None:
+    def _forget(self, key: tuple[str, str]) -> None:
         with self._lock:
-            self._changes[place] = self._changes.get(place, 0) + 1
-            made = self._made.get(place)
+            self._changes[key] = self._changes.get(key, 0) + 1
+            made = self._made.get(key)
             if made is not None:
-                self._made[place] = made._replace(edition=_UNKNOWN)
+                self._made[key] = made._replace(edition=_UNKNOWN)
 
 
 def edition_key(workspace: str, name: str) -> Key:

@@ -187,9 +187,9 @@ class Tracing:
     # --- delivery ---------------------------------------------------------------------------
 
     @contextmanager
-    def sending(self, one: PendingEffect, queue: str) -> Iterator[Callable[[Outcome], Outcome]]:
+    def sending(self, pending: PendingEffect, queue: str) -> Iterator[Callable[[Outcome], Outcome]]:
         """The time in which an effect is sent, in the trace of the event that led to it; the outcome goes in."""
-        root = root_span(self._root(one.cause))
+        root = root_span(self._root(pending.cause))
         if not self._samples(root.trace):
             yield lambda outcome: outcome
             return
@@ -206,24 +206,27 @@ class Tracing:
         finally:
             CURRENT.reset(token)
             try:
-                self._sent(one, queue, context, (began, self._clock()), outcomes)
+                self._sent(pending, queue, context, (began, self._clock()), outcomes)
             except Exception:
                 log.exception("an effect was sent and could not be traced")
 
     def _sent(
-        self, one: PendingEffect, queue: str, span: TraceContext, when: tuple[int, int], outcomes: Sequence[Outcome]
+        self, pending: PendingEffect, queue: str, span: TraceContext, when: tuple[int, int], outcomes: Sequence[Outcome]
     ) -> None:
         about: dict[str, str | int | bool] = {
-            "threadline.effect.id": one.id, "threadline.effect.kind": one.effect.kind, "threadline.queue": queue,
-            "threadline.policy": one.policy, "threadline.attempt": one.attempts + 1,
+            "threadline.effect.id": pending.id, "threadline.effect.kind": pending.effect.kind,
+            "threadline.queue": queue, "threadline.policy": pending.policy,
+            "threadline.attempt": pending.attempts + 1,
         }  # fmt: skip
-        due = min(due_of(one.item), when[0])
-        waited = self._write(f"outbox {one.effect.kind}", None, root_span(self._root(one.cause)), (due, when[0]), about)
+        due = min(due_of(pending.item), when[0])
+        waited = self._write(
+            f"outbox {pending.effect.kind}", None, root_span(self._root(pending.cause)), (due, when[0]), about
+        )
         outcome = outcomes[-1] if outcomes else Outcome(type="raised", parked="raised")
         failed = outcome.parked or outcome.retry_after_seconds is not None or outcome.type == EFFECT_UNKNOWN
         about["threadline.outcome"] = outcome.type
         error = outcome.type if failed else ""
-        self._write(f"send {one.effect.kind}", span, waited, when, about, kind="CLIENT", error=error)
+        self._write(f"send {pending.effect.kind}", span, waited, when, about, kind="CLIENT", error=error)
 
     # --- spans ------------------------------------------------------------------------------
 

@@ -71,7 +71,7 @@ class DeadLetter(NamedTuple):
     """An effect that was given up on."""
 
     item: Item
-    one: PendingEffect
+    pending: PendingEffect
     partition: str
     """Where in the outbox it was."""
     why: str
@@ -95,7 +95,7 @@ class UnknownEffect(NamedTuple):
     """An effect that was claimed and of which nobody knows whether it happened."""
 
     item: Item
-    one: PendingEffect
+    pending: PendingEffect
     queue: str
     """The queue it was in; empty for none."""
     why: str

@@ -66,7 +66,7 @@ class Subject:
         def page(after: str) -> list[DeadLetter]:
             return self.engine.delivery.dead_letters(self.workspace, "", after, PAGE_ITEMS_MAX)
 
-        return (each for each in _pages(page, lambda each: each.cursor) if each.one.thread in self.person.heads)
+        return (each for each in _pages(page, lambda each: each.cursor) if each.pending.thread in self.person.heads)
 
     def unknown_effects(self) -> Iterator[UnknownEffect]:
         """The effects about the person of which nobody knows whether they happened."""
@@ -74,7 +74,7 @@ class Subject:
         def page(after: str) -> list[UnknownEffect]:
             return self.engine.delivery.unknown(self.workspace, after, PAGE_ITEMS_MAX)
 
-        return (each for each in _pages(page, lambda each: each.cursor) if each.one.thread in self.person.heads)
+        return (each for each in _pages(page, lambda each: each.cursor) if each.pending.thread in self.person.heads)
 
     def rejected(self) -> Iterator[RejectedEntry]:
         """The rejected events that name the person."""

@@ -66,7 +66,7 @@ class ParkedLine(Line, kw_only=True):
 
 
 def _line(context: Context[WithReader], each: UnknownEffect | DeadLetter) -> dict[str, Any]:
-    one = each.one
+    one = each.pending
     person = context.engine.reader.by_thread(one.thread)
     return {
         "id": one.id, "kind": one.effect.kind, "queue": each.queue, "policy": one.policy, "cause": one.cause,
@@ -94,7 +94,7 @@ def _unknown(context: Context[Needs], params: UnknownParams) -> UnknownPage:
     found = context.engine.delivery.unknown(context.workspace, cursor, params.limit)
     lines = []
     for each in found:
-        claim = each.one.claim
+        claim = each.pending.claim
         at, noted = (None, {}) if claim is None else (format_time(claim.at), claim.properties)
         lines.append(UnknownLine(**_line(context, each), claimed_at=at, noted=noted))
     return UnknownPage(effects=lines, next=next_of(found, params.limit, lambda each: each.cursor))
@@ -224,7 +224,7 @@ class RedrivenEffects(msgspec.Struct, kw_only=True):
 
 def _redrive(context: Context[WithDelivery], params: RedriveEffectsParams) -> RedrivenEffects:
     looked_at = _dead_letters(context, params)
-    found = [each for each in looked_at if not params.ids or each.one.id in params.ids]
+    found = [each for each in looked_at if not params.ids or each.pending.id in params.ids]
     done = context.engine.delivery.redrive(found, context.source)
     return RedrivenEffects(redriven=done, next=next_of(looked_at, params.limit, lambda each: each.cursor))
 

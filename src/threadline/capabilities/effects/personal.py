@@ -22,9 +22,9 @@ def _pending(subject: Subject) -> Iterator[dict[str, Any]]:
     for one in subject.engine.delivery.waiting(subject.person.heads):
         yield {"status": "waiting", **_shown(one)}
     for letter in subject.dead_letters():
-        yield {"status": "given up", "why": letter.why, "last": letter.outcome, **_shown(letter.one)}
+        yield {"status": "given up", "why": letter.why, "last": letter.outcome, **_shown(letter.pending)}
     for unknown in subject.unknown_effects():
-        yield {"status": "unknown", "why": unknown.why, **_shown(unknown.one)}
+        yield {"status": "unknown", "why": unknown.why, **_shown(unknown.pending)}
 
 
 def _shown(one: PendingEffect) -> dict[str, Any]:

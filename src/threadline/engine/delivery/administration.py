@@ -55,18 +55,18 @@ class Delivery:
         """
         others = (policy for policy in self._recorder.catalogue.policies if policy.name != without)
         waiting = any(other.sends is None or other.sends for other in others)
-        found = caused_effects(self._store, self._queues if waiting else None, events)
-        return [each for each in found if each.policy != without]
+        effects = caused_effects(self._store, self._queues if waiting else None, events)
+        return [effect for effect in effects if effect.policy != without]
 
     def waiting(self, threads: Container[str]) -> Iterator[PendingEffect]:
         """The effects that wait for their first or next attempt, of people who have these threads."""
         waiting = map(pending_effect, due_effects(self._store, self._queues, ""))
-        return (each for each in waiting if each.thread in threads)
+        return (pending for pending in waiting if pending.thread in threads)
 
     def timers(self, names: Mapping[str, int]) -> list[dict[str, Any]]:
         """Pending timers of a person by due time; one that has fired since the person was read is left out."""
         keys = []
-        for name, due_at in sorted(names.items(), key=lambda each: (each[1], each[0])):
+        for name, due_at in sorted(names.items(), key=lambda item: (item[1], item[0])):
             thread, policy, key = name.split("/", 2)
             keys.append(timer_key(thread, policy, key, due_at))
         timers = [pending_timer(item) for item in self._store.get(keys) if item is not None]
@@ -78,19 +78,19 @@ class Delivery:
     def pending_timers(self, workspace: str, after: str = "", limit: int = 100) -> list[DueTimer]:
         """The timers of a workspace by due time, after the cursor of one."""
         pending = pending_timers(self._store, LATEST, after, expected=limit)
-        found = islice((each for each in pending if each.workspace == workspace), limit)
+        timers = islice((timer for timer in pending if timer.workspace == workspace), limit)
         return [
-            DueTimer(each.thread, each.policy, each.key, due_of(each.item), each.data, each.item.key.sort)
-            for each in found
+            DueTimer(timer.thread, timer.policy, timer.key, due_of(timer.item), timer.data, timer.item.key.sort)
+            for timer in timers
         ]
 
     def dead_letters(self, workspace: str, queue: str = "", after: str = "", limit: int = 100) -> list[DeadLetter]:
         """A page of the effects that were given up on, by queue and time; ``queue`` "" is all of them, "-" of none."""
         return dead_letters.page(self._store, workspace, queue, after, limit)
 
-    def redrive(self, found: Sequence[DeadLetter], by: str) -> int:
+    def redrive(self, letters: Sequence[DeadLetter], by: str) -> int:
         """Make dead letters due again; returns how many are."""
-        return dead_letters.redrive(self._recorder, self._reader, found, by)
+        return dead_letters.redrive(self._recorder, self._reader, letters, by)
 
     def unknown(self, workspace: str, after: str = "", limit: int = 100) -> list[UnknownEffect]:
         """A page of the effects that were claimed and of which nobody knows whether they happened."""
@@ -98,8 +98,8 @@ class Delivery:
 
     def resolve(self, workspace: str, effect: str, outcome: Outcome | None, by: str) -> bool:
         """Settle an unknown effect as if its sender had returned this outcome; whether it was unknown."""
-        found = unknown.unknown_effect(self._store, workspace, effect)
-        return found is not None and resolve(self._recorder, self._reader, found, outcome, by)
+        unknown_effect = unknown.unknown_effect(self._store, workspace, effect)
+        return unknown_effect is not None and resolve(self._recorder, self._reader, unknown_effect, outcome, by)
 
     def queues(self) -> list[QueueState]:
         """The declared queues, with the state of each and what waits in it."""

@@ -57,6 +57,6 @@ def _state(store: Store, queue: Queue, circuit: CircuitState, items: list[Item],
     waiting = [pending_effect(item) for item in items]
     return QueueState(
         queue, circuit, len(items), due_of(items[0]) if items else None, unknown,
-        retried=sum(one.attempts > 0 for one in waiting), parked=dead_letters.count(store, queue.name),
-        since=min((one.since for one in waiting), default=None),
+        retried=sum(pending.attempts > 0 for pending in waiting), parked=dead_letters.count(store, queue.name),
+        since=min((pending.since for pending in waiting), default=None),
     )  # fmt: skip

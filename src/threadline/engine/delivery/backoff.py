@@ -37,19 +37,17 @@ class Backoff:
     def due(self, table: str, partition: str, limit: int) -> list[Item]:
         """A page of due items that are not skipped."""
         now, start = self._clock(), ""
-        found: list[Item] = []
+        due: list[Item] = []
         page = max(limit, _PAGE) if self._rests else limit
-        while len(found) < limit:
+        while len(due) < limit:
             items = self._store.query(table, partition, start=start, stop=time_key(now + 1), limit=page)
-            found += [item for item in items if not self._is_resting(item.key, now)]
+            due += [item for item in items if not self._is_resting(item.key, now)]
             if len(items) < page:
                 break
             start = beyond(items[-1].key.sort)
-        if len(found) < limit:
-            found += self._put_off.find(
-                table, partition, limit - len(found), lambda item: self._is_resting(item.key, now)
-            )
-        return found[:limit]
+        if len(due) < limit:
+            due += self._put_off.find(table, partition, limit - len(due), lambda item: self._is_resting(item.key, now))
+        return due[:limit]
 
     def rest(self, item: Item) -> int:
         """Skip an item for a while; returns how often it has been skipped."""

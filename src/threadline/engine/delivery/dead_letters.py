@@ -26,12 +26,14 @@ from threadline.kernel.store import Delete, Item, Key, Put, Store, beyond
 from threadline.kernel.time import time_key
 
 
-def dead_letter_puts(one: PendingEffect, queue: str, why: str, details: dict[str, Any], now: int) -> tuple[Put, ...]:
+def dead_letter_puts(
+    pending: PendingEffect, queue: str, why: str, details: dict[str, Any], now: int
+) -> tuple[Put, ...]:
     """The writes of a dead letter; ``details`` are those of the last attempt's outcome."""
-    key = Key(PARKED, one.workspace, f"{queue or one.effect.queue or '-'}!{time_key(now)}.{one.id}")
-    waits = pack_effect(one._replace(claim=None, postponed=0))
-    row = Put(_row(queue or one.effect.queue, now, one.id), one.workspace.encode())
-    return Put(key, pack((waits, one.item.key.partition, why, now, details)), 0), row
+    key = Key(PARKED, pending.workspace, f"{queue or pending.effect.queue or '-'}!{time_key(now)}.{pending.id}")
+    waits = pack_effect(pending._replace(claim=None, postponed=0))
+    row = Put(_row(queue or pending.effect.queue, now, pending.id), pending.workspace.encode())
+    return Put(key, pack((waits, pending.item.key.partition, why, now, details)), 0), row
 
 
 def count(store: Store, queue: str) -> int:
@@ -39,9 +41,9 @@ def count(store: Store, queue: str) -> int:
     return len(store.query(PARKED_ROWS, queue or "-", limit=PAGE_ITEMS_MAX))
 
 
-def row_key(found: DeadLetter) -> Key:
+def row_key(letter: DeadLetter) -> Key:
     """The key of the row by which a dead letter is counted."""
-    return _row(found.queue, found.at, found.one.id)
+    return _row(letter.queue, letter.at, letter.pending.id)
 
 
 def _row(queue: str, at: int, id: str) -> Key:
@@ -55,38 +57,46 @@ def page(store: Store, workspace: str, queue: str, after: str, limit: int) -> li
     return [_dead_letter(item) for item in store.query(PARKED, workspace, start=start, stop=stop, limit=limit)]
 
 
-def redrive(recorder: Recorder, reader: PersonReader, found: Sequence[DeadLetter], by: str) -> int:
+def redrive(recorder: Recorder, reader: PersonReader, letters: Sequence[DeadLetter], by: str) -> int:
     """Make dead letters due again, each with an event that says so; returns how many are.
 
     Their ids stay, so that a receiver recognises one that it has had. Two who redrive the same one do it once.
     """
-    requests = [request for each in found if (request := _request(recorder, reader, each, by)) is not None]
+    requests = [request for letter in letters if (request := _request(recorder, reader, letter, by)) is not None]
     return settle(recorder, requests).done
 
 
 def _dead_letter(item: Item) -> DeadLetter:
     waits, partition, why, at, details = unpack(item.value)
     id = item.key.sort.partition(".")[2]
-    place = Key(OUTBOX, partition, f"{time_key(at)}.{id}")
-    return DeadLetter(item, pending_effect(Item(place, 0, waits)), partition, why, at, details)
+    key = Key(OUTBOX, partition, f"{time_key(at)}.{id}")
+    return DeadLetter(item, pending_effect(Item(key, 0, waits)), partition, why, at, details)
 
 
-def _request(recorder: Recorder, reader: PersonReader, each: DeadLetter, by: str) -> RecordRequest | None:
-    one = each.one
-    identifier = identifier_of(reader, one.thread)
+def _request(recorder: Recorder, reader: PersonReader, letter: DeadLetter, by: str) -> RecordRequest | None:
+    pending = letter.pending
+    identifier = identifier_of(reader, pending.thread)
     if identifier is None:
         return None
     now = recorder.clock()
-    properties = {"effect": one.id, "kind": one.effect.kind, "policy": one.policy, "cause": one.cause, "by": by}
-    event = internal(one.workspace, identifier, EFFECT_REDRIVEN, f"{one.id}/{one.attempts}", now, properties)
-    # The queue may have gone out of the definitions meanwhile, or come into them.
-    one = moved(one, recorder.catalogue.queues, each.queue)
-    attempts = one.attempts + 1
-    again = pack_effect(one._replace(since=now, attempts=attempts, began=attempts))
-    put = Put(one.item.key._replace(sort=f"{time_key(now)}.{one.id}"), again, 0)
-    gone = (
-        Delete(each.item.key, each.item.version),
-        Delete(row_key(each)),
-        Delete(unrecorded_key(one.workspace, one.id)),
+    properties = {
+        "effect": pending.id,
+        "kind": pending.effect.kind,
+        "policy": pending.policy,
+        "cause": pending.cause,
+        "by": by,
+    }
+    event = internal(
+        pending.workspace, identifier, EFFECT_REDRIVEN, f"{pending.id}/{pending.attempts}", now, properties
     )
-    return RecordRequest(event, one.cause, None, (*gone, put), known=True)
+    # The queue may have gone out of the definitions meanwhile, or come into them.
+    pending = moved(pending, recorder.catalogue.queues, letter.queue)
+    attempts = pending.attempts + 1
+    again = pack_effect(pending._replace(since=now, attempts=attempts, began=attempts))
+    put = Put(pending.item.key._replace(sort=f"{time_key(now)}.{pending.id}"), again, 0)
+    gone = (
+        Delete(letter.item.key, letter.item.version),
+        Delete(row_key(letter)),
+        Delete(unrecorded_key(pending.workspace, pending.id)),
+    )
+    return RecordRequest(event, pending.cause, None, (*gone, put), known=True)

@@ -122,13 +122,13 @@ class DestinationWorker:
     def _resolve_over(self) -> int:
         if self._queue.claims and self._queue.unknown != "wait":
             now = self._engine.clock()
-            for each in put_off(self._engine.store, self._queue.name, now, self._page):
-                unknown_since(self._engine.store, each, now)
+            for unknown in put_off(self._engine.store, self._queue.name, now, self._page):
+                unknown_since(self._engine.store, unknown, now)
         again = Outcome(type=EFFECT_RETRIED, properties={"why": "unknown for too long"}, retry_after_seconds=0.0)
         outcome = again if self._queue.unknown == "send_again" else None
         recorder, reader = self._engine.recorder, self._engine.reader
         by = f"queue {self._queue.name}: {self._queue.unknown}"
-        return sum(resolve(recorder, reader, each, outcome, by) for each in self._over(self._page))
+        return sum(resolve(recorder, reader, unknown, outcome, by) for unknown in self._over(self._page))
 
     @property
     def _where(self) -> tuple[str, str]:

@@ -90,7 +90,7 @@ class Dispatcher:
         Returns how many items and pages it was.
         """
         settled = self._work_shards() + sum(queue.send_due(_NEVER) for queue in self._all_queues())
-        return settled + self._jobs.work_due() + sum(each.step() for each in self.background)
+        return settled + self._jobs.work_due() + sum(consumer.step() for consumer in self.background)
 
     def run(self, stopping: threading.Event, *, idle_seconds: float = 1.0) -> None:
         """Work until ``stopping`` is set; between rounds with nothing due it sleeps ``idle_seconds``.
@@ -101,8 +101,8 @@ class Dispatcher:
             for queue in self._all_queues():
                 queue.start(stopping)
             self._jobs.start(stopping)
-            for each in self.background:
-                each.start(stopping)
+            for consumer in self.background:
+                consumer.start(stopping)
             if self._work_shards() == 0:
                 stopping.wait(idle_seconds)
         self.let_go()
@@ -112,8 +112,8 @@ class Dispatcher:
         for queue in self._all_queues():
             queue.finish()
         self._jobs.finish()
-        for each in self.background:
-            each.finish()
+        for consumer in self.background:
+            consumer.finish()
         self._leases.let_go()
 
     def _work_shards(self) -> int:
@@ -159,8 +159,8 @@ class Dispatcher:
             timers.append(item)
             requests.append(RecordRequest(event, writes=(Delete(item.key, item.version), check), known=True))
         settled = settle(self.engine.recorder, requests)
-        for place, why in settled.unfit:
-            self._cannot_fire(timers[place], why)
+        for position, why in settled.unfit:
+            self._cannot_fire(timers[position], why)
         return settled.done
 
     def _send(self, due: list[Item], check: Check) -> int:
@@ -183,9 +183,9 @@ class Dispatcher:
 
     def _moved(self, item: Item, check: Check) -> bool:
         """Whether an effect was moved into its queue, which is declared by now: that may claim, or be stopped."""
-        one = pending_effect(item)
-        if one.effect.queue not in self.engine.catalogue.queues:
+        pending = pending_effect(item)
+        if pending.effect.queue not in self.engine.catalogue.queues:
             return False
-        into = moved(one, self.engine.catalogue.queues, one.effect.queue)
+        into = moved(pending, self.engine.catalogue.queues, pending.effect.queue)
         batch = Batch(writes=[Delete(item.key, item.version), Put(into.item.key, pack_effect(into), 0), check])
         return self.engine.store.commit([batch])[0] is None

@@ -226,15 +226,15 @@ class FeedConsumer:
         except InvalidValue:
             page = []
         if not page or (page[0].cursor, page[0].entry.id) != (state.cursor, state.last_id):
-            found = _at(self._store, state.position)
-            if found.last_id != state.last_id:
+            located = _at(self._store, state.position)
+            if located.last_id != state.last_id:
                 raise Conflict(
                     f"the feed has another event at position {state.position} than the consumer "
                     f"{self.handler.name!r} has got there",
                     hint="`threadline events rewind` says where it is to go on.",
                 )
             state = replace(
-                found, processed_at=state.processed_at, failures=state.failures, problem=state.problem,
+                located, processed_at=state.processed_at, failures=state.failures, problem=state.problem,
                 retry_at=state.retry_at,
             )  # fmt: skip
         else:

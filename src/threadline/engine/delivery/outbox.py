@@ -46,7 +46,7 @@ log = logging.getLogger("threadline.work")
 class Able(NamedTuple):
     """An effect, the person of its thread, and the identifier that its outcome goes to."""
 
-    one: PendingEffect
+    pending: PendingEffect
     identifier: Identifier
     person: Person
 
@@ -69,7 +69,7 @@ class Done(NamedTuple):
 
 def left_of(items: Sequence[Item], able: Iterable[Able]) -> list[Item]:
     """The items that belong to none of these."""
-    keys = {each.one.item.key for each in able}
+    keys = {effect.pending.item.key for effect in able}
     return [item for item in items if item.key not in keys]
 
 
@@ -115,16 +115,16 @@ class Outbox:
         """Send these at the same time. What has no sender here stays due: a process that has it will take it."""
         if self._unsettled:
             return Sent(self._settle_sent(()), [], [])
-        able = [each for each in self.able(items) if each.one.effect.kind in self._senders]
+        able = [effect for effect in self.able(items) if effect.pending.effect.kind in self._senders]
         with gc_deferred():  # a mail is thousands of objects that are gone a moment later
             ready, done, settled = self._prepared(able, check)
         claimed, taken = self._claimed(ready, check)
         if len(claimed) > 1 and self._threads is not None:
             outcomes = list(self._threads.map(self._sent, claimed))
         else:
-            outcomes = [self._sent(each) for each in claimed]
-        for (each, _), outcome in zip(claimed, outcomes, strict=True):
-            done.append(Done(each, outcome, check if each.one.claim is None else None))
+            outcomes = [self._sent(prepared) for prepared in claimed]
+        for (effect, _), outcome in zip(claimed, outcomes, strict=True):
+            done.append(Done(effect, outcome, check if effect.pending.claim is None else None))
         settled += self._settle_sent([*done, *taken])
         return Sent(settled, outcomes, left_of(items, able))
 
@@ -132,7 +132,7 @@ class Outbox:
         """Make these dead letters, without sending them."""
         able = self.able(items)
         outcome = Outcome(type=EFFECT_PARKED, parked=why)
-        done = [Done(each, self._left(each.one) or outcome, check) for each in able]
+        done = [Done(effect, self._left(effect.pending) or outcome, check) for effect in able]
         return Sent(self._settle(done), [], left_of(items, able))
 
     def close(self) -> None:
@@ -143,9 +143,9 @@ class Outbox:
         if self._threads is not None:
             self._threads.shutdown()
 
-    def _left(self, one: PendingEffect) -> Outcome | None:
+    def _left(self, pending: PendingEffect) -> Outcome | None:
         """The outcome of an effect that is found claimed; None if nobody can have sent it."""
-        if one.claim is None or one.claim.token in self._unsent:
+        if pending.claim is None or pending.claim.token in self._unsent:
             return None
         return Outcome(type=EFFECT_UNKNOWN, properties={"why": CLAIMER_GONE})
 
@@ -153,68 +153,72 @@ class Outbox:
         """What is to be sent, what has an outcome without that, and how many were postponed."""
         ready: list[Ready] = []
         done, later, waiting = [], [], []
-        for each in able:
-            left = self._left(each.one)
+        for effect in able:
+            left = self._left(effect.pending)
             if left is None:
-                waiting.append(each)
+                waiting.append(effect)
             else:
-                done.append(Done(each, left, check))
+                done.append(Done(effect, left, check))
         now = self._engine.recorder.now()
         while waiting:
             wave: dict[tuple[str, str], Able] = {}
-            for each in waiting:
-                wave.setdefault(self._place(each), each)
-            answers = prepare(self._engine, [(each.one, each.person) for each in wave.values()], now)
+            for effect in waiting:
+                wave.setdefault(self._wave_key(effect), effect)
+            answers = prepare(self._engine, [(effect.pending, effect.person) for effect in wave.values()], now)
             sent = set()
-            for place, each in wave.items():
-                made = answers[each.one.id]
+            for wave_key, effect in wave.items():
+                made = answers[effect.pending.id]
                 if isinstance(made, Prepared):
-                    ready.append(Ready(each, made))
-                    sent.add(place)
+                    ready.append(Ready(effect, made))
+                    sent.add(wave_key)
                 elif isinstance(made, Outcome):
-                    done.append(Done(each, fitting(made), check))
+                    done.append(Done(effect, fitting(made), check))
                 else:
-                    later.append(self._postponed(each.one, made, check))
+                    later.append(self._postponed(effect.pending, made, check))
             # Others of the same people stay due: what they are prepared with must hold what comes of these.
-            waiting = [each for each in waiting if each.one.id not in answers and self._place(each) not in sent]
+            waiting = [
+                effect for effect in waiting if effect.pending.id not in answers and self._wave_key(effect) not in sent
+            ]
         return ready, done, self._engine.store.commit(later).count(None) if later else 0
 
-    def _place(self, each: Able) -> tuple[str, str]:
+    def _wave_key(self, effect: Able) -> tuple[str, str]:
         """The same for effects of which only one can be prepared at a time."""
-        kind = each.one.effect.kind
-        return (each.person.id if kind in self._engine.catalogue.preparations else each.one.id), kind
+        kind = effect.pending.effect.kind
+        return (effect.person.id if kind in self._engine.catalogue.preparations else effect.pending.id), kind
 
-    def _postponed(self, one: PendingEffect, made: Postponed, check: Check) -> Batch:
+    def _postponed(self, pending: PendingEffect, made: Postponed, check: Check) -> Batch:
         now = self._engine.clock()
         until = min(max(made.until, now + POSTPONED_SECONDS_MIN * SECOND), now + POSTPONED_SECONDS_MAX * SECOND)
-        later = one._replace(since=until, claim=None, postponed=one.first_due)
-        key = one.item.key._replace(sort=f"{time_key(until)}.{one.id}")
+        later = pending._replace(since=until, claim=None, postponed=pending.first_due)
+        key = pending.item.key._replace(sort=f"{time_key(until)}.{pending.id}")
         # What has been tried has events that say that it waits.
-        noted = [] if one.attempts else [Put(postponed_key(one.workspace, one.id), key.sort.encode())]
-        return Batch(writes=[Delete(one.item.key, one.item.version), Put(key, pack_effect(later), 0), *noted, check])
+        noted = [] if pending.attempts else [Put(postponed_key(pending.workspace, pending.id), key.sort.encode())]
+        return Batch(
+            writes=[Delete(pending.item.key, pending.item.version), Put(key, pack_effect(later), 0), *noted, check]
+        )
 
     def _claimed(self, ready: Sequence[Ready], check: Check) -> tuple[list[Ready], list[Done]]:
         """What may be sent, and what may not because another effect has claimed the same key."""
-        free = [each for each in ready if not self.queue.claims and not each.prepared.claims]
+        free = [candidate for candidate in ready if not self.queue.claims and not candidate.prepared.claims]
         claims, done = [], []
-        for each in ready:
-            if self.queue.claims or each.prepared.claims:
-                want = self._wanted(each)
+        for candidate in ready:
+            if self.queue.claims or candidate.prepared.claims:
+                want = self._wanted(candidate)
                 if isinstance(want, Outcome):
-                    done.append(Done(each.able, want, check))
+                    done.append(Done(candidate.able, want, check))
                 else:
-                    claims.append((each, want))
+                    claims.append((candidate, want))
         if not claims:
             return free, done
-        tokens = {want.one.claim.token for _, want in claims if want.one.claim is not None}
+        tokens = {want.pending.claim.token for _, want in claims if want.pending.claim is not None}
         self._unsent |= tokens
         results = claim(self._engine.store, [want for _, want in claims], check)
         self._unsent -= tokens
-        for (each, _), result in zip(claims, results, strict=True):
+        for (candidate, _), result in zip(claims, results, strict=True):
             if isinstance(result, PendingEffect):
-                free.append(Ready(each.able._replace(one=result), each.prepared))
+                free.append(Ready(candidate.able._replace(pending=result), candidate.prepared))
             elif result == "taken":
-                done.append(Done(each.able, fitting(each.prepared.taken), check))
+                done.append(Done(candidate.able, fitting(candidate.prepared.taken), check))
         return free, done
 
     def _wanted(self, ready: Ready) -> Wanted | Outcome:
@@ -222,27 +226,27 @@ class Outbox:
         noted = fitting(ready.prepared.done)
         claimed = Claim(secrets.token_hex(8), self._engine.clock(), noted.type, noted.properties)
         try:
-            return wanted(ready.able.one._replace(claim=claimed), ready.prepared.claims)
+            return wanted(ready.able.pending._replace(claim=claimed), ready.prepared.claims)
         except Exception as error:  # noqa: BLE001 — a preparation with a mistake must not stop the others
             return failed(error)
 
     def _sent(self, ready: Ready) -> Outcome:
-        one, recorder = ready.able.one, self._engine.recorder
+        pending, recorder = ready.able.pending, self._engine.recorder
         if recorder.tracing is None:
             outcome = self._send_one(ready)
         else:
-            with recorder.tracing.sending(one, self.queue.name) as note:
+            with recorder.tracing.sending(pending, self.queue.name) as note:
                 outcome = note(self._send_one(ready))
-        recorder.counts.sent(one.workspace, one.effect.kind, outcome)
+        recorder.counts.sent(pending.workspace, pending.effect.kind, outcome)
         return outcome
 
     def _send_one(self, ready: Ready) -> Outcome:
-        one = ready.able.one
+        pending = ready.able.pending
         try:
-            effect = replace(one.effect, data=ready.prepared.data)
-            return fitting(self._senders[effect.kind].send(effect, one.id, one.thread))
+            effect = replace(pending.effect, data=ready.prepared.data)
+            return fitting(self._senders[effect.kind].send(effect, pending.id, pending.thread))
         except Exception as error:  # noqa: BLE001 — a sender that breaks must not stop the others, nor lose its effect
-            if one.claim is None:
+            if pending.claim is None:
                 return failed(error)
             why = f"{type(error).__name__}: {error}"[:500]
             return Outcome(type=EFFECT_UNKNOWN, properties={"why": why}, destination="failing")
@@ -250,7 +254,7 @@ class Outbox:
     def _settle_sent(self, done: Sequence[Done]) -> int:
         """Settle what was sent, and what could not be settled before. If the store is away, it is remembered."""
         done = [*self._unsettled, *done]
-        self._unsettled = [each for each in done if each.check is None]
+        self._unsettled = [item for item in done if item.check is None]
         settled = self._settle(done)
         self._unsettled = []
         return settled
@@ -263,38 +267,39 @@ class Outbox:
         """
         now = self._engine.clock()
         requests = [
-            request_of(self.queue, each.able.one, each.able.identifier, each.outcome, now, _gone(each)) for each in done
+            request_of(self.queue, item.able.pending, item.able.identifier, item.outcome, now, _gone(item))
+            for item in done
         ]
         settled = settle(self._engine.recorder, requests)
-        late = sum(self._resolved(done[place]) for place in settled.conflicting)
-        batches = [self._unrecorded(done[place], why) for place, why in settled.unfit]
+        late = sum(self._resolved(done[position]) for position in settled.conflicting)
+        batches = [self._unrecorded(done[position], why) for position, why in settled.unfit]
         refusals = self._engine.store.commit(batches) if batches else []
         return settled.done + late + refusals.count(None)
 
     def _resolved(self, done: Done) -> bool:
         """Settle what this process has sent, after another has found its claim and made it unknown."""
-        one = done.able.one
-        if done.check is not None or one.claim is None or done.outcome.type == EFFECT_UNKNOWN:
+        pending = done.able.pending
+        if done.check is not None or pending.claim is None or done.outcome.type == EFFECT_UNKNOWN:
             return False
-        found = unknown_effect(self._engine.store, one.workspace, one.id)
-        if found is None or found.one.claim is None or found.one.claim.token != one.claim.token:
+        unknown = unknown_effect(self._engine.store, pending.workspace, pending.id)
+        if unknown is None or unknown.pending.claim is None or unknown.pending.claim.token != pending.claim.token:
             return False
-        return resolve(self._engine.recorder, self._engine.reader, found, done.outcome, "its sender")
+        return resolve(self._engine.recorder, self._engine.reader, unknown, done.outcome, "its sender")
 
     def _unrecorded(self, done: Done, why: str) -> Batch:
-        one = done.able.one
+        pending = done.able.pending
         why = f"what came of it could not be recorded: {why}"
-        log.error("effect %s of workspace %s is a dead letter: %s", one.id, one.workspace, why)
+        log.error("effect %s of workspace %s is a dead letter: %s", pending.id, pending.workspace, why)
         last = {"outcome": done.outcome.type, **done.outcome.properties}
-        noted = Put(unrecorded_key(one.workspace, one.id), b"-")
-        dead_letter = dead_letter_puts(one, self.queue.name, why, last, self._engine.clock())
+        noted = Put(unrecorded_key(pending.workspace, pending.id), b"-")
+        dead_letter = dead_letter_puts(pending, self.queue.name, why, last, self._engine.clock())
         return Batch(writes=[*_gone(done), *dead_letter, noted])
 
 
 def _gone(done: Done) -> tuple[Delete | Check, ...]:
     """What takes the effect out of the outbox, as long as it is still ours."""
-    one = done.able.one
-    gone: tuple[Delete | Check, ...] = (Delete(one.item.key, one.item.version),)
-    if one.postponed:
-        gone += (Delete(postponed_key(one.workspace, one.id)),)
+    pending = done.able.pending
+    gone: tuple[Delete | Check, ...] = (Delete(pending.item.key, pending.item.version),)
+    if pending.postponed:
+        gone += (Delete(postponed_key(pending.workspace, pending.id)),)
     return gone if done.check is None else (*gone, done.check)

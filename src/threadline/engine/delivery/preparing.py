@@ -21,60 +21,60 @@ Withdrawn = Callable[[PendingEffect, PersonView], str]
 
 def prepare(engine: EngineAccess, wave: Sequence[tuple[PendingEffect, Person]], now: int) -> Mapping[str, Answer]:
     """By the id of each effect what becomes of it right before it is sent, with its person as of now."""
-    due = [DueEffect(engine.reader.as_of(person, now), one) for one, person in wave]
+    due = [DueEffect(engine.reader.as_of(person, now), pending) for pending, person in wave]
     answers: dict[str, Answer] = {}
     for ask in (_guarded, _withdrawn, _prepared):
-        answers |= ask(engine, [each for each in due if each.pending.id not in answers])
+        answers |= ask(engine, [effect for effect in due if effect.pending.id not in answers])
     return answers
 
 
 def _guarded(engine: EngineAccess, due: Sequence[DueEffect]) -> dict[str, Answer]:
     """The answers of guards; nothing for what may go on."""
-    found: dict[str, Answer] = {}
-    for policy, group in _groups(due, lambda one: one.policy).items():
+    answers: dict[str, Answer] = {}
+    for policy, group in _groups(due, lambda pending: pending.policy).items():
         guard = engine.catalogue.guards.get(policy)
         if guard is not None:
-            found |= _refused(group, _asked(partial(guard.allow, engine), group))
-    return found
+            answers |= _refused(group, _asked(partial(guard.allow, engine), group))
+    return answers
 
 
 def _withdrawn(engine: EngineAccess, due: Sequence[DueEffect]) -> dict[str, Answer]:
     """The outcomes of effects that their policy does not want any more."""
-    found: dict[str, Answer] = {}
-    for name, group in _groups(due, lambda one: one.policy).items():
+    answers: dict[str, Answer] = {}
+    for name, group in _groups(due, lambda pending: pending.policy).items():
         policy = engine.catalogue.policy(name)
         if policy is not None and policy.withdrawn is not None:
-            found |= _refused(group, _asked(partial(_reasons, policy.withdrawn), group))
-    return found
+            answers |= _refused(group, _asked(partial(_reasons, policy.withdrawn), group))
+    return answers
 
 
 def _reasons(withdrawn: Withdrawn, due: Sequence[DueEffect]) -> list[str]:
-    return [withdrawn(one, view) for view, one in due]
+    return [withdrawn(pending, view) for view, pending in due]
 
 
 def _refused(due: Sequence[DueEffect], answers: Sequence[str | Postponed | Outcome]) -> dict[str, Answer]:
     return {
-        each.pending.id: _no_more(each, answer) if isinstance(answer, str) else answer
-        for each, answer in zip(due, answers, strict=True)
+        effect.pending.id: _no_more(effect, answer) if isinstance(answer, str) else answer
+        for effect, answer in zip(due, answers, strict=True)
         if answer
     }
 
 
 def _prepared(engine: EngineAccess, due: Sequence[DueEffect]) -> dict[str, Answer]:
     """The answers of the preparations; what has none is sent with what its policy wished for."""
-    found: dict[str, Answer] = {each.pending.id: Prepared(data=each.pending.effect.data) for each in due}
-    for kind, group in _groups(due, lambda one: one.effect.kind).items():
+    answers: dict[str, Answer] = {effect.pending.id: Prepared(data=effect.pending.effect.data) for effect in due}
+    for kind, group in _groups(due, lambda pending: pending.effect.kind).items():
         preparation = engine.catalogue.preparations.get(kind)
         if preparation is not None:
             made = _asked(partial(preparation.prepare, engine), group)
-            found |= {each.pending.id: answer for each, answer in zip(group, made, strict=True)}
-    return found
+            answers |= {effect.pending.id: answer for effect, answer in zip(group, made, strict=True)}
+    return answers
 
 
 def _groups(due: Iterable[DueEffect], by: Callable[[PendingEffect], str]) -> dict[str, list[DueEffect]]:
     groups: dict[str, list[DueEffect]] = {}
-    for each in due:
-        groups.setdefault(by(each.pending), []).append(each)
+    for effect in due:
+        groups.setdefault(by(effect.pending), []).append(effect)
     return groups
 
 
@@ -85,11 +85,11 @@ def _asked(ask: Callable[[Sequence[DueEffect]], Sequence[T]], due: Sequence[DueE
     except Unavailable:
         raise  # the store is away: that is no attempt
     except Exception as error:  # noqa: BLE001 — an effect that cannot be prepared must not stop the others, nor be lost
-        return [failed(error)] if len(due) == 1 else [answer for each in due for answer in _asked(ask, [each])]
+        return [failed(error)] if len(due) == 1 else [answer for effect in due for answer in _asked(ask, [effect])]
 
 
-def _no_more(each: DueEffect, why: str) -> Outcome:
-    return Outcome(type=EFFECT_WITHDRAWN, properties={"why": why, "data": each.pending.effect.data})
+def _no_more(effect: DueEffect, why: str) -> Outcome:
+    return Outcome(type=EFFECT_WITHDRAWN, properties={"why": why, "data": effect.pending.effect.data})
 
 
 def failed(error: Exception) -> Outcome:

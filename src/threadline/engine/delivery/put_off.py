@@ -50,21 +50,21 @@ class PutOff:
         elif not look.start:
             return []
         items = self._store.query(table, partition, start=look.start, limit=_PAGE)
-        found = [item for item in items if not is_believed(item, now) and not skips(item)][:limit]
+        doubted = [item for item in items if not is_believed(item, now) and not skips(item)][:limit]
         # What is found is read again until somebody has settled it.
         behind = "" if len(items) < _PAGE else beyond(items[-1].key.sort)
-        self._looks[table, partition] = look._replace(start=found[0].key.sort if found else behind)
-        return found
+        self._looks[table, partition] = look._replace(start=doubted[0].key.sort if doubted else behind)
+        return doubted
 
 
 def effect_is_believed(item: Item, now: int) -> bool:
     """Whether an effect can be meant to wait so long: for an instant that its policy chose, or for its next attempt."""
-    one, due = pending_effect(item), due_of(item)
+    pending, due = pending_effect(item), due_of(item)
     longest = 0.0  # it was due when it was emitted
-    if one.postponed and one.since == due:
+    if pending.postponed and pending.since == due:
         longest = POSTPONED_SECONDS_MAX * SECOND
-    elif one.attempts:
+    elif pending.attempts:
         longest = RETRY_SECONDS_MAX * SECOND
-    elif one.effect.due_at:
+    elif pending.effect.due_at:
         return True
     return due <= now + longest + CLOCK_SKEW_MAX

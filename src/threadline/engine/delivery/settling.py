@@ -26,54 +26,56 @@ from threadline.kernel.time import format_time, time_key
 
 
 def request_of(
-    queue: Queue, one: PendingEffect, identifier: Identifier, outcome: Outcome, now: int,
+    queue: Queue, pending: PendingEffect, identifier: Identifier, outcome: Outcome, now: int,
     gone: Sequence[Delete | Check],
 ) -> RecordRequest:  # fmt: skip
     """The request that records an outcome; ``gone`` takes the effect away from where it is now."""
-    type, extra, put = _fate(queue, one, outcome, now)
+    type, extra, put = _fate(queue, pending, outcome, now)
     properties = {
-        "effect": one.id, "kind": one.effect.kind, "policy": one.policy, "cause": one.cause, **outcome.properties,
-        **extra,
+        "effect": pending.id, "kind": pending.effect.kind, "policy": pending.policy, "cause": pending.cause,
+        **outcome.properties, **extra,
     }  # fmt: skip
-    event = internal(one.workspace, identifier, type, f"{one.id}/{one.attempts}", now, properties)
-    return RecordRequest(event, one.cause, None, (*gone, *put), known=True)
+    event = internal(pending.workspace, identifier, type, f"{pending.id}/{pending.attempts}", now, properties)
+    return RecordRequest(event, pending.cause, None, (*gone, *put), known=True)
 
 
-def _fate(queue: Queue, one: PendingEffect, outcome: Outcome, now: int) -> tuple[str, dict[str, Any], tuple[Put, ...]]:
+def _fate(
+    queue: Queue, pending: PendingEffect, outcome: Outcome, now: int
+) -> tuple[str, dict[str, Any], tuple[Put, ...]]:
     """The type of the event, its further properties, and the writes."""
     # It may be due later than now: then a clock that was ahead has put it off.
-    tried = one._replace(attempts=one.attempts + 1, since=min(one.since, now))
-    if outcome.type == EFFECT_UNKNOWN and one.claim is not None:
-        known = {**one.claim.properties, **outcome.properties}
+    tried = pending._replace(attempts=pending.attempts + 1, since=min(pending.since, now))
+    if outcome.type == EFFECT_UNKNOWN and pending.claim is not None:
+        known = {**pending.claim.properties, **outcome.properties}
         why = str(outcome.properties.get("why", ""))
-        return EFFECT_UNKNOWN, known, unknown_puts(tried, queue.name or one.effect.queue, why, now)
+        return EFFECT_UNKNOWN, known, unknown_puts(tried, queue.name or pending.effect.queue, why, now)
     if outcome.retry_after_seconds is None and not outcome.parked:
         return outcome.type, {}, ()
     tried = tried._replace(claim=None)
-    fate = fate_of(queue, tried._replace(attempts=one.attempts), outcome, now)
+    fate = fate_of(queue, tried._replace(attempts=pending.attempts), outcome, now)
     if not isinstance(fate, Retry):
         return EFFECT_PARKED, {"why": fate.why}, dead_letter_puts(tried, queue.name, fate.why, outcome.properties, now)
-    key = one.item.key._replace(sort=f"{time_key(fate.at)}.{one.id}")
+    key = pending.item.key._replace(sort=f"{time_key(fate.at)}.{pending.id}")
     return EFFECT_RETRIED, {"retry_at": format_time(fate.at)}, (Put(key, pack_effect(tried), 0),)
 
 
-def resolve(recorder: Recorder, reader: PersonReader, found: UnknownEffect, outcome: Outcome | None, by: str) -> bool:
+def resolve(recorder: Recorder, reader: PersonReader, unknown: UnknownEffect, outcome: Outcome | None, by: str) -> bool:
     """Settle an unknown effect as if its sender had returned this outcome, None: that it happened; whether it was.
 
     Two who resolve the same one do it once.
     """
-    identifier = identifier_of(reader, found.one.thread)
+    identifier = identifier_of(reader, unknown.pending.thread)
     if identifier is None:
         return False
     queues, now = recorder.catalogue.queues, recorder.clock()
-    claim = found.one.claim
+    claim = unknown.pending.claim
     if outcome is None:
         outcome = Outcome(type=EFFECT_DONE) if claim is None else Outcome(type=claim.type, properties=claim.properties)
     outcome = fitting(replace(outcome, properties={**outcome.properties, "by": by}))
     # It starts anew: what was unknown for long is not given up on for that.
-    one = moved(found.one._replace(since=now, began=found.one.attempts), queues, found.queue)
-    queue = queues.get(found.queue, Queue(found.queue))
-    return settle(recorder, [request_of(queue, one, identifier, outcome, now, unknown_deletes(found))]).done > 0
+    pending = moved(unknown.pending._replace(since=now, began=unknown.pending.attempts), queues, unknown.queue)
+    queue = queues.get(unknown.queue, Queue(unknown.queue))
+    return settle(recorder, [request_of(queue, pending, identifier, outcome, now, unknown_deletes(unknown))]).done > 0
 
 
 def fitting(outcome: Outcome) -> Outcome:

@@ -17,15 +17,16 @@ from threadline.kernel.time import CLOCK_SKEW_MAX, time_key
 UNKNOWN = "unknown"
 
 
-def unknown_puts(one: PendingEffect, queue: str, why: str, at: int) -> tuple[Put, ...]:
+def unknown_puts(pending: PendingEffect, queue: str, why: str, at: int) -> tuple[Put, ...]:
     """The writes of an effect that has become unknown."""
-    value = pack((pack_effect(one), one.item.key.partition, queue, why, at))
-    return Put(Key(UNKNOWN, one.workspace, one.id), value, 0), Put(_row(queue, at, one.id), one.workspace.encode())
+    value = pack((pack_effect(pending), pending.item.key.partition, queue, why, at))
+    row = Put(_row(queue, at, pending.id), pending.workspace.encode())
+    return Put(Key(UNKNOWN, pending.workspace, pending.id), value, 0), row
 
 
-def unknown_deletes(found: UnknownEffect) -> tuple[Delete, ...]:
+def unknown_deletes(unknown: UnknownEffect) -> tuple[Delete, ...]:
     """The writes that take it away."""
-    return Delete(found.item.key, found.item.version), Delete(_row(found.queue, found.at, found.one.id))
+    return Delete(unknown.item.key, unknown.item.version), Delete(_row(unknown.queue, unknown.at, unknown.pending.id))
 
 
 def unknown_effect(store: Store, workspace: str, id: str) -> UnknownEffect | None:
@@ -50,11 +51,11 @@ def put_off(store: Store, queue: str, now: int, limit: int) -> list[UnknownEffec
     return _of_rows(store, store.query(UNKNOWN, _of_queue(queue), start=start, limit=limit))
 
 
-def unknown_since(store: Store, found: UnknownEffect, at: int) -> None:
+def unknown_since(store: Store, unknown: UnknownEffect, at: int) -> None:
     """Note that an effect is unknown since another instant, unless somebody was faster."""
-    state, row = unknown_puts(found.one, found.queue, found.why, at)
-    before = _row(found.queue, found.at, found.one.id)
-    store.commit([Batch(writes=[state._replace(expected=found.item.version), row, Delete(before)])])
+    state, row = unknown_puts(unknown.pending, unknown.queue, unknown.why, at)
+    before = _row(unknown.queue, unknown.at, unknown.pending.id)
+    store.commit([Batch(writes=[state._replace(expected=unknown.item.version), row, Delete(before)])])
 
 
 def _of_rows(store: Store, rows: Sequence[Item]) -> list[UnknownEffect]:
@@ -77,5 +78,5 @@ def _row(queue: str, at: int, id: str) -> Key:
 
 def _read(item: Item) -> UnknownEffect:
     waits, partition, queue, why, at = unpack(item.value)
-    place = Key(OUTBOX, partition, f"{time_key(at)}.{item.key.sort}")
-    return UnknownEffect(item, pending_effect(Item(place, 0, waits)), queue, why, at)
+    key = Key(OUTBOX, partition, f"{time_key(at)}.{item.key.sort}")
+    return UnknownEffect(item, pending_effect(Item(key, 0, waits)), queue, why, at)

@@ -29,11 +29,11 @@ log = logging.getLogger("threadline.erasure")
 
 def entries_of(store: Store) -> tuple[Sequence[bytes], list[Entry]]:
     """The keys of pseudonyms and the erasures that a store has."""
-    found = []
+    entries = []
     for content in certificates(store):
-        one = read(content)
-        found.append(Entry(content, erased_events(store, one.workspace, one.erasure).ids))
-    return pseudonym_keys(store), found
+        certificate = read(content)
+        entries.append(Entry(content, erased_events(store, certificate.workspace, certificate.erasure).ids))
+    return pseudonym_keys(store), entries
 
 
 def reconcile(engine: EngineParts, erasures: Erasures, file: LedgerFile) -> int:
@@ -55,8 +55,8 @@ def apply(
 ) -> int:
     """Do again those of these erasures that this store has not; how many that were."""
     store = engine.store
-    found = store.get([Key(ERASURE, *entry.name) for entry in entries])
-    missing = [entry for entry, item in zip(entries, found, strict=True) if item is None]
+    items = store.get([Key(ERASURE, *entry.name) for entry in entries])
+    missing = [entry for entry, item in zip(entries, items, strict=True) if item is None]
     if not missing:
         return 0
     add_keys(store, list(keys))
@@ -66,8 +66,8 @@ def apply(
         if (workspace, id) in names:
             _without_certificate(store, workspace, id)
         erasures.run(workspace, id)
-    for place, people in _people(store, missing).items():
-        certificate = read(missing[place].certificate)
+    for index, people in _people(store, missing).items():
+        certificate = read(missing[index].certificate)
         for person in _split_off(engine, certificate, people):
             erasures.erase_again(person, certificate)
     for entry in missing:
@@ -88,46 +88,46 @@ def _without_certificate(store: Store, workspace: str, id: str) -> None:
 def _people(store: Store, missing: Sequence[Entry]) -> dict[int, dict[str, set[str]]]:
     """By place of an erasure: the people who have its threads here, and which of them."""
     keys = pseudonym_keys(store)
-    places = {each: place for place, entry in enumerate(missing) for each in read(entry.certificate).threads}
-    found: dict[int, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    indexes = {thread: index for index, entry in enumerate(missing) for thread in read(entry.certificate).threads}
+    people: dict[int, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for item in scan_pages(store, THREAD):
         thread = item.key.partition
         for key in keys:
-            place = places.get(thread_pseudonym(key, thread))
-            if place is not None:
-                found[place][item.value.decode()].add(thread)
-    return found
+            index = indexes.get(thread_pseudonym(key, thread))
+            if index is not None:
+                people[index][item.value.decode()].add(thread)
+    return people
 
 
 def _split_off(engine: EngineParts, certificate: Certificate, people: dict[str, set[str]]) -> list[str]:
     """The ids of people who have these threads and no others; whoever has others as well is split before."""
-    found = []
+    ids = []
     for threads in people.values():
         person = engine.reader.by_thread(next(iter(threads)))
         if person is None:
             continue  # sealed already
         if person.heads.keys() <= threads:
-            found.append(person.id)
+            ids.append(person.id)
             continue
         # It was split off before the erasure, and this copy is older than the split.
         names = [str(person.identifiers[thread]) for thread in sorted(threads)]
         request, workspace = f"erasure/{certificate.erasure}/{person.id}", certificate.workspace
         both = engine.identity.split(workspace, person.id, names, request=request, reason="erasure", by="threadline")
-        found += [id for id in both if engine.reader.person(workspace, id).heads.keys() <= threads]
-    return found
+        ids += [id for id in both if engine.reader.person(workspace, id).heads.keys() <= threads]
+    return ids
 
 
 def _take_over(store: Store, entry: Entry) -> None:
     """Have the certificate, and every id of its events: those that came after this copy was made as well, so that they
     are duplicates if they are sent again."""
-    one = read(entry.certificate)
+    certificate = read(entry.certificate)
     for start in range(0, len(entry.ids), PAGE_IDS):
         ids = entry.ids[start : start + PAGE_IDS]
         note_erased(store, ids)
         known = store.seen(ids)
         store.commit([Batch([erased(id) for id in ids if id not in known])])
-        store.commit([Batch(writes=[page_put(one.workspace, one.erasure, Page(list(ids), [], []))])])
-    store.commit([Batch(writes=[put]) for put in remaining_puts(one.remaining)])
+        store.commit([Batch(writes=[page_put(certificate.workspace, certificate.erasure, Page(list(ids), [], []))])])
+    store.commit([Batch(writes=[put]) for put in remaining_puts(certificate.remaining)])
     store.commit([Batch(writes=taken_over(store, entry.certificate))])
 
 
@@ -135,8 +135,8 @@ def keep_beside(engine: EngineParts, erasures: Erasures, file: LedgerFile) -> No
     """Have every certificate in a file beside the store as well; see `reconcile` for what is done before."""
 
     def add(certificate: bytes) -> None:
-        one = read(certificate)
-        entry = Entry(certificate, erased_events(engine.store, one.workspace, one.erasure).ids)
+        parsed = read(certificate)
+        entry = Entry(certificate, erased_events(engine.store, parsed.workspace, parsed.erasure).ids)
         file.add(pseudonym_keys(engine.store), [entry])
 
     erasures.steps.certified = add

@@ -80,8 +80,11 @@ def read(content: bytes) -> Certificate:
 
 def certificates(store: Store) -> Iterator[bytes]:
     """Every certificate of every workspace, each ledger in its order."""
-    found = [item.value for item in scan_pages(store, ERASURE)]
-    yield from sorted(found, key=lambda content: ((one := read(content)).workspace, one.sequence, one.erasure))
+    contents = [item.value for item in scan_pages(store, ERASURE)]
+    yield from sorted(
+        contents,
+        key=lambda content: ((certificate := read(content)).workspace, certificate.sequence, certificate.erasure),
+    )
 
 
 def own_key(store: Store) -> bytes:

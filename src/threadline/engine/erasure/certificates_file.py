@@ -26,8 +26,8 @@ class Entry(NamedTuple):
     @property
     def name(self) -> tuple[str, str]:
         """Its workspace and its id."""
-        one = read(self.certificate)
-        return one.workspace, one.erasure
+        certificate = read(self.certificate)
+        return certificate.workspace, certificate.erasure
 
 
 class _Line(msgspec.Struct, omit_defaults=True):

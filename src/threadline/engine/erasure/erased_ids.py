@@ -71,7 +71,7 @@ def erased_pages(store: Store, mark: str = "") -> tuple[list[ErasedPage], str]:
 
 
 def _seen(store: Store, ids: Iterable[str]) -> dict[str, int]:
-    wanted, found = list(ids), dict[str, int]()
+    wanted, digests = list(ids), dict[str, int]()
     for start in range(0, len(wanted), ERASED_IDS_MAX):
-        found |= store.seen(wanted[start : start + ERASED_IDS_MAX])
-    return found
+        digests |= store.seen(wanted[start : start + ERASED_IDS_MAX])
+    return digests

@@ -47,13 +47,13 @@ class Expiry:
 
         Raises `LimitExceeded` if more index rows would change than one commit holds, with the events still there.
         """
-        found = self._entries(person, types, before)
-        if not found:
+        entries = self._entries(person, types, before)
+        if not entries:
             return 0
-        self._refuse_too_many_rows(person, {entry.id for entry in found})
+        self._refuse_too_many_rows(person, {entry.id for entry in entries})
         self._engine.recorder.change(lambda attempt: _begin(attempt, person))
-        for start in range(0, len(found), removal.PAGE_EVENTS):
-            page = removal.page_of(self._engine.catalogue, found[start : start + removal.PAGE_EVENTS])
+        for start in range(0, len(entries), removal.PAGE_EVENTS):
+            page = removal.page_of(self._engine.catalogue, entries[start : start + removal.PAGE_EVENTS])
             rows = [Delete(key) for key in dict.fromkeys(page.rows)]
             parts = [rows[at : at + ROWS_MAX] for at in range(0, len(rows), ROWS_MAX)]
             self._engine.store.commit([Batch(writes=part) for part in parts])
@@ -61,7 +61,7 @@ class Expiry:
             self._engine.store.erase(page.ids)
             self._engine.recorder.forget_events(page.ids)
         self._fold_again(person)
-        return len(found)
+        return len(entries)
 
     def finish(self) -> None:
         """Fold those again of whom a process was killed before it did: their states still count what is gone."""
@@ -73,8 +73,8 @@ class Expiry:
                     self._fold_again(item.key.sort)
 
     def _entries(self, person: str, types: Collection[str], before: int) -> list[LogEntry]:
-        found = self._engine.reader.by_id(person)
-        threads = [] if found is None else [thread for thread, head in found.heads.items() if head]
+        current = self._engine.reader.by_id(person)
+        threads = [] if current is None else [thread for thread, head in current.heads.items() if head]
         entries: list[LogEntry] = []
         for thread in threads:
             span = _span(types, before, removal.PAGE_EVENTS)
@@ -84,14 +84,14 @@ class Expiry:
         return entries
 
     def _refuse_too_many_rows(self, person: str, gone: Collection[str]) -> None:
-        found, catalogue = self._engine.reader.by_id(person), self._engine.catalogue
-        if found is None:
+        before, catalogue = self._engine.reader.by_id(person), self._engine.catalogue
+        if before is None:
             return
         states = catalogue.empty()
-        stored = in_occurred_order(self._engine.store, found.heads)
-        fold_events(catalogue, (each for each in stored if each.id not in gone), states)
-        after = Person(found.id, found.workspace, found.created_at, States(catalogue, states))
-        changed = index_rows(found, catalogue).items() ^ index_rows(after, catalogue).items()
+        stored = in_occurred_order(self._engine.store, before.heads)
+        fold_events(catalogue, (event for event in stored if event.id not in gone), states)
+        after = Person(before.id, before.workspace, before.created_at, States(catalogue, states))
+        changed = index_rows(before, catalogue).items() ^ index_rows(after, catalogue).items()
         if len({key for key, _ in changed}) > ROWS_MAX:
             raise LimitExceeded(f"more than {ROWS_MAX} index rows of person {person} depend on events that are to go")
 
@@ -99,10 +99,10 @@ class Expiry:
         catalogue = self._engine.catalogue
 
         def work(attempt: Attempt) -> None:
-            found = attempt.people.person(person)
-            change = attempt.changes.of(found)
-            change.note_rows(found, catalogue)
-            refold_person(attempt.store, catalogue, found)
+            current = attempt.people.person(person)
+            change = attempt.changes.of(current)
+            change.note_rows(current, catalogue)
+            refold_person(attempt.store, catalogue, current)
             change.count_rows(catalogue)
             change.take([Delete(_note(person))])
 
@@ -110,10 +110,10 @@ class Expiry:
 
 
 def _begin(attempt: Attempt, person: str) -> None:
-    found: Person = attempt.people.person(person)
-    attempt.changes.of(found).take([Put(_note(person), b"-")])
+    current: Person = attempt.people.person(person)
+    attempt.changes.of(current).take([Put(_note(person), b"-")])
     # Whole states: a tail of ids since the snapshot would name events that are gone.
-    found.tail = None
+    current.tail = None
 
 
 def _note(person: str) -> Key:

@@ -67,10 +67,10 @@ def items_about(catalogue: Catalogue, subject: Subject) -> Iterator[tuple[StoreT
             yield from ((table, item) for item in present(subject.engine.store, table.keys(subject)))
 
 
-def item_writes(subject: Subject, found: Iterable[tuple[StoreTable, Item]]) -> list[Put | Delete]:
+def item_writes(subject: Subject, items: Iterable[tuple[StoreTable, Item]]) -> list[Put | Delete]:
     """The writes that take the person out of these items."""
     writes: list[Put | Delete] = []
-    for table, item in found:
+    for table, item in items:
         left = None if table.without is None else table.without(subject, item)
         gone = Delete(item.key, item.version)
         writes.append(gone if left is None else Put(item.key, left, item.version))
@@ -86,9 +86,9 @@ def timer_keys(person: Person) -> Iterator[Key]:
 
 def aliases(store: Store, catalogue: Catalogue, person: Person) -> list[Item]:
     """The items that lead from people who were merged into this one."""
-    found = list(present(store, (person_key(thread) for thread in person.heads if thread != person.id)))
-    people = people_of(store, catalogue, found)
-    return [item for item, person_or_id in zip(found, people, strict=True) if isinstance(person_or_id, str)]
+    items = list(present(store, (person_key(thread) for thread in person.heads if thread != person.id)))
+    people = people_of(store, catalogue, items)
+    return [item for item, person_or_id in zip(items, people, strict=True) if isinstance(person_or_id, str)]
 
 
 def rows_left(store: Store, catalogue: Catalogue, person: Person) -> list[Item]:
@@ -111,11 +111,11 @@ def outdated_rows(store: Store, catalogue: Catalogue, person: str) -> Iterator[I
 
 def remaining_rows(catalogue: Catalogue, subject: Subject, key: bytes) -> dict[str, dict[str, str]]:
     """What outlives the person, under pseudonyms of this key, by table and sort key."""
-    found: dict[str, dict[str, str]] = {}
+    by_table: dict[str, dict[str, str]] = {}
     for remainder in catalogue.remainders:
         for row in remainder.rows(subject, lambda text: pseudonym(key, subject.workspace, text)):
-            found.setdefault(row.table, {})[f"{row.partition}\n{row.sort}"] = row.value.decode()
-    return found
+            by_table.setdefault(row.table, {})[f"{row.partition}\n{row.sort}"] = row.value.decode()
+    return by_table
 
 
 def remaining_puts(remaining: dict[str, dict[str, str]]) -> list[Put]:
@@ -144,10 +144,10 @@ def forget_apart(recorder: Recorder, person: Person, other: str) -> None:
     """Take the person out of another one's list."""
 
     def work(attempt: Attempt) -> None:
-        found = attempt.people.owner(other)
-        if found is not None and not person.heads.keys().isdisjoint(found.never_merge):
-            found.never_merge = [each for each in found.never_merge if each not in person.heads]
-            attempt.changes.of(found)
+        owner = attempt.people.owner(other)
+        if owner is not None and not person.heads.keys().isdisjoint(owner.never_merge):
+            owner.never_merge = [thread for thread in owner.never_merge if thread not in person.heads]
+            attempt.changes.of(owner)
 
     with suppress(BeingErased):  # the other one goes as well, with this list
         recorder.change(work)
@@ -224,11 +224,11 @@ def erased_events(store: Store, workspace: str, id: str) -> Erased:
 def counted(ports: Ports, catalogue: Catalogue, subject: Subject) -> Counter[str]:
     """How much there is of the person by kind, apart from their events and the index rows."""
     store, person = ports.store, subject.person
-    found = Counter(table.name for table, _ in items_about(catalogue, subject))
+    counts = Counter(table.name for table, _ in items_about(catalogue, subject))
     assert isinstance(person, Person)
-    found[TIMER] = sum(1 for _ in present(store, timer_keys(person)))
-    found[ALIASES] = len(aliases(store, catalogue, person))
-    found[NEVER_MERGE] = len(set_apart_from(ports, subject))
-    found[THREAD] = sum(1 for _ in present(store, map(thread_key, person.heads)))
-    found[PERSON] = sum(1 for _ in present(store, [person_key(person.id)]))
-    return found
+    counts[TIMER] = sum(1 for _ in present(store, timer_keys(person)))
+    counts[ALIASES] = len(aliases(store, catalogue, person))
+    counts[NEVER_MERGE] = len(set_apart_from(ports, subject))
+    counts[THREAD] = sum(1 for _ in present(store, map(thread_key, person.heads)))
+    counts[PERSON] = sum(1 for _ in present(store, [person_key(person.id)]))
+    return counts

@@ -48,22 +48,22 @@ class Erasures:
         engine, catalogue = self._engine, self._engine.catalogue
         person = engine.reader.person(workspace, ref)
         subject = Subject(engine, person, engine.recorder.now())
-        found = removal.counted(engine, catalogue, subject)
-        found.update(key.table for key in index_rows(person, catalogue))
-        found[removal.EVENTS] = person.position
+        counts = removal.counted(engine, catalogue, subject)
+        counts.update(key.table for key in index_rows(person, catalogue))
+        counts[removal.EVENTS] = person.position
         for recorded in subject.events():
-            found.update(key.table for key in removal.rows_of(catalogue, recorded))
+            counts.update(key.table for key in removal.rows_of(catalogue, recorded))
         remaining = Counter(
             table for table, rows in removal.remaining_rows(catalogue, subject, b"of a preview").items() for _ in rows
         )
-        return Preview(person=person.id, removed=without_zeros(found), remaining=dict(remaining))
+        return Preview(person=person.id, removed=without_zeros(counts), remaining=dict(remaining))
 
     def find(self, workspace: str, id: str) -> Erasure:
         """An erasure of a workspace; raises `NotFound`."""
-        found = self._find(workspace, id)
-        if found is None:
+        erasure = self._find(workspace, id)
+        if erasure is None:
             raise NotFound(f"there is no erasure {id[:64]!r}")
-        return found
+        return erasure
 
     def _find(self, workspace: str, id: str) -> Erasure | None:
         store = self._engine.store
@@ -78,8 +78,8 @@ class Erasures:
         store, start = self._engine.store, beyond(after)
         ids = {item.key.sort for table in (ERASURE, ERASURE_OPEN)
                for item in store.query(table, workspace, start=start, limit=limit)}  # fmt: skip
-        found = (self._find(workspace, id) for id in sorted(ids)[:limit])
-        return [each for each in found if each is not None]
+        erasures = (self._find(workspace, id) for id in sorted(ids)[:limit])
+        return [erasure for erasure in erasures if erasure is not None]
 
     def ids(self, workspace: str, id: str) -> Sequence[str]:
         """The ids of the events that an erasure has taken out of the log, sorted."""
@@ -97,8 +97,8 @@ class Erasures:
         One ``request`` erases once. Raises `NotFound`.
         """
         id = short_hash("erasure", workspace, request) if request else ""
-        if id and (found := self._find(workspace, id)) is not None:
-            return found
+        if id and (erasure := self._find(workspace, id)) is not None:
+            return erasure
         try:
             person = self._engine.reader.person(workspace, ref)
             # With the number of erasures before it: somebody who came back may be where they were before.
@@ -120,10 +120,10 @@ class Erasures:
     def _sealed(self, person: str, id: str, by: str, reason: str, again: str = "") -> Record:
         def work(attempt: Attempt) -> Record:
             # Read again: since the last attempt they may have been merged into somebody else.
-            found = PersonReader(attempt.store, attempt.catalogue).by_id(person)
-            if found is None:
+            owner = PersonReader(attempt.store, attempt.catalogue).by_id(person)
+            if owner is None:
                 raise NotFound(f"person {person} is not there any more")
-            return self._seal(attempt, attempt.people.person(found.id), id, by, reason, again)
+            return self._seal(attempt, attempt.people.person(owner.id), id, by, reason, again)
 
         return self._engine.recorder.change(work)
 
@@ -160,11 +160,11 @@ class Erasures:
 
     # --- after the seal -----------------------------------------------------------------------
 
-    def run(self, workspace: str, id: str, progress: Callable[[Erasure], None] = lambda one: None) -> Erasure:
+    def run(self, workspace: str, id: str, progress: Callable[[Erasure], None] = lambda erasure: None) -> Erasure:
         """Do an erasure to its end."""
-        while (found := self.advance(workspace, id)).state == "running":
-            progress(found)
-        return found
+        while (erasure := self.advance(workspace, id)).state == "running":
+            progress(erasure)
+        return erasure
 
     def advance(self, workspace: str, id: str) -> Erasure:
         """Do the next part of an erasure; it may be repeated at any time, by any process. Raises `NotFound`."""
@@ -190,8 +190,9 @@ def _running(record: Record) -> Erasure:
 
 
 def _done(content: bytes) -> Erasure:
-    one = certificates.read(content)
+    certificate = certificates.read(content)
     return Erasure(
-        id=one.erasure, workspace=one.workspace, state="done", begun_at=parse_time(one.begun_at), by=one.by,
-        reason=one.reason, events=one.events, events_total=one.events, certificate=content,
+        id=certificate.erasure, workspace=certificate.workspace, state="done",
+        begun_at=parse_time(certificate.begun_at), by=certificate.by,
+        reason=certificate.reason, events=certificate.events, events_total=certificate.events, certificate=content,
     )  # fmt: skip

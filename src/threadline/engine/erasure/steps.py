@@ -79,11 +79,11 @@ class Steps:
             if record.again
             else removal.remaining_rows(self._engine.catalogue, subject, certificates.own_key(self._engine.store))
         )
-        found = removal.counted(self._engine, self._engine.catalogue, subject)
-        found.update(record.counts)
+        counts = removal.counted(self._engine, self._engine.catalogue, subject)
+        counts.update(record.counts)
         # Here, so that nothing is sent to a person who comes back meanwhile.
         self._commit(at, removal.remaining_puts(remaining))
-        self._put(at, replace(record, stage="counted", counts=dict(found), remaining=remaining))
+        self._put(at, replace(record, stage="counted", counts=dict(counts), remaining=remaining))
 
     def clear(self, at: Stored) -> None:
         """Remove all but the events, the threads and the marker."""
@@ -154,7 +154,7 @@ class Steps:
         before = Counter(record.counts)
         before.update(erased.rows)
         before[removal.EVENTS] = len(erased.ids)
-        found = without_zeros(before)
+        counts = without_zeros(before)
         return Certificate(
             erasure=record.id, workspace=record.workspace, sequence=head.sequence + 1,
             begun_at=format_time(record.at), at=format_time(self._engine.recorder.clock()), by=record.by,
@@ -162,7 +162,7 @@ class Steps:
             threads=sorted(certificates.thread_pseudonym(key, thread) for thread in record.heads),
             events=len(erased.ids), events_digest=certificates.hash_of("".join(erased.ids).encode()),
             recorded=[format_time(at) for at in erased.recorded],
-            before=found, after={kind: left[kind] for kind in found}, remaining=record.remaining, version=_version(),
+            before=counts, after={kind: left[kind] for kind in counts}, remaining=record.remaining, version=_version(),
             previous=head.hash,
         ), head  # fmt: skip
 
@@ -207,9 +207,9 @@ def job_id(id: str) -> str:
     return f"{JOB_KIND}.{id}"
 
 
-def without_zeros(found: Counter[str]) -> dict[str, int]:
+def without_zeros(counts: Counter[str]) -> dict[str, int]:
     """The kinds of which there is something."""
-    return {kind: count for kind, count in sorted(found.items()) if count}
+    return {kind: count for kind, count in sorted(counts.items()) if count}
 
 
 def _version() -> str:

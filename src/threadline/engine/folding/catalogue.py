@@ -64,36 +64,43 @@ class Catalogue:
     """Everything declared. Immutable once built, apart from its caches of plans."""
 
     def __init__(self, values: Iterable[object], rules: IdentityRules, definitions: Declarations | None = None) -> None:
-        found = list(values)
+        declared = list(values)
         self.rules = rules
         self.definitions = definitions
         """What users declared, from which `variant` makes another; None without definitions."""
         self._failed = frozenset() if definitions is None else definitions.failed
-        self.projections: tuple[Projection, ...] = _unique(v for v in found if isinstance(v, Projection))
-        self.policies: tuple[Policy, ...] = _unique(v for v in found if isinstance(v, Policy))
+        self.projections: tuple[Projection, ...] = _unique(v for v in declared if isinstance(v, Projection))
+        self.policies: tuple[Policy, ...] = _unique(v for v in declared if isinstance(v, Policy))
         self._policies = {policy.name: policy for policy in self.policies}
-        self.operations: tuple[Operation, ...] = _unique(v for v in found if isinstance(v, Operation))
-        self.sections: tuple[Section, ...] = _unique(v for v in found if isinstance(v, Section))
-        self.inspections: tuple[Inspection, ...] = _unique(v for v in found if isinstance(v, Inspection))
-        self.refreshes: tuple[Refresh, ...] = _unique(v for v in found if isinstance(v, Refresh))
-        self.job_kinds = {kind.name: kind for kind in _unique(v for v in found if isinstance(v, JobKind))}
-        self.queues = {queue.name: queue for queue in _unique(v for v in found if isinstance(v, Queue))}
-        self.senders: tuple[SenderFactory, ...] = _unique(v for v in found if isinstance(v, SenderFactory))
-        self.guards = {guard.policy: guard for guard in _unique(v for v in found if isinstance(v, Guard))}
-        self.preparations = {each.kind: each for each in _unique(v for v in found if isinstance(v, Preparation))}
+        self.operations: tuple[Operation, ...] = _unique(v for v in declared if isinstance(v, Operation))
+        self.sections: tuple[Section, ...] = _unique(v for v in declared if isinstance(v, Section))
+        self.inspections: tuple[Inspection, ...] = _unique(v for v in declared if isinstance(v, Inspection))
+        self.refreshes: tuple[Refresh, ...] = _unique(v for v in declared if isinstance(v, Refresh))
+        self.job_kinds = {kind.name: kind for kind in _unique(v for v in declared if isinstance(v, JobKind))}
+        self.queues = {queue.name: queue for queue in _unique(v for v in declared if isinstance(v, Queue))}
+        self.senders: tuple[SenderFactory, ...] = _unique(v for v in declared if isinstance(v, SenderFactory))
+        self.guards = {guard.policy: guard for guard in _unique(v for v in declared if isinstance(v, Guard))}
+        self.preparations = {
+            preparation.kind: preparation for preparation in _unique(v for v in declared if isinstance(v, Preparation))
+        }
         """By the kind of effects."""
-        self.public_routes: tuple[PublicRoute, ...] = _unique(v for v in found if isinstance(v, PublicRoute))
+        self.public_routes: tuple[PublicRoute, ...] = _unique(v for v in declared if isinstance(v, PublicRoute))
         self.shared: tuple[Shared, ...] = _unique(
-            [*(v for v in found if isinstance(v, Shared)), *(p.shared for p in self.policies if p.shared is not None)]
+            [
+                *(v for v in declared if isinstance(v, Shared)),
+                *(p.shared for p in self.policies if p.shared is not None),
+            ]
         )
         """Those of policies, and those that only operations read."""
-        self.requirements = {each.name: each for each in _unique(v for v in found if isinstance(v, Requirement))}
+        self.requirements = {
+            requirement.name: requirement for requirement in _unique(v for v in declared if isinstance(v, Requirement))
+        }
         """By event type."""
-        self.tables: tuple[StoreTable, ...] = _unique(v for v in found if isinstance(v, StoreTable))
+        self.tables: tuple[StoreTable, ...] = _unique(v for v in declared if isinstance(v, StoreTable))
         """Every table of the store, those of `Shared` apart, which have nothing of people."""
-        self.remainders: tuple[Remainder, ...] = _unique(v for v in found if isinstance(v, Remainder))
-        self.person_files: tuple[PersonFile, ...] = _unique(v for v in found if isinstance(v, PersonFile))
-        self.counters: tuple[EventCounter, ...] = _unique(v for v in found if isinstance(v, EventCounter))
+        self.remainders: tuple[Remainder, ...] = _unique(v for v in declared if isinstance(v, Remainder))
+        self.person_files: tuple[PersonFile, ...] = _unique(v for v in declared if isinstance(v, PersonFile))
+        self.counters: tuple[EventCounter, ...] = _unique(v for v in declared if isinstance(v, EventCounter))
         self.layout = " ".join(f"{p.name}={p.version}:{p.fingerprint}" for p in self.projections)
         """Name, version and fingerprint of each state of a packed person, in order."""
         self.index = {p.name: i for i, p in enumerate(self.projections)}
@@ -152,13 +159,13 @@ class Catalogue:
 
     def reactors(self, event_type: str) -> tuple[Policy, ...]:
         """The policies that react to an event of this type."""
-        found = self._reactors.get(event_type)
-        if found is None:
-            found = tuple(p for p in self.policies if _handled(p.handles, event_type) or event_type in p.also)
+        reactors = self._reactors.get(event_type)
+        if reactors is None:
+            reactors = tuple(p for p in self.policies if _handled(p.handles, event_type) or event_type in p.also)
             if len(self._reactors) >= PLANS_CACHED:
                 self._reactors.clear()
-            self._reactors[event_type] = found
-        return found
+            self._reactors[event_type] = reactors
+        return reactors
 
     def touches(self, event_type: str, name: str, path: tuple[str, ...] = ()) -> bool:
         """Whether an event of this type can change the value at a path of a projection's view."""
@@ -194,10 +201,10 @@ class Catalogue:
 
     def operation(self, name: str) -> Operation:
         """The operation of this name, as the definitions in force shape it. Raises `NotFound` if they leave it out."""
-        found = next((o for o in self.operations if o.name == name), None)
-        if found is None:
+        operation = next((o for o in self.operations if o.name == name), None)
+        if operation is None:
             raise NotFound(f"`{name}` is switched off by the definitions of this store")
-        return found
+        return operation
 
     def policy(self, name: str) -> Policy | None:
         """The policy of this name."""
@@ -283,14 +290,14 @@ class _Declaring(NamedTuple):
 @cache
 def _declaring(root: ModuleType) -> tuple[_Declaring, ...]:
     """The modules of a package that declare something, in order. Modules do not change, so they are looked at once."""
-    found = []
+    declaring = []
     for module in _modules(root):
         values = tuple(v for v in vars(module).values() if type(v) in _DECLARED)
         declare = vars(module).get("declare")
         own = declare if isinstance(declare, FunctionType) and declare.__module__ == module.__name__ else None
         if values or own is not None:
-            found.append(_Declaring(values, own))
-    return tuple(found)
+            declaring.append(_Declaring(values, own))
+    return tuple(declaring)
 
 
 def _modules(root: ModuleType) -> Iterable[ModuleType]:

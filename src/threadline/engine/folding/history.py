@@ -64,15 +64,15 @@ class StoredHistory:
 
     def at_edges(self, edges: Sequence[Edge]) -> list[Recorded]:
         """See `History`."""
-        found = {each.id: each for each in self._extra if any(edge.holds(each) for edge in edges)}
+        by_id = {recorded.id: recorded for recorded in self._extra if any(edge.holds(recorded) for edge in edges)}
         for edge in edges:
-            found.update((event.id, event) for event in thread_events(self._store, self._heads, *edge))
-        return sorted(self._known(found.values()), key=occurred_order)
+            by_id.update((event.id, event) for event in thread_events(self._store, self._heads, *edge))
+        return sorted(self._known(by_id.values()), key=occurred_order)
 
     def next_at(self, instant: int) -> int | None:
         """See `History`."""
         assert self._known_at is None, "who asks what was known then asks for nothing that lay ahead"
-        later = [at for each in self._extra if (at := each.event.occurred_at) >= instant]
+        later = [at for recorded in self._extra if (at := recorded.event.occurred_at) >= instant]
         stored = next_occurred(self._store, self._heads, instant)
         return min(later if stored is None else (*later, stored), default=None)
 
@@ -91,29 +91,29 @@ class ReplayedHistory:
         """Put an event in its place."""
         entry = (recorded.event.occurred_at, recorded.id, recorded)
         if self._events and entry[:2] < self._events[-1][:2]:
-            insort(self._events, entry, key=_place_order)
+            insort(self._events, entry, key=_time_order)
         else:
             self._events.append(entry)
 
     def between(self, start: int | None, stop: int) -> Iterable[Recorded]:
         """See `History`."""
-        first = 0 if start is None else self._place(start)
-        return [event[2] for event in self._events[first : self._place(stop)]]
+        first = 0 if start is None else self._index_at(start)
+        return [event[2] for event in self._events[first : self._index_at(stop)]]
 
     def at_edges(self, edges: Sequence[Edge]) -> list[Recorded]:
         """See `History`."""
-        return [each for edge in edges for each in self.between(edge.start, edge.stop) if edge.holds(each)]
+        return [recorded for edge in edges for recorded in self.between(edge.start, edge.stop) if edge.holds(recorded)]
 
     def next_at(self, instant: int) -> int | None:
         """See `History`."""
-        place = self._place(instant)
-        return self._events[place][0] if place < len(self._events) else None
+        index = self._index_at(instant)
+        return self._events[index][0] if index < len(self._events) else None
 
-    def _place(self, instant: int) -> int:
-        return bisect_left(self._events, (instant, ""), key=_place_order)
+    def _index_at(self, instant: int) -> int:
+        return bisect_left(self._events, (instant, ""), key=_time_order)
 
 
-def _place_order(entry: tuple[int, str, Recorded]) -> tuple[int, str]:
+def _time_order(entry: tuple[int, str, Recorded]) -> tuple[int, str]:
     return entry[:2]
 
 
@@ -193,12 +193,12 @@ def next_occurred(store: Store, heads: Mapping[str, int], start: int) -> int | N
     """The time of the first event of several threads at an instant or later; None if there is none."""
     span = Span(start, limit=NEXT_PAGE)
     pages = store.spans([thread for thread, head in heads.items() if head], span)
-    found = []
+    firsts = []
     for thread, page in pages.items():
         entries = chain(page, following_pages(store, thread, span, page))
         # Without events that another process has added since the heads were read.
-        found.append(next((entry.occurred_at for entry in entries if entry.sequence <= heads[thread]), None))
-    return min((at for at in found if at is not None), default=None)
+        firsts.append(next((entry.occurred_at for entry in entries if entry.sequence <= heads[thread]), None))
+    return min((at for at in firsts if at is not None), default=None)
 
 
 def ties_sorted(events: Iterable[Recorded], reverse: bool = False) -> Iterator[Recorded]:

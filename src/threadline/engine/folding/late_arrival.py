@@ -43,7 +43,7 @@ def _keep_up(
     folding, history, provisional = person.states.folding, scene.history(person), person.provisional
 
     def others(start: int | None) -> Iterable[Recorded]:
-        return (each for each in history.between(start, now) if each.id != recorded.id)
+        return (event for event in history.between(start, now) if event.id != recorded.id)
 
     if provisional is not None:
         if provisional.until < now:

@@ -26,13 +26,13 @@ from threadline.kernel.store import Delete, Item, Key, LogEntry, Put, Store
 
 def index_rows(person: Person, catalogue: Catalogue, only: Iterable[int] | None = None) -> dict[Key, bytes]:
     """The index rows of all projections, or of ``only`` some, by key."""
-    found: dict[Key, bytes] = {}
+    values: dict[Key, bytes] = {}
     for index in catalogue.with_rows if only is None else only:
         rows = catalogue.projections[index].index.rows
         assert rows is not None
         for row in rows(person.states[index], person.workspace, person.id):
-            found[Key(row.table, row.partition, row.sort)] = row.value or b"\x00"
-    return found
+            values[Key(row.table, row.partition, row.sort)] = row.value or b"\x00"
+    return values
 
 
 _ALIAS, _WHOLE, _HEAD, _ERASING = 0, 1, 2, 3
@@ -206,9 +206,9 @@ def _pack_whole(person: Person, catalogue: Catalogue, states: Any) -> bytes:
 def read_people(store: Store, catalogue: Catalogue, ids: Iterable[str]) -> list[Found]:
     """The people under these ids, in one read where nobody else writes."""
     chosen = list(ids)
-    found = store.get([*map(person_key, chosen), *map(snapshot_key, chosen)]) if chosen else []
-    people = assembled(store, catalogue, found[: len(chosen)], found[len(chosen) :])
-    for person, snapshot in zip(people, found[len(chosen) :], strict=True):
+    items = store.get([*map(person_key, chosen), *map(snapshot_key, chosen)]) if chosen else []
+    people = assembled(store, catalogue, items[: len(chosen)], items[len(chosen) :])
+    for person, snapshot in zip(people, items[len(chosen) :], strict=True):
         if snapshot is None and isinstance(person, Person) and not person.snapshot_version:
             person.snapshot_item = 0
     return people
@@ -236,7 +236,7 @@ def assembled(
     store: Store, catalogue: Catalogue, items: Sequence[Item | None], snapshots: Sequence[Item | None]
 ) -> list[Found]:
     """The people of these items and the snapshots read with them, which are read again where a commit came between."""
-    found: list[Found] = []
+    people: list[Found] = []
     tails = _Tails(store)
     for item, snapshot in zip(items, snapshots, strict=True):
         for _ in range(_READINGS_MAX):
@@ -250,8 +250,8 @@ def assembled(
             item, snapshot = store.get([item.key, snapshot_key(item.key.partition)])
         else:
             raise StoreDamaged(f"the snapshot of person {item.key.partition if item else ''} is not that of its head")
-        found.append(person)
-    return found
+        people.append(person)
+    return people
 
 
 def erasing(item: Item | None) -> Erasing | None:
@@ -288,7 +288,7 @@ def _person_of(catalogue: Catalogue, item: Item, packed: Item | None, tails: _Ta
     # Of another layout: the stored states are older than those folded again now, so all are written.
     person.tail = tail if snapshot.layout == catalogue.layout else None
     if tail:
-        person.states.follow(tails.of([each.hex() for each in tail]))
+        person.states.follow(tails.of([id.hex() for id in tail]))
     return person
 
 

@@ -89,13 +89,13 @@ def fold_events(
     for recorded in events:
         event = recorded.event
         type = event.type
-        found = known.get(type)
-        if found is None:
+        cached = known.get(type)
+        if cached is None:
             steps = folding.plan(type).steps
             if only is not None:
                 steps = tuple(step for step in steps if step[0] in only)
-            found = known[type] = steps, onlooker is not None and type in onlooker.types
-        steps, is_noted = found
+            cached = known[type] = steps, onlooker is not None and type in onlooker.types
+        steps, is_noted = cached
         if is_noted:
             assert onlooker is not None
             onlooker.note(recorded)

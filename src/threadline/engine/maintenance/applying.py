@@ -38,8 +38,8 @@ class Applied(msgspec.Struct, array_like=True):
 
 def stale(store: Store, catalogue: Catalogue, engine: Ports) -> tuple[str, ...]:
     """What is older than the definitions in force, in the order in which it is brought up to date."""
-    found = [] if indexes.is_marked(store, catalogue, PEOPLE) else [PEOPLE]
-    return (*found, *(each.name for each in catalogue.refreshes if not _is_done(store, catalogue, each, engine)))
+    steps = [] if indexes.is_marked(store, catalogue, PEOPLE) else [PEOPLE]
+    return (*steps, *(item.name for item in catalogue.refreshes if not _is_done(store, catalogue, item, engine)))
 
 
 def _is_done(store: Store, catalogue: Catalogue, refresh: Refresh, engine: Ports) -> bool:
@@ -63,7 +63,7 @@ def advance(store: Store, catalogue: Catalogue, engine: Ports, cursor: str, limi
         if not after:
             indexes.write_changed_rows(store, catalogue)
     else:
-        refresh = next(each for each in catalogue.refreshes if each.name == step)
+        refresh = next(item for item in catalogue.refreshes if item.name == step)
         people, after = refresh.page(engine, after, limit)
     if after:
         return Advanced(step, people, _cursor(catalogue, step, after))
@@ -100,7 +100,7 @@ def _where(catalogue: Catalogue, cursor: str) -> tuple[str, str]:
         raise InvalidValue(
             f"{cursor[:64]!r} is not a cursor; pass the `next` of the call before as it is", param="cursor"
         )
-    if step not in (PEOPLE, *(each.name for each in catalogue.refreshes)):
+    if step not in (PEOPLE, *(item.name for item in catalogue.refreshes)):
         return "", ""
     after = rest.partition(":")[2]
     return (step, after) if cursor == _cursor(catalogue, step, after) else ("", "")
@@ -128,7 +128,7 @@ def changed_projections(store: Store, catalogue: Catalogue) -> tuple[str, ...]:
     """The names of the projections whose states have to be folded again."""
     before = applied(store)
     old = set() if before is None else set(before.layout.split())
-    return tuple(each.partition("=")[0] for each in catalogue.layout.split() if each not in old)
+    return tuple(part.partition("=")[0] for part in catalogue.layout.split() if part not in old)
 
 
 def applied(store: Store) -> Applied | None:
@@ -144,14 +144,14 @@ def _is_whole(section: Mapping[str, str]) -> bool | None:
 
 def contents_of(catalogue: Catalogue) -> Contents:
     """What the definitions of a catalogue declare; a section of very many names as a whole, for an item has a bound."""
-    found = {} if catalogue.definitions is None else catalogue.definitions.contents()
-    whole = {section: {"": short_hash(repr(sorted(each.items())))} for section, each in found.items()}
-    return {section: each if len(each) <= NAMES_MAX else whole[section] for section, each in found.items()}
+    declared = {} if catalogue.definitions is None else catalogue.definitions.contents()
+    whole = {section: {"": short_hash(repr(sorted(names.items())))} for section, names in declared.items()}
+    return {section: names if len(names) <= NAMES_MAX else whole[section] for section, names in declared.items()}
 
 
 def put_applied(catalogue: Catalogue) -> Put:
     """The item that says that everybody is up to these definitions."""
-    noted = Applied({section: dict(each) for section, each in contents_of(catalogue).items()}, catalogue.layout)
+    noted = Applied({section: dict(names) for section, names in contents_of(catalogue).items()}, catalogue.layout)
     return Put(_KEY, msgspec.json.encode(noted, order="deterministic"))
 
 

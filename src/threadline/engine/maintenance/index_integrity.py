@@ -46,8 +46,8 @@ def mend(store: Store, catalogue: Catalogue, faults: Sequence[RowFault]) -> None
                 write_person(store, catalogue, item)
     unasked = [fault.row for fault in faults if fault.projection and fault.owner is None and fault.mending is None]
     for start in range(0, len(unasked), _PAGE_ROWS):
-        found = store.get(unasked[start : start + _PAGE_ROWS])
-        remove_unasked(store, catalogue, [item for item in found if item is not None])
+        items = store.get(unasked[start : start + _PAGE_ROWS])
+        remove_unasked(store, catalogue, [item for item in items if item is not None])
 
 
 class RowCheck:
@@ -61,9 +61,9 @@ class RowCheck:
         self._catalogue = catalogue
         self._checked = [
             index
-            for index, each in enumerate(catalogue.projections)
+            for index, projection in enumerate(catalogue.projections)
             # Of the others it is known that their rows are not written yet for the definitions in force.
-            if each.index.tables and is_complete(store, each)
+            if projection.index.tables and is_complete(store, projection)
         ]
         # Another one has rows of its events alone.
         self._with_rows = [index for index in self._checked if index in catalogue.with_rows]
@@ -75,7 +75,7 @@ class RowCheck:
             *(projection.handles or () for projection in catalogue.projections if projection.index.event_rows)
         )
         self._marks: dict[Key, tuple[str, bytes]] = {}
-        self._found = 0
+        self._matching = 0
         self._faults: list[RowFault] = []
 
     def note(self, recorded: Recorded) -> None:
@@ -93,7 +93,7 @@ class RowCheck:
         for key, (projection, value) in self._marks.items():
             if stored.get(key) != value:
                 problem = "says something else" if key in stored else "is missing"
-                self._faults.append(_fault(projection, key, problem, mending=_one(key, value)))
+                self._faults.append(_fault(projection, key, problem, mending=_put_row(key, value)))
         self._marks.clear()
 
     def look(self, people: Sequence[tuple[Item, Person]]) -> None:
@@ -103,7 +103,7 @@ class RowCheck:
         stored = self._stored([key for rows in wanted for key in rows])
         for (item, _), rows in zip(people, wanted, strict=True):
             wrong = [key for key, value in rows.items() if stored.get(key) != value]
-            self._found += sum(key in stored for key in rows)
+            self._matching += sum(key in stored for key in rows)
             if wrong and self._store.get([item.key])[0] == item:
                 self._faults += [self._not_stored(item, key, rows[key], key in stored) for key in wrong]
 
@@ -113,18 +113,20 @@ class RowCheck:
         if is_stored:  # two people may claim the thread, and only somebody who looks at them can tell whose it is
             return _fault("", key, f"leads to somebody else than {item.key.partition}, who has its events")
         # A join or a split that came in between would have written it.
-        return _fault("", key, f"is missing, and does not lead to {item.key.partition}", mending=_one(key, value, 0))
+        return _fault(
+            "", key, f"is missing, and does not lead to {item.key.partition}", mending=_put_row(key, value, 0)
+        )
 
     def result(self) -> tuple[int, list[RowFault]]:
         """How many rows that are asked for are there, and what is amiss, since it was told last."""
-        counts = self._found, self._faults
-        self._found, self._faults = 0, []
+        counts = self._matching, self._faults
+        self._matching, self._faults = 0, []
         return counts
 
-    def unasked(self, found: int) -> Iterator[RowFault]:
-        """Rows for which nobody asks. ``found`` is how many there are of those that somebody asks for."""
+    def unasked(self, expected: int) -> Iterator[RowFault]:
+        """Rows for which nobody asks. ``expected`` is how many there are of those that somebody asks for."""
         tables = (THREAD, *self._of_table)
-        if sum(1 for table in tables for _ in scan_pages(self._store, table)) == found:
+        if sum(1 for table in tables for _ in scan_pages(self._store, table)) == expected:
             return
         for table in tables:
             rows = scan_pages(self._store, table)
@@ -147,8 +149,8 @@ class RowCheck:
         return unchanged and row.key not in self._asked_for(before) and self._store.get(owners) == before
 
     def _asked_for(self, items: Iterable[Item | None]) -> set[Key]:
-        found = (item for item in items if item is not None)
-        return asked_for(self._store, self._catalogue, found, lambda person: self._rows(person).keys())
+        stored = (item for item in items if item is not None)
+        return asked_for(self._store, self._catalogue, stored, lambda person: self._rows(person).keys())
 
     def _rows(self, person: Person) -> dict[Key, bytes]:
         threads = {thread_key(thread): person.id.encode() for thread in person.heads}
@@ -161,7 +163,7 @@ class RowCheck:
         return self._catalogue.projections[self._of_table[key.table]].name if key.table in self._of_table else ""
 
 
-def _one(key: Key, value: bytes, expected: int | None = None) -> Batch:
+def _put_row(key: Key, value: bytes, expected: int | None = None) -> Batch:
     return Batch(writes=[Put(key, value, expected)])
 
 

@@ -53,7 +53,7 @@ def prepare(store: Store, catalogue: Catalogue, besides: Put) -> None:
 
 def _marks(catalogue: Catalogue) -> dict[str, Put]:
     """Every mark that says that all is up to date, by the name that it stands under."""
-    marks = [_mark(each) for each in _indexed(catalogue)]
+    marks = [_mark(projection) for projection in _indexed(catalogue)]
     marks += [_step_mark(catalogue, name) for name in (PEOPLE, *(refresh.name for refresh in catalogue.refreshes))]
     return {mark.key.partition: mark for mark in marks}
 
@@ -138,7 +138,11 @@ def write_changed_rows(store: Store, catalogue: Catalogue) -> None:
 
     To be called when everybody's states have been derived anew; it reads nobody where nothing has changed.
     """
-    changed = [each for each in _indexed(catalogue) if not each.index.complete and not is_complete(store, each)]
+    changed = [
+        projection
+        for projection in _indexed(catalogue)
+        if not projection.index.complete and not is_complete(store, projection)
+    ]
     if changed:
         write_rows(store, catalogue, changed)
 
@@ -150,7 +154,7 @@ def write_rows(store: Store, catalogue: Catalogue, projections: Sequence[Project
     that are asked for now, and tell of somebody what was true then. They are removed last, so that nobody who belongs
     on a list is missing from it meanwhile; but first where nobody reads a list before its rows are complete.
     """
-    begun = [_begin(store, each) for each in projections if not is_complete(store, each)]
+    begun = [_begin(store, projection) for projection in projections if not is_complete(store, projection)]
     for table in (table for projection, _ in begun if projection.index.complete for table in projection.index.tables):
         _empty(store, table)
     people = sum(write_person(store, catalogue, item) for item in scan_pages(store, PERSON))
@@ -259,10 +263,10 @@ def write_person(store: Store, catalogue: Catalogue, item: Item) -> int:
         writes = _writes_of_person(store, catalogue, item, person)
         if not writes or store.commit([Batch(writes=writes)])[0] is None:
             return 1
-        found = store.get([item.key])[0]
-        if found is None:
+        current = store.get([item.key])[0]
+        if current is None:
             return 0  # erased
-        item = found
+        item = current
     raise Unavailable("other writers keep changing the same person; go on later")
 
 

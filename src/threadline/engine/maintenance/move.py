@@ -45,7 +45,7 @@ def erased_alike(source: Store, target: Store) -> Iterator[FeedEntry]:
     cursor, count = "", 0
     while page := source.feed(cursor):
         cursor = page[-1].cursor
-        gone = [each.entry.id for each in page if is_erased(each.entry)]
+        gone = [feed_entry.entry.id for feed_entry in page if is_erased(feed_entry.entry)]
         known = target.seen(gone) if gone else {}
         if there := [id for id, digest in known.items() if digest != ERASED_DIGEST]:
             count += target.erase(there)
@@ -150,15 +150,17 @@ class Move:
             if self.target.commit([Batch(writes=[Put(_STATE, msgspec.json.encode(begun), 0)])]) != [None]:
                 raise Conflict("another process has begun a move there at this moment")
             return begun
-        found = _checkpoint(item)
-        if found.done:
+        checkpoint = _checkpoint(item)
+        if checkpoint.done:
             raise Conflict(
-                f"{found.source} has been moved there already, and may have been written to since",
+                f"{checkpoint.source} has been moved there already, and may have been written to since",
                 hint="To move it again, name an empty store.",
             )
-        if found.source != name:
-            raise Conflict(f"a move of {found.source} into it was begun", hint="Finish it, or name an empty store.")
-        return found
+        if checkpoint.source != name:
+            raise Conflict(
+                f"a move of {checkpoint.source} into it was begun", hint="Finish it, or name an empty store."
+            )
+        return checkpoint
 
     # --- the steps ----------------------------------------------------------------------------
 
@@ -227,7 +229,7 @@ class Move:
     def log_pages(self) -> Iterator[Sequence[LogEntry]]:
         """The same page by page, each as soon as it is in the target."""
         while page := self.source.feed(self.checkpoint.cursor, _PAGE):
-            entries = [each.entry for each in page]
+            entries = [feed_entry.entry for feed_entry in page]
             # An earlier attempt may have got further than its checkpoint.
             known = self.target.seen([entry.id for entry in entries])
             remaining = [entry for entry in entries if not is_erased(entry)]
@@ -256,14 +258,14 @@ class Move:
         differing = 0
         # A snapshot is copied with the head that it belongs to, as both are at one instant.
         for page in map(self._together, _pages(self.source, table) if table != SNAPSHOT else ()):
-            found = self.target.get([item.key for item in page])
-            puts = [Put(s.key, s.value) for s, t in zip(page, found, strict=True) if t is None or t.value != s.value]
+            stored = self.target.get([item.key for item in page])
+            puts = [Put(s.key, s.value) for s, t in zip(page, stored, strict=True) if t is None or t.value != s.value]
             differing += self._commit_items(puts)
             self.progress("items compared", len(page))
             between()
         for page in _pages(self.target, table):
-            found = self.source.get([item.key for item in page])
-            gone = [Delete(t.key) for t, s in zip(page, found, strict=True) if s is None]
+            stored = self.source.get([item.key for item in page])
+            gone = [Delete(t.key) for t, s in zip(page, stored, strict=True) if s is None]
             self._people_gone |= bool(gone) and table == PERSON
             differing += self._commit(gone)
             between()
@@ -395,10 +397,10 @@ def _checkpoint(item: Item) -> Checkpoint:
     return msgspec.json.decode(item.value, type=Checkpoint)
 
 
-def _entry_bytes(each: FeedEntry) -> bytes:
-    if why := check_entry(each.entry):
-        raise Damage(each, why).error
-    return msgspec.msgpack.encode(each.entry)
+def _entry_bytes(feed_entry: FeedEntry) -> bytes:
+    if why := check_entry(feed_entry.entry):
+        raise Damage(feed_entry, why).error
+    return msgspec.msgpack.encode(feed_entry.entry)
 
 
 def _pages(store: Store, table: str) -> Iterator[list[Item]]:
@@ -408,16 +410,16 @@ def _pages(store: Store, table: str) -> Iterator[list[Item]]:
         after = page[-1].key
 
 
-def _parts(each: Sequence[T], count_max: int, size: Callable[[T], int]) -> Iterator[list[T]]:
+def _parts(items: Sequence[T], count_max: int, size: Callable[[T], int]) -> Iterator[list[T]]:
     """The same in lists that fit in a batch."""
     part: list[T] = []
     room = BATCH_BYTES_MAX
-    for one in each:
-        room -= size(one)
+    for item in items:
+        room -= size(item)
         if part and (room < 0 or len(part) == count_max):
             yield part
-            part, room = [], BATCH_BYTES_MAX - size(one)
-        part.append(one)
+            part, room = [], BATCH_BYTES_MAX - size(item)
+        part.append(item)
     if part:
         yield part
 

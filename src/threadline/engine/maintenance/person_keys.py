@@ -27,12 +27,12 @@ def keys_of_people(stores: Sequence[Store], catalogue: Catalogue, threads: set[s
         wanted = [person_key(id) for id in sorted(people - seen)]
         seen |= people
         threads, people = set(), set()
-        found: list[Found] = []
+        owners: list[Found] = []
         for store in stores:
             items = [item for item in store.get(wanted) if item is not None]
             keys.update((key, None) for item in items for key in (item.key, snapshot_key(item.key.partition)))
-            found += people_of(store, catalogue, items)
-        for person in found:
+            owners += people_of(store, catalogue, items)
+        for person in owners:
             if isinstance(person, Person):
                 threads |= person.heads.keys() - known
                 keys.update(dict.fromkeys(_keys_beside(person, catalogue)))

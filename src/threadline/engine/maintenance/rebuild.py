@@ -135,12 +135,12 @@ def _chunks(store: Store, catalogue: Catalogue, shard: int, shards: int) -> Iter
     people = events = 0
     differing: Differing = []
     unreadable: list[str] = []
-    for one in refold_shard(store, catalogue, shard, shards, check):
-        people, events = people + 1, events + one.events
-        if one.unreadable:
-            unreadable.append(f"{one.item.key.partition}: {one.unreadable}")
-        if one.fresh is not None:
-            differing.append((one.item, one.fresh))
+    for comparison in refold_shard(store, catalogue, shard, shards, check):
+        people, events = people + 1, events + comparison.events
+        if comparison.unreadable:
+            unreadable.append(f"{comparison.item.key.partition}: {comparison.unreadable}")
+        if comparison.fresh is not None:
+            differing.append((comparison.item, comparison.fresh))
         if people == CHUNK_PEOPLE:
             yield Chunk(people, events, differing, *check.result(), unreadable)
             people, events, differing, unreadable = 0, 0, [], []
@@ -191,12 +191,14 @@ def compared(
 def _readable(store: Store, catalogue: Catalogue, items: Sequence[Item]) -> tuple[list[Person], list[Compared]]:
     """The people of these items, and the items of which none can be made."""
     try:
-        return [each for each in people_of(store, catalogue, items) if isinstance(each, Person)], []
+        return [person for person in people_of(store, catalogue, items) if isinstance(person, Person)], []
     except StoreDamaged as error:
         if len(items) == 1:
             return [], [Compared(items[0], None, 0, False, str(error))]
     parts = [_readable(store, catalogue, [item]) for item in items]
-    return [person for people, _ in parts for person in people], [each for _, unread in parts for each in unread]
+    return [person for people, _ in parts for person in people], [
+        comparison for _, unread in parts for comparison in unread
+    ]
 
 
 def _fold_anew(
@@ -237,8 +239,8 @@ def _differ(fresh: list[State], stored: list[Any]) -> bool:
     """Whether states say other things than stored ones; the order in which dicts were filled says nothing."""
     if pack(fresh) == pack(stored):
         return False
-    pairs = ((pack(one), pack(other)) for one, other in zip(fresh, stored, strict=True))
-    return any(one != other and unpack(one) != unpack(other) for one, other in pairs)
+    pairs = ((pack(new), pack(old)) for new, old in zip(fresh, stored, strict=True))
+    return any(new != old and unpack(new) != unpack(old) for new, old in pairs)
 
 
 def write_refolded(store: Store, changed: Sequence[tuple[Item, bytes]]) -> list[str]:

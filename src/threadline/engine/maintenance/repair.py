@@ -40,25 +40,25 @@ def repair(store: Store, source: Store, catalogue: Catalogue, known: DamagedEven
         pass
     done = Repair(log.entries, [], [], [], 0)
     for damage in log.damaged:
-        copy = next(_copies(store, source, damage.found.entry), None)
+        copy = next(_copies(store, source, damage.feed_entry.entry), None)
         if copy is None:
             done.without_copy.append(damage)
-        elif preview or store.mend(damage.found, copy):
+        elif preview or store.mend(damage.feed_entry, copy):
             done.mended.append((damage, copy))
         else:
             done.changed.append(damage)
     if preview:
         return done
-    known.forget({id for damage, copy in done.mended for id in (damage.found.entry.id, copy.id)})
+    known.forget({id for damage, copy in done.mended for id in (damage.feed_entry.entry.id, copy.id)})
     return done._replace(refolded=_refolded(store, catalogue, [copy.thread for _, copy in done.mended]))
 
 
 def _copies(store: Store, source: Store, damaged: LogEntry) -> Iterator[LogEntry]:
     """Whole entries of the source that can be the copy of a damaged one, the surest first."""
     ids = [damaged.id, *_own_id(damaged)]
-    found = source.find(ids)
-    candidates = [found[id] for id in ids if id in found]
-    candidates += [each for each in _in_thread(source, damaged) if each.sequence == damaged.sequence]
+    by_id = source.find(ids)
+    candidates = [by_id[id] for id in ids if id in by_id]
+    candidates += [entry for entry in _in_thread(source, damaged) if entry.sequence == damaged.sequence]
     taken = store.seen([candidate.id for candidate in candidates if candidate.id != damaged.id])
     for candidate in candidates:
         # An event that is elsewhere in this log is not the one that is missing here.
@@ -84,5 +84,9 @@ def _refolded(store: Store, catalogue: Catalogue, threads: Sequence[str]) -> int
     owners = store.get([thread_key(thread) for thread in dict.fromkeys(threads)])
     people = {person_key(item.value.decode()) for item in owners if item is not None}
     items = [item for item in store.get(list(people)) if item is not None]
-    wrong = [(each.item, each.fresh) for each in compared(store, catalogue, items) if each.fresh is not None]
+    wrong = [
+        (comparison.item, comparison.fresh)
+        for comparison in compared(store, catalogue, items)
+        if comparison.fresh is not None
+    ]
     return len(wrong) - len(write_refolded(store, wrong)) if wrong else 0

@@ -103,28 +103,28 @@ class Scrub:
         return self._pause_seconds(state)
 
     def _log(self, state: Scrubbed) -> Scrubbed:
-        one = state.now
+        current = state.now
         try:
             page = self._store.feed(state.cursor, PAGE_ITEMS_MAX)
             damaged = damage_of(self._store, page)
         except StoreDamaged as error:
             log.error("the scrub cannot read the log beyond %r: %s", state.cursor, error)
-            return replace(state, at_people=True, now=replace(one, problem=str(error)))
-        for each in damaged:
-            self._damage.note(each.error)
+            return replace(state, at_people=True, now=replace(current, problem=str(error)))
+        for damage in damaged:
+            self._damage.note(damage.error)
         if not page:
             return replace(state, at_people=True)
-        one = replace(one, entries=one.entries + len(page), damaged=one.damaged + len(damaged))
-        return replace(state, now=one, cursor=page[-1].cursor)
+        current = replace(current, entries=current.entries + len(page), damaged=current.damaged + len(damaged))
+        return replace(state, now=current, cursor=page[-1].cursor)
 
     def _people(self, state: Scrubbed) -> Scrubbed:
-        one, after = state.now, Key(PERSON, state.after) if state.after else None
+        current, after = state.now, Key(PERSON, state.after) if state.after else None
         items = self._store.scan(PERSON, after=after, limit=PEOPLE_PAGE)
         if not items:
-            return replace(state, now=replace(one, done_at=self._clock()))
+            return replace(state, now=replace(current, done_at=self._clock()))
         differing = self._differing(items)
-        one = replace(one, people=one.people + len(items), differing=one.differing + differing)
-        return replace(state, now=one, after=items[-1].key.partition)
+        current = replace(current, people=current.people + len(items), differing=current.differing + differing)
+        return replace(state, now=current, after=items[-1].key.partition)
 
     def _differing(self, items: list[Item]) -> int:
         """How many of these people are not the fold of their events, and have not changed meanwhile."""
@@ -139,15 +139,15 @@ class Scrub:
         except StoreDamaged as error:
             log.error("the scrub cannot read people: %s", error)
             return 1
-        wrong = [each for each in done if each.differs or each.unreadable]
-        stands = self._store.get([each.item.key for each in wrong])
-        found = [each for each, item in zip(wrong, stands, strict=True) if item == each.item]
-        for each in found:
+        wrong = [comparison for comparison in done if comparison.differs or comparison.unreadable]
+        stands = self._store.get([comparison.item.key for comparison in wrong])
+        differing = [comparison for comparison, item in zip(wrong, stands, strict=True) if item == comparison.item]
+        for comparison in differing:
             log.error(
                 "person %s is not what a fold of the log makes of them: %s; `threadline verify` checks everybody",
-                each.item.key.partition, each.unreadable or "states differ",
+                comparison.item.key.partition, comparison.unreadable or "states differ",
             )  # fmt: skip
-        return len(found)
+        return len(differing)
 
     def _pause_seconds(self, state: Scrubbed) -> float:
         entries = self._store.stats().get("log_entries") or state.last.entries or PAGE_ITEMS_MAX * PAGE_ITEMS_MAX

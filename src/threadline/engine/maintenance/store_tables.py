@@ -31,19 +31,19 @@ from threadline.kernel.store import Key
 
 
 def _waiting(subject: Subject) -> Iterator[Key]:
-    return (each.item.key for each in subject.engine.delivery.waiting(subject.person.heads))
+    return (pending.item.key for pending in subject.engine.delivery.waiting(subject.person.heads))
 
 
 def _postponed(subject: Subject) -> Iterator[Key]:
-    for each in subject.engine.delivery.waiting(subject.person.heads):
-        if each.postponed:
-            yield postponed_key(each.workspace, each.id)
+    for pending in subject.engine.delivery.waiting(subject.person.heads):
+        if pending.postponed:
+            yield postponed_key(pending.workspace, pending.id)
 
 
 def _parked(subject: Subject) -> Iterator[Key]:
     for letter in subject.dead_letters():
         yield letter.item.key
-        yield unrecorded_key(letter.one.workspace, letter.one.id)
+        yield unrecorded_key(letter.pending.workspace, letter.pending.id)
 
 
 def _parked_rows(subject: Subject) -> Iterator[Key]:

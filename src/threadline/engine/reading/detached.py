@@ -92,7 +92,7 @@ class DetachedPeople:
         for thread, owner in self._owners.items():
             if owner not in people:
                 people[owner] = Person(owner, self._workspace, 0, States(self._catalogue))
-            head = max((each.sequence for each in self._events[thread]), default=0)
+            head = max((event.sequence for event in self._events[thread]), default=0)
             # Which identifier it is makes no difference to any view.
             people[owner].add_thread(thread, Identifier("", thread), head)
         return people
@@ -120,13 +120,13 @@ class _Events:
         first = (-(1 << 63), 0) if span.start is None else (span.start, 0)
         if span.after is not None:
             first = max(first, (span.after[0], span.after[1] + 1))
-        found = {thread: self._page(self._threads.get(thread, ()), first, span) for thread in threads}
-        return {thread: page for thread, page in found.items() if page}
+        pages = {thread: self._page(self._threads.get(thread, ()), first, span) for thread in threads}
+        return {thread: page for thread, page in pages.items() if page}
 
     def _page(self, events: Sequence[Recorded], first: tuple[int, int], span: Span) -> list[LogEntry]:
         page: list[LogEntry] = []
-        for place in range(bisect_left(events, first, key=_stored_order), len(events)):
-            recorded = events[place]
+        for index in range(bisect_left(events, first, key=_stored_order), len(events)):
+            recorded = events[index]
             if len(page) == span.limit or (span.stop is not None and recorded.event.occurred_at >= span.stop):
                 break
             if not span.types or recorded.event.type in span.types:

@@ -36,7 +36,7 @@ class EventLog:
 
     def events(self, workspace: str, ids: Sequence[str]) -> dict[str, Recorded]:
         """Those of these events that are there and are as they were written, by id: one read."""
-        found: dict[str, Recorded] = {}
+        events: dict[str, Recorded] = {}
         for id, entry in self._store.find(ids).items():
             try:
                 recorded = checked_event(entry)
@@ -44,8 +44,8 @@ class EventLog:
                 self._damage.note(error)
                 continue
             if recorded.event.workspace == workspace:
-                found[id] = recorded
-        return found
+                events[id] = recorded
+        return events
 
     def of_key(self, workspace: str, source: str, key: str) -> Recorded | None:
         """The event that a source sent under an idempotency key; None if there is none."""
@@ -97,10 +97,10 @@ class EventLog:
                 break
         return frozenset(met) if met.issuperset(sought) or 0 < read <= LOOKED_AT_MAX else None
 
-    def read(self, found: FeedEntry) -> Recorded:
+    def read(self, feed_entry: FeedEntry) -> Recorded:
         """The event of an entry of the feed. Raises `EventDamaged` for one that is not as it was written."""
         try:
-            return checked_event(found.entry, found.cursor)
+            return checked_event(feed_entry.entry, feed_entry.cursor)
         except EventDamaged as error:
             self._damage.note(error)
             raise

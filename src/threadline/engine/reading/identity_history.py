@@ -114,7 +114,7 @@ class IdentityHistory:
         heads = self._heads()
         # Its own thread first: most identifiers first occur there.
         own = {self._thread: heads.pop(self._thread, 0)}
-        for recorded in chain(*(self._events(each, known_at) for each in (own, heads))):
+        for recorded in chain(*(self._events(part, known_at) for part in (own, heads))):
             if recorded.known_at <= known_at and self._thread in self._threads_of(recorded):
                 self._known_by = recorded.known_at
                 return True
@@ -124,8 +124,8 @@ class IdentityHistory:
     def _threads_of(self, recorded: Recorded) -> set[str]:
         """The threads of the identifiers that an event names."""
         normalise, workspace = self._catalogue.rules.normalise, self._person.workspace
-        normal = [each for given in recorded.event.identifiers if (each := normalise(given)) is not None]
-        return {recorded.thread, *(thread_id(workspace, each) for each in normal)}
+        normal = [identifier for given in recorded.event.identifiers if (identifier := normalise(given)) is not None]
+        return {recorded.thread, *(thread_id(workspace, identifier) for identifier in normal)}
 
     def linked(self, person: ports.Person, known_at: int) -> list[Identifier]:
         """The identifiers linked to this person at ``known_at``. It reads the events of all people around.
@@ -134,15 +134,15 @@ class IdentityHistory:
         """
         moved = {t for change in self._changes if change.at <= known_at for t in change.threads}
         known = self._threads_known(known_at)
-        return [each for thread, each in person.identifiers.items() if thread in moved or thread in known]
+        return [identifier for thread, identifier in person.identifiers.items() if thread in moved or thread in known]
 
     def _threads_known(self, known_at: int) -> set[str]:
         """The threads of identifiers that events known at an instant link to their people."""
-        found: set[str] = set()
+        threads: set[str] = set()
         for recorded in self._events(self._heads(), known_at):
             if recorded.known_at <= known_at:
-                found |= self._linked_by(recorded)
-        return found
+                threads |= self._linked_by(recorded)
+        return threads
 
     def _linked_by(self, recorded: Recorded) -> frozenset[str]:
         """The threads that an event names, without those that it was refused to join with its person."""
@@ -194,7 +194,7 @@ class IdentityHistory:
         return thread_events(self._store, heads, stop=known_at + FUTURE_MAX_SECONDS * SECOND + 1)
 
     def _gather(self) -> list[_Change]:
-        found: dict[_Name, _Change] = {}
+        by_name: dict[_Name, _Change] = {}
         threads: dict[str, list[tuple[int, _Name]]] = {}
         todo = [self._person]
         while todo:
@@ -202,7 +202,7 @@ class IdentityHistory:
                 change = _Change(recorded, recorded.recorded_at, recorded.recorded_at)
                 # A split is an event of both people.
                 name = recorded.event.type, recorded.cause, change.moved
-                found.setdefault(name, change)
+                by_name.setdefault(name, change)
                 threads.setdefault(recorded.thread, []).append((recorded.sequence, name))
                 for id in (change.survivor, change.moved):
                     if any(id in person.heads for person in self._people.values()):
@@ -210,10 +210,11 @@ class IdentityHistory:
                     if (other := self._lookup.by_thread(id)) is not None:
                         self._people[other.id] = other
                         todo.append(other)
-        causes = self._store.find([change.recorded.cause for change in found.values()])
+        causes = self._store.find([change.recorded.cause for change in by_name.values()])
         known = {id: unpack_event(entry).known_at for id, entry in causes.items()}
         changes = {
-            name: each._replace(known_at=known.get(each.recorded.cause, each.known_at)) for name, each in found.items()
+            name: change._replace(known_at=known.get(change.recorded.cause, change.known_at))
+            for name, change in by_name.items()
         }
         return _in_order(changes, {thread: [name for _, name in sorted(names)] for thread, names in threads.items()})
 
@@ -251,18 +252,18 @@ def _in_order(changes: Mapping[_Name, _Change], threads: Mapping[str, Sequence[_
     by_time = sorted(changes, key=lambda name: (changes[name].recorded.recorded_at, changes[name].recorded.sequence))
     before: dict[_Name, set[_Name]] = {name: set() for name in changes}
     for names in threads.values():
-        for place, name in enumerate(names):
-            before[name].update(names[:place])
+        for index, name in enumerate(names):
+            before[name].update(names[:index])
     search = _Search(changes, before)
     owners = {id: id for change in changes.values() for id in (change.survivor, change.moved, *change.threads)}
     # Beyond the limit the clock is believed.
     order = search.order([], by_time, owners) if len(by_time) <= _ORDERED_MAX else None
-    found = [changes[name] for name in order or by_time]
+    ordered = [changes[name] for name in order or by_time]
     latest = 1 << 63
-    for place in reversed(range(len(found))):
-        latest = min(latest, found[place].at)
-        found[place] = found[place]._replace(at=latest)
-    return found
+    for index in reversed(range(len(ordered))):
+        latest = min(latest, ordered[index].at)
+        ordered[index] = ordered[index]._replace(at=latest)
+    return ordered
 
 
 class _Search:
@@ -286,23 +287,23 @@ class _Search:
             after = None if self._before[name] & waiting else self._made(self._changes[name], owners)
             if after is None:
                 continue
-            found = self.order([*done, name], [each for each in left if each != name], after)
-            if found is not None:
-                return found
+            result = self.order([*done, name], [other for other in left if other != name], after)
+            if result is not None:
+                return result
         return None
 
     def _made(self, change: _Change, owners: dict[str, str]) -> dict[str, str] | None:
         """The owners after a change; None if it cannot be made with these."""
-        one, other = change.survivor, change.moved
-        if owners[one] != one:
+        survivor, moved = change.survivor, change.moved
+        if owners[survivor] != survivor:
             return None
         if change.joins:
-            joined = {thread: one if owner == other else owner for thread, owner in owners.items()}
-            return joined if owners[other] == other else None
+            joined = {thread: survivor if owner == moved else owner for thread, owner in owners.items()}
+            return joined if owners[moved] == moved else None
         # Whose thread was never joined by a change came to the person by an event.
-        if owners[other] != one and (other in self._joined or owners[other] != other):
+        if owners[moved] != survivor and (moved in self._joined or owners[moved] != moved):
             return None
-        return {thread: other if thread in change.threads else owner for thread, owner in owners.items()}
+        return {thread: moved if thread in change.threads else owner for thread, owner in owners.items()}
 
 
 def _with(parts: list[_Part], thread: str) -> _Part | None:
@@ -323,12 +324,12 @@ def _do(parts: list[_Part], change: _Change, threads: set[str]) -> None:
 
 def _join(parts: list[_Part], change: _Change) -> set[str]:
     # A person's id is the id of the thread that founded it, and that one never leaves.
-    one, other = _with(parts, change.survivor), _with(parts, change.moved)
-    if one is None or other is None or one is other:
+    survivor, moved = _with(parts, change.survivor), _with(parts, change.moved)
+    if survivor is None or moved is None or survivor is moved:
         return set()
-    parts.remove(other)
-    one.threads.update(other.threads)
-    return other.threads
+    parts.remove(moved)
+    survivor.threads.update(moved.threads)
+    return moved.threads
 
 
 def _unite(parts: list[_Part], threads: frozenset[str], id: str) -> None:

@@ -53,9 +53,9 @@ class Lookup:
             # One read instead of two: nearly every thread stays with whom it is with.
             owner, *items = self._store.get([thread_key(thread), person_key(likely), snapshot_key(likely)])
             if owner is not None and owner.value.decode() == likely:
-                found = self._people([likely], items)[likely]
-                if isinstance(found, Person) and thread in found.heads:
-                    return found
+                candidate = self._people([likely], items)[likely]
+                if isinstance(candidate, Person) and thread in candidate.heads:
+                    return candidate
         for _ in range(_READINGS_MAX):
             item = self._store.get([thread_key(thread)])[0]
             person = None if item is None else self.by_id(item.value.decode())
@@ -79,25 +79,25 @@ class Lookup:
         items = self._store.get([thread_key(thread) for thread in wanted])
         owners = {thread: item.value.decode() for thread, item in zip(wanted, items, strict=True) if item is not None}
         people = self._people(list(dict.fromkeys(owners.values())))
-        found = {}
+        result = {}
         for thread, id in owners.items():
             person = people[id]
             if not isinstance(person, Person) or thread not in person.heads:
                 person = self.by_thread(thread)  # merged or split off between the reads
             if person is not None:
-                found[thread] = person
-        return found
+                result[thread] = person
+        return result
 
     def by_id(self, id: str) -> Person | None:
         """The person of an id, through merges, with every state caught up with the definitions in force."""
         if not id:
             return None
         for _ in range(_READINGS_MAX):
-            found = self._person(id)
-            if isinstance(found, Erasing):
+            person_or_id = self._person(id)
+            if isinstance(person_or_id, Erasing):
                 return None
-            if not isinstance(found, str):
-                return found
+            if not isinstance(person_or_id, str):
+                return person_or_id
             # Merged away: the person is the one who has the founding thread, which may have been split off or merged
             # again since.
             item = self._store.get([thread_key(id)])[0]
@@ -110,11 +110,11 @@ class Lookup:
         """By id, the people of some ids, through merges, read together; states may be those of other definitions."""
         items = [item for item in self._store.get([person_key(id) for id in ids]) if item is not None]
         people = zip(items, people_of(self._store, self._catalogue, items), strict=True)
-        found = {
+        by_id = {
             item.key.partition: person if isinstance(person, Person) else self.by_id(item.key.partition)
             for item, person in people
         }
-        return {id: person for id, person in found.items() if person is not None}
+        return {id: person for id, person in by_id.items() if person is not None}
 
     def _person(self, id: str) -> Found:
         return self._people([id])[id]
@@ -126,23 +126,23 @@ class Lookup:
         """
         keys = [key for id in ids for key in (person_key(id), snapshot_key(id))]
         items = self._store.get(keys) if read is None else read
-        found: dict[str, Found] = dict.fromkeys(ids)
+        people: dict[str, Found] = dict.fromkeys(ids)
         unread: list[tuple[Item, Item | None]] = []
         for id, item, snapshot in zip(ids, items[::2], items[1::2], strict=True):
             if item is None:
                 continue
             known = self._read.get(id)
             if known is not None and known.item == item:
-                found[id] = known.person
+                people[id] = known.person
             else:
                 unread.append((item, snapshot))
         if unread:
-            made = assembled(self._store, self._catalogue, [each[0] for each in unread], [each[1] for each in unread])
+            made = assembled(self._store, self._catalogue, [pair[0] for pair in unread], [pair[1] for pair in unread])
             for (item, _), person in zip(unread, made, strict=True):
-                found[item.key.partition] = person
+                people[item.key.partition] = person
                 if isinstance(person, Person):
                     self._remember(item, person)
-        return found
+        return people
 
     def _remember(self, item: Item, person: Person) -> None:
         self._follow_recent(person)
@@ -155,7 +155,7 @@ class Lookup:
         """Let a person's tail come from memory, if all of it is there."""
         if person.tail and self._recent is not None:
             recent = self._recent
-            tail = [recorded for each in person.tail if (recorded := recent(each.hex())) is not None]
+            tail = [recorded for id in person.tail if (recorded := recent(id.hex())) is not None]
             if len(tail) == len(person.tail):
                 person.states.follow(lambda: tail)
 

@@ -50,18 +50,18 @@ class OrderedCounts:
         """Put a number in ``count`` times, or take it out for a negative count; never below none."""
         index = max(0, bisect_right(self._firsts, number) - 1)
         numbers, times = self._blocks[index]
-        place = bisect_left(numbers, number)
-        present = times[place] if place < len(numbers) and numbers[place] == number else 0
+        position = bisect_left(numbers, number)
+        present = times[position] if position < len(numbers) and numbers[position] == number else 0
         count = max(count, -present)
         if count == 0:
             return
         if present == 0:
-            numbers.insert(place, number)
-            times.insert(place, count)
+            numbers.insert(position, number)
+            times.insert(position, count)
         elif present + count:
-            times[place] += count
+            times[position] += count
         else:
-            del numbers[place], times[place]
+            del numbers[position], times[position]
         self.total += count
         self._change(index, count)
         if len(numbers) > BLOCK_MAX or (not numbers and len(self._blocks) > 1):
@@ -79,8 +79,8 @@ class OrderedCounts:
     def count(self, number: int) -> int:
         """How often a number stands there."""
         numbers, times = self._blocks[max(0, bisect_right(self._firsts, number) - 1)]
-        place = bisect_left(numbers, number)
-        return times[place] if place < len(numbers) and numbers[place] == number else 0
+        position = bisect_left(numbers, number)
+        return times[position] if position < len(numbers) and numbers[position] == number else 0
 
     def _split(self, index: int) -> None:
         """Cut a full block in two, or take an empty one out. Happens once in hundreds of changes."""

@@ -118,16 +118,20 @@ class PersonReader:
 
         ``known_at`` asks what was known by then (point in time, as it was served); None means everything known.
         """
-        found: dict[str, Any] = {}
+        views: dict[str, Any] = {}
         person = own(person)
         with gc_deferred():
-            wanted = [i for i, each in enumerate(self.catalogue.projections) if names is None or each.name in names]
-            states = self.states(person, now, known_at=known_at, only=wanted)
+            indexes = [
+                i
+                for i, projection in enumerate(self.catalogue.projections)
+                if names is None or projection.name in names
+            ]
+            states = self.states(person, now, known_at=known_at, only=indexes)
             at_edges = self.history(person, known_at).at_edges
-            for index in wanted:
+            for index in indexes:
                 name = self.catalogue.projections[index].name
-                found[name] = view_at(self.catalogue.looks[index], states[index], now, at_edges)
-        return found
+                views[name] = view_at(self.catalogue.looks[index], states[index], now, at_edges)
+        return views
 
     def as_of(self, person: ports.Person, at: int, *, known_at: int | None = None) -> PersonView:
         """A person at an instant; with ``known_at`` by what was known then."""
@@ -217,12 +221,12 @@ class PersonReader:
         """
         start = Key(PERSON, after) if after else None
         items = self.store.scan(PERSON, after=start, limit=limit)
-        found = [
+        people = [
             self.by_id(person.id) or person if person.stale else person
             for person in people_of(self.store, self.catalogue, items)
             if isinstance(person, Person) and workspace in (None, person.workspace)
         ]
-        return found, items[-1].key.partition if len(items) == limit else ""
+        return people, items[-1].key.partition if len(items) == limit else ""
 
     def all_people(self, workspace: str) -> Iterator[Person]:
         """Every person of a workspace, page by page."""
@@ -239,10 +243,10 @@ class PersonReader:
         Whoever has gone, or is of another workspace, is left out; a merged person is the survivor.
         """
         rank = self.catalogue.rules.rank
-        found = self.lookup.by_ids(ids)
+        people = self.lookup.by_ids(ids)
         return {
             id: [str(identifier) for identifier in sorted(person.identifiers.values(), key=rank)]
-            for id, person in found.items()
+            for id, person in people.items()
             if person.workspace == workspace
         }
 

@@ -193,21 +193,23 @@ class Ranks:
 
     def best(self, board: Board, now: int, limit: int, *, expiring: bool) -> list[Place]:
         """The first places."""
-        found = (
+        places = (
             self._places(partition, "", None, False, now, limit)
             for partition in partitions(board, now, expiring=expiring)
         )
-        return list(islice(heapq.merge(*found, key=_order), limit))
+        return list(islice(heapq.merge(*places, key=_order), limit))
 
     def around(self, board: Board, place: Place, now: int, limit: int, *, expiring: bool) -> list[Place]:
         """The ``limit`` places before one and after it, with itself in the middle."""
         named, sort = partitions(board, now, expiring=expiring), place.sort
-        worse = heapq.merge(*(self._places(each, sort, None, False, now, limit + 1) for each in named), key=_order)
-        better = heapq.merge(
-            *(self._places(each, "", sort, True, now, limit) for each in named), key=_order, reverse=True
+        worse = heapq.merge(
+            *(self._places(partition, sort, None, False, now, limit + 1) for partition in named), key=_order
         )
-        before = [each for each in islice(better, limit) if each != place]
-        after = [each for each in islice(worse, limit + 1) if each != place]
+        better = heapq.merge(
+            *(self._places(partition, "", sort, True, now, limit) for partition in named), key=_order, reverse=True
+        )
+        before = [other for other in islice(better, limit) if other != place]
+        after = [other for other in islice(worse, limit + 1) if other != place]
         return [*reversed(before), place, *after[:limit]]
 
     def _places(

@@ -38,5 +38,5 @@ def assign(events: Sequence[ValidatedEvent], people: WorkingSet) -> list[list[Va
     return list(groups.values())
 
 
-def _position(one: ValidatedEvent) -> int:
-    return one.position
+def _position(event: ValidatedEvent) -> int:
+    return event.position

@@ -54,16 +54,16 @@ class Attempt:
         self.touched: dict[str, int] = {}
         """By id of an event of this attempt: the projections that it has touched, as bits."""
 
-    def append(self, person: Person, thread: str, one: ValidatedEvent, plan: EventPlan) -> Recorded:
+    def append(self, person: Person, thread: str, validated: ValidatedEvent, plan: EventPlan) -> Recorded:
         """Give an event the next place in a thread and fold it."""
-        event, request = one.event, one.request
+        event, request = validated.event, validated.request
         # An event and all that policies add because of it commit together: their room is taken beforehand.
-        change = self.changes.of(person, 3 + len(request.writes) + (plan.room if one.position >= 0 else 0))
+        change = self.changes.of(person, 3 + len(request.writes) + (plan.room if validated.position >= 0 else 0))
         if request.writes:
             change.take(request.writes)
         sequence = person.heads[thread] = person.heads[thread] + 1
-        recorded = Recorded(event, one.id, thread, sequence, self.now, request.cause)
-        entry = log_entry(recorded, one.encoded, one.digest)
+        recorded = Recorded(event, validated.id, thread, sequence, self.now, request.cause)
+        entry = log_entry(recorded, validated.encoded, validated.digest)
         change.entries.append(entry)
         if event.type in self.counted:
             change.counted.append(event)
@@ -76,7 +76,7 @@ class Attempt:
         person.pending.append(recorded)
         if person.tail is not None:
             # The next commit writes the states where a tail cannot lead to them.
-            person.tail.append(bytes.fromhex(one.id))
+            person.tail.append(bytes.fromhex(validated.id))
         if plan.marks:
             for mark in plan.marks:
                 for row in mark(recorded):
@@ -121,10 +121,10 @@ class Attempt:
         request = RecordRequest(event, cause)
         return ValidatedEvent(-1, request, event, id, payload_digest(event), encode_event(event), ())
 
-    def append_own(self, person: Person, thread: str, one: ValidatedEvent) -> Recorded:
+    def append_own(self, person: Person, thread: str, validated: ValidatedEvent) -> Recorded:
         """Append an event that `own` has made."""
-        self.ids.add(one.id)
-        return self.append(person, thread, one, self.plans.of(person.workspace, one.event.type))
+        self.ids.add(validated.id)
+        return self.append(person, thread, validated, self.plans.of(person.workspace, validated.event.type))
 
     def history(self, person: Person) -> StoredHistory:
         """The person's events: those in the store and those of this attempt."""

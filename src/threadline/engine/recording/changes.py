@@ -58,17 +58,17 @@ class Changes:
 
     def joined(self, survivor: Person, merged: Person) -> Change:
         """One change for two people who are being merged, with room for the merge."""
-        one, other = self.of(survivor), self.of(merged)
+        change, further = self.of(survivor), self.of(merged)
         room = 2 * len(merged.heads) + 9 + self._plans.of(survivor.workspace, MERGED).room
-        if one is not other and one.free < other.size + len(other.rows_to_write) + room:
-            self.seal(one)
-            self.seal(other)
-            one, other = self.of(survivor), self.of(merged)
-        if one is not other:
-            one.absorb(other)
-            for id in other.ids:
-                self._open[id] = one
-        return one
+        if change is not further and change.free < further.size + len(further.rows_to_write) + room:
+            self.seal(change)
+            self.seal(further)
+            change, further = self.of(survivor), self.of(merged)
+        if change is not further:
+            change.absorb(further)
+            for id in further.ids:
+                self._open[id] = change
+        return change
 
     def seal(self, change: Change, *, interim: bool = False) -> None:
         """Make a batch of a change: nothing is added to it any more. ``interim``: another one of the same people comes.

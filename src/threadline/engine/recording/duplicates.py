@@ -20,14 +20,14 @@ ERASED = "erased"
 
 def distinct(checked: Sequence[Checked]) -> dict[tuple[str, int | None], list[int]]:
     """(id, digest) of each payload -> the positions of the events that carry it."""
-    found: dict[tuple[str, int | None], list[int]] = {}
-    for position, one in enumerate(checked):
-        if isinstance(one, ValidatedEvent):
-            found.setdefault((one.id, one.digest), []).append(position)
+    positions: dict[tuple[str, int | None], list[int]] = {}
+    for position, item in enumerate(checked):
+        if isinstance(item, ValidatedEvent):
+            positions.setdefault((item.id, item.digest), []).append(position)
         else:
-            event = one.request.event
-            found.setdefault((event_id(event.workspace, event.source, event.key), None), []).append(position)
-    return found
+            event = item.request.event
+            positions.setdefault((event_id(event.workspace, event.source, event.key), None), []).append(position)
+    return positions
 
 
 def fresh_among(store: Store, checked: Sequence[Checked]) -> list[list[int]]:
@@ -36,11 +36,11 @@ def fresh_among(store: Store, checked: Sequence[Checked]) -> list[list[int]]:
     An exact duplicate of a recorded event is not new; a different payload under its key is, and so is an event that
     cannot be recorded, because each is rejected.
     """
-    found = distinct(checked)
-    known = store.seen(list({id: None for id, _ in found}))
+    payloads = distinct(checked)
+    known = store.seen(list({id: None for id, _ in payloads}))
     return [
         positions
-        for (id, digest), positions in found.items()
+        for (id, digest), positions in payloads.items()
         if known.get(id, digest) not in (digest, ERASED_DIGEST) or id not in known
     ]
 
@@ -83,5 +83,5 @@ def _unfit(
     new = [event for event in events if event.id not in known]
     unfit = unmet(new, attempt.catalogue.requirements)
     if unfit and not certain:
-        known.update(attempt.store.seen([one.id for one in new if one.position in unfit]))
+        known.update(attempt.store.seen([event.id for event in new if event.position in unfit]))
     return unfit

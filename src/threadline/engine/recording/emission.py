@@ -32,9 +32,9 @@ def writes_of(catalogue: Catalogue, wish: Wish) -> int:
 def checked(policy: Policy, wishes: Iterable[Wish]) -> list[Wish]:
     """The wishes of a policy for one cause. Raises for what it may not wish for: another type than it declares, a key
     twice, a time that no log takes."""
-    found = list(wishes)
+    listed = list(wishes)
     keys: set[tuple[type, str]] = set()
-    for wish in found:
+    for wish in listed:
         if isinstance(wish, Emit):
             check_type(wish.type, internal=True)
             if policy.emits is not None and wish.type != POLICY_FAILED and wish.type not in policy.emits:
@@ -54,7 +54,7 @@ def checked(policy: Policy, wishes: Iterable[Wish]) -> list[Wish]:
             if (type(wish), wish.key) in keys:
                 raise ValueError(f"wishes twice under the key {wish.key!r}")
             keys.add((type(wish), wish.key))
-    return found
+    return listed
 
 
 # --- events -----------------------------------------------------------------------------------
@@ -168,5 +168,5 @@ def stays(wish: Timer, pending: Iterable[int]) -> bool:
 
 def _pending(person: Person, policy: str, key: str) -> Iterator[int]:
     """When the policy's timers of this key are due."""
-    found = (person.timers.get(f"{thread}/{policy}/{key}") for thread in person.heads)
-    return (due_at for due_at in found if due_at is not None)
+    due = (person.timers.get(f"{thread}/{policy}/{key}") for thread in person.heads)
+    return (due_at for due_at in due if due_at is not None)

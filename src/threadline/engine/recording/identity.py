@@ -50,7 +50,7 @@ def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Ident
     together = own | theirs
     if len(together) > THREADS_PER_PERSON_MAX:
         return f"one person may have {THREADS_PER_PERSON_MAX} identifiers"
-    for kind in sorted({each.kind for each in theirs}):
+    for kind in sorted({identifier.kind for identifier in theirs}):
         limit, count = rules.kind(kind).limit, _of_kind(kind, together)
         # A person joined by force has too many already; other kinds may still be added.
         if count > limit and count > max(_of_kind(kind, own), _of_kind(kind, theirs)):
@@ -133,26 +133,26 @@ def link(attempt: Attempt, person: Person, named: ResolvedIdentifier) -> None:
     attempt.people.claim(named.thread, person)
 
 
-def review_alias(attempt: Attempt, person: Person, one: ValidatedEvent) -> None:
+def review_alias(attempt: Attempt, person: Person, validated: ValidatedEvent) -> None:
     """Let the join of two user ids wait for review where an alias names a second one that is somebody's.
 
     Its identifiers join nobody then: the name of before counts as an anonymous id, of which nothing is known.
     """
     workspace = person.workspace
-    former = attempt.catalogue.rules.normalise(Identifier("user_id", one.event.object_ref))
+    former = attempt.catalogue.rules.normalise(Identifier("user_id", validated.event.object_ref))
     if former is None:
         return
     other = ResolvedIdentifier(former, thread_id(workspace, former), 0, identifies=True)
     owner = attempt.people.owner(other.thread)
     if owner is not None and owner is not person:
-        for put in _quarantine(attempt, workspace, one.names[0], other, owner, ALIAS_OF_USERS, one.id):
+        for put in _quarantine(attempt, workspace, validated.names[0], other, owner, ALIAS_OF_USERS, validated.id):
             attempt.changes.of(person, 1).writes[put.key] = put
 
 
 def _quarantine(
     attempt: Attempt,
     workspace: str,
-    one: ResolvedIdentifier,
+    resolved: ResolvedIdentifier,
     other: ResolvedIdentifier,
     owner: Person | None,
     why: str,
@@ -161,24 +161,24 @@ def _quarantine(
     """The write that quarantines a join, if it is not yet; ``owner`` has the other identifier."""
     if owner is not None:
         attempt.people.confirm(owner)
-    pair = "-".join(sorted((one.thread, other.thread)))
+    pair = "-".join(sorted((resolved.thread, other.thread)))
     key = Key(QUARANTINE, workspace, pair)
     if key in attempt.quarantined or attempt.store.get([key])[0] is not None:
         return []  # reviewed or waiting for review already; the first event that raised it stands
     value = {
-        "id": pair, "identifiers": [str(one.identifier), str(other.identifier)], "threads": [one.thread, other.thread],
-        "reason": why, "event": id, "at": attempt.now, "status": "open",
+        "id": pair, "identifiers": [str(resolved.identifier), str(other.identifier)],
+        "threads": [resolved.thread, other.thread], "reason": why, "event": id, "at": attempt.now, "status": "open",
     }  # fmt: skip
     attempt.quarantined.add(key)
     return [Put(key, msgspec.json.encode(value), 0)]
 
 
-def join(attempt: Attempt, one: Person, other: Person, grounds: Grounds) -> Person:
+def join(attempt: Attempt, person: Person, other: Person, grounds: Grounds) -> Person:
     """Merge two people. The older survives and keeps its id; events stay where they are.
 
     The survivor's state becomes the fold of the union of both threads' events.
     """
-    survivor, merged = sorted((one, other), key=lambda p: (p.created_at, p.id))
+    survivor, merged = sorted((person, other), key=lambda p: (p.created_at, p.id))
     if survivor.heads.keys() & merged.heads.keys():
         raise ConcurrencyConflict(f"threads of person {merged.id} were those of {survivor.id} already")
     change = attempt.changes.joined(survivor, merged)
@@ -281,11 +281,11 @@ def split(attempt: Attempt, person: Person, threads: list[str], id: str, created
     return new
 
 
-def set_apart(one: Person, other: Person) -> None:
+def set_apart(person: Person, other: Person) -> None:
     """Prevent events from joining these two. They commit together: each lists the threads of the other."""
-    one.never_merge, other.never_merge = (
-        sorted({*one.never_merge, *other.heads}),
-        sorted({*other.never_merge, *one.heads}),
+    person.never_merge, other.never_merge = (
+        sorted({*person.never_merge, *other.heads}),
+        sorted({*other.never_merge, *person.heads}),
     )
 
 

@@ -32,13 +32,21 @@ class IdentityAdministration:
         self._reader = reader
 
     def merge(
-        self, workspace: str, one: str, other: str, *, request: str, reason: str = "", by: str = "", force: bool = False
+        self,
+        workspace: str,
+        first_ref: str,
+        second_ref: str,
+        *,
+        request: str,
+        reason: str = "",
+        by: str = "",
+        force: bool = False,
     ) -> tuple[str, str]:
         """Join two people; returns the ids of (survivor, merged). ``force`` joins across identity limits."""
         grounds = Grounds(request, reason, by)
 
         def work(attempt: Attempt) -> tuple[str, str]:
-            first, second = _two(attempt, workspace, one, other)
+            first, second = _two(attempt, workspace, first_ref, second_ref)
             against = objections(attempt.catalogue.rules, first, second.identifiers.values(), None)
             if against and not force:
                 raise MergeRefused(f"{against}; pass `force` to join them anyway")
@@ -120,10 +128,10 @@ class IdentityAdministration:
         items = self._recorder.store.query(QUARANTINE, workspace, start=beyond(after), limit=limit)
         return [msgspec.json.decode(item.value) for item in items]
 
-    def preview_merge(self, workspace: str, one: str, other: str) -> tuple[Person, Person, str]:
+    def preview_merge(self, workspace: str, first_ref: str, second_ref: str) -> tuple[Person, Person, str]:
         """The merged person (in memory only), the one merged away, and what speaks against the merge."""
         reader = self._reader
-        first, second = reader.person(workspace, one), reader.person(workspace, other)
+        first, second = reader.person(workspace, first_ref), reader.person(workspace, second_ref)
         if first.id == second.id:
             raise Conflict("they are already one person")
         survivor, merged = sorted((first, second), key=lambda p: (p.created_at, p.id))
@@ -148,9 +156,9 @@ class IdentityAdministration:
         return remaining, new
 
 
-def _two(attempt: Attempt, workspace: str, one: str, other: str) -> tuple[Person, Person]:
+def _two(attempt: Attempt, workspace: str, first_ref: str, second_ref: str) -> tuple[Person, Person]:
     reader = PersonReader(attempt.store, attempt.catalogue)
-    first, second = (attempt.people.person(reader.person(workspace, ref).id) for ref in (one, other))
+    first, second = (attempt.people.person(reader.person(workspace, ref).id) for ref in (first_ref, second_ref))
     if first is second:
         raise Conflict("they are already one person")
     return first, second
@@ -178,9 +186,9 @@ def _split_off(attempt: Attempt, person: Person, merge: Mapping[str, Any]) -> li
         named = sorted(
             (each for each in resolved if each is not None and each.thread in leads), key=ResolvedIdentifier.rank
         )
-        leaders = list(dict.fromkeys(leader(each.thread) for each in named))
-        first = next((each for each in leaders if each in (survivor, merged)), leaders[0] if leaders else "")
-        leads |= {each: first for each in leaders if each not in (first, survivor, merged)}
+        leaders = list(dict.fromkeys(leader(identifier.thread) for identifier in named))
+        first = next((thread for thread in leaders if thread in (survivor, merged)), leaders[0] if leaders else "")
+        leads |= {thread: first for thread in leaders if thread not in (first, survivor, merged)}
     return [thread for thread in person.heads if leader(thread) == merged]
 
 
@@ -214,35 +222,35 @@ def _reviewed(
     """The two identifiers of a quarantined join and their people; an identifier of nobody comes last."""
     names = IdentifierResolver(attempt.catalogue.rules)
     named = [names.of(workspace, Identifier(*text.split(":", 1))) for text in entry["identifiers"]]
-    found = [(each, attempt.people.owner(each.thread)) for each in named if each is not None]
-    return sorted(found, key=lambda each: each[1] is None)
+    pairs = [(identifier, attempt.people.owner(identifier.thread)) for identifier in named if identifier is not None]
+    return sorted(pairs, key=lambda pair: pair[1] is None)
 
 
 def _join_reviewed(attempt: Attempt, workspace: str, entry: dict[str, Any], by: str) -> Person:
-    found = _reviewed(attempt, workspace, entry)
-    survivor = found[0][1] if found else None
+    pairs = _reviewed(attempt, workspace, entry)
+    survivor = pairs[0][1] if pairs else None
     if survivor is None:
         raise NotFound(f"nobody is known any more as {' or '.join(entry['identifiers'])}")
     grounds = Grounds(f"review/{entry['id']}", "review", by)
-    for each, person in found[1:]:
+    for identifier, person in pairs[1:]:
         if person is None:
             # It was refused as a further identifier, and is nobody's yet.
-            identity.link_reviewed(attempt, survivor, each, grounds)
+            identity.link_reviewed(attempt, survivor, identifier, grounds)
         elif person is not survivor:
             return identity.join(attempt, survivor, person, grounds)
     return survivor
 
 
 def _leave_apart(attempt: Attempt, workspace: str, entry: dict[str, Any]) -> Person | None:
-    found = _reviewed(attempt, workspace, entry)
-    one = found[0][1] if found else None
-    if one is None:
+    pairs = _reviewed(attempt, workspace, entry)
+    person = pairs[0][1] if pairs else None
+    if person is None:
         return None
-    change = attempt.changes.of(one, 1)
-    for each, other in found[1:]:
+    change = attempt.changes.of(person, 1)
+    for identifier, other in pairs[1:]:
         if other is None:
-            one.never_merge = sorted({*one.never_merge, each.thread})
-        elif other is not one:
-            identity.set_apart(one, other)
+            person.never_merge = sorted({*person.never_merge, identifier.thread})
+        elif other is not person:
+            identity.set_apart(person, other)
             attempt.changes.share(change, other)
-    return one
+    return person

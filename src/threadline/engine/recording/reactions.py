@@ -82,8 +82,8 @@ class Reactions:
         self, person: Person, cause: Recorded, policy: Policy, wishes: Sequence[Wish]
     ) -> list[tuple[Wish, Prepared]]:
         """Each wish with its form for `apply_wish`. Raises for a wish that is undeclared, or that no store can hold."""
-        found = emission.checked(policy, wishes)
-        return [(wish, self._prepared(person, cause, policy.name, wish)) for wish in found]
+        checked = emission.checked(policy, wishes)
+        return [(wish, self._prepared(person, cause, policy.name, wish)) for wish in checked]
 
     def _prepared(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Prepared:
         if isinstance(wish, Emit):

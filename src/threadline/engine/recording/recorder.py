@@ -83,13 +83,13 @@ class _Call:
         self.refused: dict[int, EventRejected] = {}
         self.isolation = Isolation(set(), set())
         self.trace: CallTrace | None = None
-        for position, one in enumerate(checked):
-            self.requests.append(one.request)
-            if isinstance(one, ValidatedEvent):
-                one.position = position
-                self.events.append(one)
+        for position, item in enumerate(checked):
+            self.requests.append(item.request)
+            if isinstance(item, ValidatedEvent):
+                item.position = position
+                self.events.append(item)
             else:
-                self.refused[position] = one.error
+                self.refused[position] = item.error
 
     def unsettled(self) -> list[ValidatedEvent]:
         """The events for the next attempt."""
@@ -206,12 +206,12 @@ class Recorder:
         """The positions of each new payload among these events; an exact duplicate is not new."""
         return fresh_among(self.store, checked)
 
-    def likely_person(self, one: ValidatedEvent) -> str:
+    def likely_person(self, event: ValidatedEvent) -> str:
         """The id of an event's person if it is cached, else the thread of its strongest identifier.
 
         A guess: it neither reads the store nor waits.
         """
-        thread = one.names[0].thread
+        thread = event.names[0].thread
         return self._cache.owners.peek(thread) or thread
 
     def recent(self, id: str) -> Recorded | None:
@@ -282,7 +282,7 @@ class Recorder:
                         return self._worked(attempt, groups, call, certain=certain)
                 # Events of contended people, which may wait for other processes, get an attempt of their own.
                 for group, people in zip(groups, contended, strict=True):
-                    attempt.unsettled.update(one.id for one in group if people)
+                    attempt.unsettled.update(event.id for event in group if people)
                 groups = [group for group, people in zip(groups, contended, strict=True) if not people]
             return self._worked(attempt, groups, call, certain=certain)
         except BaseException:

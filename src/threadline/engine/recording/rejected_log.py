@@ -68,8 +68,8 @@ def keep(store: Store, entries: Iterable[RejectedEntry]) -> None:
     settled: its event is in the log.
     """
     unique = {entry.id: entry for entry in entries}
-    found = store.get([_key(entry) for entry in unique.values()])
-    batches = [Batch(writes=_writes(entry, item)) for entry, item in zip(unique.values(), found, strict=True)]
+    items = store.get([_key(entry) for entry in unique.values()])
+    batches = [Batch(writes=_writes(entry, item)) for entry, item in zip(unique.values(), items, strict=True)]
     if batches := [batch for batch in batches if batch.writes]:
         # One that is refused was written by another process at this moment.
         store.commit(batches)
@@ -83,27 +83,27 @@ def _writes(entry: RejectedEntry, item: Item | None) -> list[Put | Delete]:
         value = msgspec.json.encode(cut)
     writes: list[Put | Delete] = [
         Put(_key(entry), value, 0 if item is None else item.version),
-        Put(_place(entry), entry.id.encode()),
+        Put(_time_row(entry), entry.id.encode()),
     ]
     if item is None:
         return writes
     known = msgspec.json.decode(item.value, type=RejectedEntry)
     if known.status != "dismissed":
         return []
-    return writes if _place(known) == _place(entry) else [*writes, Delete(_place(known))]
+    return writes if _time_row(known) == _time_row(entry) else [*writes, Delete(_time_row(known))]
 
 
 def _key(entry: RejectedEntry) -> Key:
     return Key(REJECTED, entry.workspace, entry.id)
 
 
-def _place(entry: RejectedEntry) -> Key:
+def _time_row(entry: RejectedEntry) -> Key:
     return Key(REJECTED_BY_TIME, entry.workspace, f"{time_key(entry.received_at)}.{entry.id}")
 
 
 def entry_keys(entry: RejectedEntry) -> tuple[Key, Key]:
     """Where an entry lies, and the row that leads to it by its time."""
-    return _key(entry), _place(entry)
+    return _key(entry), _time_row(entry)
 
 
 def settled(stored: StoredEntry, status: Status, resolution: str) -> tuple[RejectedEntry, Put]:

@@ -160,8 +160,8 @@ class Validator:
         resolved = known.get(identifiers)
         if resolved is None:
             resolve = self.identifiers.of
-            found = [each for i in identifiers if (each := resolve(workspace, i)) is not None]
-            resolved = known[identifiers] = _resolved(found)
+            names = [name for i in identifiers if (name := resolve(workspace, i)) is not None]
+            resolved = known[identifiers] = _resolved(names)
         return resolved
 
     def _check(self, event: Event) -> None:
@@ -189,26 +189,26 @@ class Validator:
         return msgspec.structs.replace(event, occurred_at=received_at, sent_time=sent, marks=marks)
 
 
-def _resolved(found: Sequence[ResolvedIdentifier]) -> _Resolved:
-    names = tuple([each for each in found if each.identifies])
+def _resolved(resolved: Sequence[ResolvedIdentifier]) -> _Resolved:
+    names = tuple([name for name in resolved if name.identifies])
     if len(names) > 1:
         joining = {name: None for name in names if name.joins}
         # If an event has only non-joining identifiers, the strongest one is used.
         names = tuple(sorted(joining, key=ResolvedIdentifier.rank)) or (min(names, key=ResolvedIdentifier.rank),)
-    return _Resolved(tuple([each.identifier for each in found]), names)
+    return _Resolved(tuple([name.identifier for name in resolved]), names)
 
 
 def unmet(events: Iterable[ValidatedEvent], requirements: Mapping[str, Requirement]) -> dict[int, EventRejected]:
     """By position, why events do not meet the requirements of their type. What Threadline adds itself is exempt."""
-    found: dict[int, EventRejected] = {}
+    errors: dict[int, EventRejected] = {}
     for event in events:
         requirement = requirements.get(event.event.type)
         if requirement is not None and event.event.source_type != "internal":
             try:
                 requirement.check(event.event)
             except EventRejected as error:
-                found[event.position] = error
-    return found
+                errors[event.position] = error
+    return errors
 
 
 def _as_read(event: Event, encoded: bytes) -> Event:

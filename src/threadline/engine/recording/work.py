@@ -43,34 +43,34 @@ def work(attempt: Attempt, events: Sequence[ValidatedEvent]) -> None:
     attempt.changes.seal_open()
 
 
-def _record(attempt: Attempt, one: ValidatedEvent) -> None:
-    request = one.request
-    attempt.changes.position = one.position
-    person, thread = _person_of(attempt, one)
+def _record(attempt: Attempt, validated: ValidatedEvent) -> None:
+    request = validated.request
+    attempt.changes.position = validated.position
+    person, thread = _person_of(attempt, validated)
     if request.expected is not None and request.expected != person.position:
         # Void, not only rejected: finding the person may have created, linked or joined people already.
         message = f"expected position {request.expected}, the person is at {person.position}; read and decide again"
-        raise UnrecordableEvents([one.position], "position_conflict", message)
-    if one.event.type == ALIAS:
-        review_alias(attempt, person, one)
-    if one.event.type == TIMER_FIRED:
-        note_fired(person, thread, one.event)
-    plan = attempt.plans.of(person.workspace, one.event.type)
-    recorded = attempt.append(person, thread, one, plan)
-    if plan.awaits == -1 or plan.awaits & attempt.touched.get(one.id, 0):
+        raise UnrecordableEvents([validated.position], "position_conflict", message)
+    if validated.event.type == ALIAS:
+        review_alias(attempt, person, validated)
+    if validated.event.type == TIMER_FIRED:
+        note_fired(person, thread, validated.event)
+    plan = attempt.plans.of(person.workspace, validated.event.type)
+    recorded = attempt.append(person, thread, validated, plan)
+    if plan.awaits == -1 or plan.awaits & attempt.touched.get(validated.id, 0):
         trace = attempt.trace
-        stage = Reactions(attempt) if trace is None else TracedReactions(attempt, trace, one.id)
+        stage = Reactions(attempt) if trace is None else TracedReactions(attempt, trace, validated.id)
         cascade(stage, person, recorded)
-    if one.position in attempt.isolation.alone:
+    if validated.position in attempt.isolation.alone:
         attempt.changes.seal(attempt.changes.of(person))
-    attempt.receipts[one.position] = Receipt(
-        status="accepted", id=one.id, person=person.id, thread=thread, sequence=recorded.sequence
+    attempt.receipts[validated.position] = Receipt(
+        status="accepted", id=validated.id, person=person.id, thread=thread, sequence=recorded.sequence
     )
 
 
-def _person_of(attempt: Attempt, one: ValidatedEvent) -> tuple[Person, str]:
+def _person_of(attempt: Attempt, validated: ValidatedEvent) -> tuple[Person, str]:
     """The person and the thread of an event: nearly always one who has all of its identifiers."""
-    names, owners = one.names, attempt.people.owners
+    names, owners = validated.names, attempt.people.owners
     person = owners.get(names[0].thread)
     if person is not None:
         for name in names:
@@ -78,11 +78,11 @@ def _person_of(attempt: Attempt, one: ValidatedEvent) -> tuple[Person, str]:
                 break
         else:
             return person, names[0].thread
-    return resolve(attempt, one.event.workspace, names, one.id)
+    return resolve(attempt, validated.event.workspace, names, validated.id)
 
 
-def fold_only(attempt: Attempt, one: ValidatedEvent) -> tuple[Recorded, ReactingPersonView]:
+def fold_only(attempt: Attempt, validated: ValidatedEvent) -> tuple[Recorded, ReactingPersonView]:
     """An event, appended and folded, and its person right after it. Policies are not asked."""
-    person, thread = resolve(attempt, one.event.workspace, one.names, one.id)
-    recorded = attempt.append(person, thread, one, attempt.plans.of(person.workspace, one.event.type))
+    person, thread = resolve(attempt, validated.event.workspace, validated.names, validated.id)
+    recorded = attempt.append(person, thread, validated, attempt.plans.of(person.workspace, validated.event.type))
     return recorded, Reactions(attempt).known(person, recorded)

@@ -99,7 +99,7 @@ def run(
         count = events = 0
         with gc_deferred():
             everybody = people_of(store, catalogue, items)
-            ours = (each for each in everybody if isinstance(each, Person) and each.workspace == workspace)
+            ours = (person for person in everybody if isinstance(person, Person) and person.workspace == workspace)
             chunk: Ahead | None = None
             epoch = 0
             for person, ahead in read_ahead(store, ours, simulation.wanted):
@@ -119,9 +119,9 @@ def _pages(
         ids = sorted(id for id in people if after is None or id > after.partition)
         for start in range(0, max(len(ids), 1), PAGE_PEOPLE):
             chosen = ids[start : start + PAGE_PEOPLE]
-            found = (item for item in store.get([person_key(id) for id in chosen]) if item is not None)
+            items = (item for item in store.get([person_key(id) for id in chosen]) if item is not None)
             more = start + PAGE_PEOPLE < len(ids)
-            yield found, person_key(chosen[-1]) if more else None
+            yield items, person_key(chosen[-1]) if more else None
         return
     while True:
         page = store.scan(PERSON, after=after, limit=PAGE_PEOPLE)
@@ -174,7 +174,7 @@ class _PersonSimulation:
         if simulation.shared is not None and simulation.recorded_decision is None:
             try:
                 simulated = self._simulated(simulation.shared, self._events((simulation.shared,)))
-                return [Pair(each.recorded, *each.decisions) for each in simulated.decided]
+                return [Pair(decided.recorded, *decided.decisions) for decided in simulated.decided]
             except VariantsDiverged:
                 pass
         return self._apart(simulation.old, simulation.new)
@@ -204,16 +204,16 @@ class _PersonSimulation:
     def _recorded_decisions(self, events: Sequence[Recorded]) -> list[Decided]:
         """What was recorded, as if it were decided now."""
         assert self._simulation.recorded_decision is not None
-        found: dict[str, dict[str, Any]] = {}
+        decisions: dict[str, dict[str, Any]] = {}
         for recorded in events:
             found_decision = self._simulation.recorded_decision(recorded)
             if found_decision is not None:
                 event, name, verdict = found_decision
-                found.setdefault(event, {})[name] = verdict
+                decisions.setdefault(event, {})[name] = verdict
         return [
-            Decided(each, (found[each.id],))
-            for each in events
-            if each.id in found and self._simulation.start <= each.known_at
+            Decided(recorded, (decisions[recorded.id],))
+            for recorded in events
+            if recorded.id in decisions and self._simulation.start <= recorded.known_at
         ]
 
     def _events(self, variants: Sequence[Variant]) -> list[Recorded]:
@@ -227,10 +227,10 @@ class _PersonSimulation:
         if len(variants) == 1 and not any(variants[0].step(entry.type).reactors for entry in entries):
             return []  # nothing reacts to any of them, and so nothing is decided
         stop = simulation.stop
-        found = map(unpack_event, entries)
-        known = [each for each in found if each.recorded_at < stop and each.known_at < stop]
+        events = map(unpack_event, entries)
+        known = [event for event in events if event.recorded_at < stop and event.known_at < stop]
         # Nobody has recorded which of two threads came first within one commit; their ids decide.
-        return sorted(known, key=lambda each: (each.known_at, each.recorded_at, each.thread, each.sequence))
+        return sorted(known, key=lambda event: (event.known_at, event.recorded_at, event.thread, event.sequence))
 
     def _simulated(self, variant: Variant, events: Sequence[Recorded]) -> SimulatedPerson:
         person, start = self._person, self._simulation.start
@@ -270,7 +270,7 @@ def _unfolded(variant: Variant) -> Iterator[None]:
 def _paired(old: Sequence[Decided], new: Sequence[Decided]) -> list[Pair]:
     """What both variants have decided, event by event; an event that only one of them has brought about, too."""
     nothing: Decisions = {}
-    before = {each.recorded.id: each.decisions[0] for each in old}
-    pairs = [Pair(each.recorded, before.pop(each.recorded.id, nothing), each.decisions[0]) for each in new]
-    pairs += [Pair(each.recorded, each.decisions[0], nothing) for each in old if each.recorded.id in before]
+    before = {decided.recorded.id: decided.decisions[0] for decided in old}
+    pairs = [Pair(decided.recorded, before.pop(decided.recorded.id, nothing), decided.decisions[0]) for decided in new]
+    pairs += [Pair(decided.recorded, decided.decisions[0], nothing) for decided in old if decided.recorded.id in before]
     return sorted(pairs, key=lambda pair: pair.recorded.known_at)

@@ -133,9 +133,11 @@ class SimulatedPerson:
 
         Whatever it touches: a projection that nobody has asked for yet is not folded here.
         """
-        found = self._variant.step(recorded.event.type).reactors
+        policies = self._variant.step(recorded.event.type).reactors
         asked = (
-            self._evaluators if policy is None else policy for policy in found if policy is not None or self.evaluating
+            self._evaluators if policy is None else policy
+            for policy in policies
+            if policy is not None or self.evaluating
         )
         return [(policy, True) for policy in asked]
 
@@ -159,8 +161,8 @@ class SimulatedPerson:
         self, person: Person, cause: Recorded, policy: Policy, wishes: Sequence[Wish]
     ) -> list[tuple[Wish, Wish]]:
         """As they are: nothing is stored here. Two evaluators may use one key; a policy may not use one twice."""
-        found = wishes if policy is self._evaluators else emission.checked(policy, wishes)
-        return [(wish, wish) for wish in found]
+        listed = wishes if policy is self._evaluators else emission.checked(policy, wishes)
+        return [(wish, wish) for wish in listed]
 
     def fail(self, person: Person, cause: Recorded, policy: Policy, error: Exception) -> Wish | None:
         """As in the thread; but what an evaluator raises ends the simulation: evaluators are what is compared."""
@@ -216,19 +218,20 @@ class _EvaluatorPolicy:
             return ()
         matters = self._variant.matters
         wanted = [
-            evaluator.wishes(recorded, each, matters) for evaluator, each in zip(evaluators, decisions, strict=True)
+            evaluator.wishes(recorded, decision, matters)
+            for evaluator, decision in zip(evaluators, decisions, strict=True)
         ]
         if len(wanted) == 1:
             return wanted[0]
-        one, other = wanted
-        if [evaluators[0].alike(wish) for wish in one if self._noticed(wish)] != [
-            evaluators[1].alike(wish) for wish in other if self._noticed(wish)
+        first, second = wanted
+        if [evaluators[0].alike(wish) for wish in first if self._noticed(wish)] != [
+            evaluators[1].alike(wish) for wish in second if self._noticed(wish)
         ]:
             raise VariantsDiverged
-        if [*map(_kind, one)] == [*map(_kind, other)]:
-            return one
+        if [*map(_kind, first)] == [*map(_kind, second)]:
+            return first
         # Nobody notices what else the other one wants, but it takes its room; where that ends, they part.
-        return [*one, *(wish for wish in other if not self._noticed(wish))]
+        return [*first, *(wish for wish in second if not self._noticed(wish))]
 
     def _noticed(self, wish: Wish) -> TypeGuard[Emit]:
         """Whether a wish changes anything that is looked at."""

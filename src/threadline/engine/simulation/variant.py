@@ -69,7 +69,7 @@ class Variant:
         step = self._steps.get(event_type)
         if step is None:
             plan = self.catalogue.plan(event_type)
-            plan = plan._replace(steps=tuple(each for each in plan.steps if self._counts(each[0], event_type)))
+            plan = plan._replace(steps=tuple(step for step in plan.steps if self._counts(step[0], event_type)))
             reacting = self.catalogue.reactors(event_type)
             reactors = tuple(
                 None if policy.name in self._evaluated else policy
@@ -127,13 +127,13 @@ class Variant:
         projection = self.catalogue.projections[index]
         if whole or projection.faster.view is None or projection.name not in self._paths:
             return projection.look
-        found = self._looks.get(index)
-        if found is None:
+        look = self._looks.get(index)
+        if look is None:
             paths = self._paths[projection.name]
             names = frozenset(path[0] for path in paths if path)
             made = projection.faster.view(names) if all(paths) else projection.look
-            found = self._looks[index] = made
-        return found
+            look = self._looks[index] = made
+        return look
 
     def leaves_out(self, event: Event, evaluating: bool) -> bool:
         """Whether an event of the log is one that this variant brings about itself.
