@@ -12,7 +12,7 @@ from threadline.kernel.errors import InvalidSetting, StoreBusy, Unavailable
 from threadline.kernel.store import Batch, Key, Put, Store, feed_pages
 from threadline.settings import Settings
 from threadline.stores.postgres import schema as postgres_schema
-from threadline.stores.postgres.connection import Connections, place
+from threadline.stores.postgres.connection import Connections, address_of
 from threadline.stores.postgres.schema import KNOWN, MIGRATIONS, Migration
 from threadline.stores.postgres.store import PostgresStore, migrate
 from threadline.testing.store_cases import at_once, entry, record
@@ -37,10 +37,10 @@ BREAKING = Migration(KNOWN + 1, "what old code cannot live with", KNOWN + 1, ("A
 
 def migrate_to(url: str, *further: Migration) -> list[str]:
     """Migrate as a later version would."""
-    connections = Connections(place(url), connections_max=1, wait_seconds=5, retry_seconds=5)
+    connections = Connections(address_of(url), connections_max=1, wait_seconds=5, retry_seconds=5)
     try:
         with connections.transaction() as ask:
-            return postgres_schema.migrate(ask, connections.place.schema, [*MIGRATIONS, *further])
+            return postgres_schema.migrate(ask, connections.address.schema, [*MIGRATIONS, *further])
     finally:
         connections.close()
 
@@ -147,10 +147,10 @@ def test_a_url_that_is_none_is_told_without_its_password(wrong: str) -> None:
 
 
 def test_urls_of_every_form_lead_to_a_place() -> None:
-    assert place("postgresql:///shop?host=/run/pg&schema=a%20b").conninfo["host"] == "/run/pg"
-    assert place("postgres://ada:geheim@db:6543/shop?schema=people&sslmode=require").schema == "people"
-    assert str(place("postgres://ada:geheim@db:6543/shop?sslmode=require")) == "shop at db:6543, schema threadline"
-    assert place("postgresql://one,other/shop?target_session_attrs=read-write").conninfo["host"] == "one,other"
+    assert address_of("postgresql:///shop?host=/run/pg&schema=a%20b").conninfo["host"] == "/run/pg"
+    assert address_of("postgres://ada:geheim@db:6543/shop?schema=people&sslmode=require").schema == "people"
+    assert str(address_of("postgres://ada:geheim@db:6543/shop?sslmode=require")) == "shop at db:6543, schema threadline"
+    assert address_of("postgresql://one,other/shop?target_session_attrs=read-write").conninfo["host"] == "one,other"
 
 
 # --- harm -------------------------------------------------------------------------------------

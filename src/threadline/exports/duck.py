@@ -106,10 +106,10 @@ def _read_s3(connection: Any, bucket: str) -> None:
     connection.execute("LOAD httpfs")
     session = _imported("boto3", "S3 needs boto3").Session()
     client = session.client("s3")
-    found = session.get_credentials()
-    if found is None:
+    credentials = session.get_credentials()
+    if credentials is None:
         raise InvalidSetting("no AWS credentials were found", hint="set AWS_PROFILE, or run where a role gives some")
-    frozen, endpoint = found.get_frozen_credentials(), urlsplit(client.meta.endpoint_url)
+    frozen, endpoint = credentials.get_frozen_credentials(), urlsplit(client.meta.endpoint_url)
     options = {
         "TYPE": "s3", "KEY_ID": text(frozen.access_key), "SECRET": text(frozen.secret_key),
         "REGION": text(client.meta.region_name or "us-east-1"), "ENDPOINT": text(endpoint.netloc),

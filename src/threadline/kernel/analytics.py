@@ -51,7 +51,7 @@ def filled(sql: str, params: Mapping[str, Any]) -> str:
     It is one pass: a value may contain ``$name`` itself. A ``$name`` that is no parameter stays. Raises `InvalidValue`
     for a text that no SQL can contain.
     """
-    return _PARAMETER.sub(lambda found: literal(params[found[1]]) if found[1] in params else found[0], sql)
+    return _PARAMETER.sub(lambda match: literal(params[match[1]]) if match[1] in params else match[0], sql)
 
 
 def literal(value: Any) -> str:

@@ -49,6 +49,6 @@ def explained(error: Exception, service: str, resource: str) -> ThreadlineError:
 def _text(error: Exception) -> Any:
     response = getattr(error, "response", None)
     if isinstance(response, Mapping):
-        found = response.get("Error", {})
-        return f"{found.get('Code', '')}: {found.get('Message', '')}"[:300]
+        details = response.get("Error", {})
+        return f"{details.get('Code', '')}: {details.get('Message', '')}"[:300]
     return f"{type(error).__name__}: {error}"[:300]

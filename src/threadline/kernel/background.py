@@ -51,7 +51,7 @@ class Delivery(Protocol):
         """A page of the effects that were given up on."""
         ...
 
-    def redrive(self, found: Sequence[DeadLetter], by: str) -> int:
+    def redrive(self, letters: Sequence[DeadLetter], by: str) -> int:
         """Make dead letters due again; returns how many are."""
         ...
 

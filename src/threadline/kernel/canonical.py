@@ -53,8 +53,8 @@ def _without_inexact(value: Any) -> Any:
         # What a double holds in these digits may come back from a store as an `int`, and keeps its form.
         return value if len(digits) < 310 and format_number(float(value)) == digits else digits
     if type(value) is dict:
-        return {name: _without_inexact(each) for name, each in value.items()}
-    return [_without_inexact(each) for each in value] if type(value) in (list, tuple) else value
+        return {name: _without_inexact(item) for name, item in value.items()}
+    return [_without_inexact(item) for item in value] if type(value) in (list, tuple) else value
 
 
 def read_canonical(data: bytes) -> Any:
@@ -71,8 +71,8 @@ def _with_doubles(value: Any) -> Any:
     if type(value) is int:
         return value if -(2**63) <= value < 2**64 else float(value)
     if type(value) is dict:
-        return {name: _with_doubles(each) for name, each in value.items()}
-    return [_with_doubles(each) for each in value] if type(value) is list else value
+        return {name: _with_doubles(item) for name, item in value.items()}
+    return [_with_doubles(item) for item in value] if type(value) is list else value
 
 
 def digest64(value: Any) -> int:

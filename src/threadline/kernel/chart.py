@@ -85,7 +85,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
             lines += [f"{flow.source} to {flow.target}: {formatted(flow.value, self.y.unit)}." for flow in flows]
             left = len(self.flows) - len(flows)
         else:
-            left = sum(len(each.points) for each in self.series)
+            left = sum(len(series.points) for series in self.series)
             for series in self.series:
                 points = series.points[: ALTERNATIVE_POINTS_MAX - sum(line.count(",") + 1 for line in lines)]
                 if points:

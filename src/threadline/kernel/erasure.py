@@ -141,5 +141,5 @@ class Erasures(Protocol):
 
 def certificate_of(content: bytes) -> Mapping[str, Any]:
     """A certificate as plain data."""
-    found: Mapping[str, Any] = msgspec.json.decode(content)
-    return found
+    certificate: Mapping[str, Any] = msgspec.json.decode(content)
+    return certificate

@@ -30,8 +30,8 @@ _POLICY = re.compile(
 
 def status_of(text: str) -> str:
     """The first enhanced status code (RFC 3463) in a text, such as ``5.1.1``; empty if there is none."""
-    found = _STATUS.search(text)
-    return found.group() if found else ""
+    match = _STATUS.search(text)
+    return match.group() if match else ""
 
 
 def bounce_of(code: int, status: str, text: str) -> Bounce:

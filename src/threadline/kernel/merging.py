@@ -8,13 +8,13 @@ from typing import Any
 Entries = dict[str, Any]
 
 
-def merge_entries(one: Entries, other: Entries, merge: Callable[[Any, Any], Any]) -> Entries:
+def merge_entries(first: Entries, second: Entries, merge: Callable[[Any, Any], Any]) -> Entries:
     """The entries of both; ``merge`` makes one of two under the same name, in either order. Reuses both dicts."""
-    if len(one) < len(other):
-        one, other = other, one
-    for name, value in other.items():
-        one[name] = merge(one[name], value) if name in one else value
-    return one
+    if len(first) < len(second):
+        first, second = second, first
+    for name, value in second.items():
+        first[name] = merge(first[name], value) if name in first else value
+    return first
 
 
 def keep_smallest(entries: Entries, most: int, key: Callable[[str], Any] | None = None) -> Entries:
@@ -25,6 +25,6 @@ def keep_smallest(entries: Entries, most: int, key: Callable[[str], Any] | None 
     return entries
 
 
-def newest(one: list[Any], other: list[Any]) -> list[Any]:
+def newest(first: list[Any], second: list[Any]) -> list[Any]:
     """The later of two values that each begin with (occurred_at, event id)."""
-    return one if (one[0], one[1]) > (other[0], other[1]) else other
+    return first if (first[0], first[1]) > (second[0], second[1]) else second

@@ -66,7 +66,11 @@ class Subject:
         def page(after: str) -> list[DeadLetter]:
             return self.engine.delivery.dead_letters(self.workspace, "", after, PAGE_ITEMS_MAX)
 
-        return (each for each in _pages(page, lambda each: each.cursor) if each.pending.thread in self.person.heads)
+        return (
+            letter
+            for letter in _pages(page, lambda letter: letter.cursor)
+            if letter.pending.thread in self.person.heads
+        )
 
     def unknown_effects(self) -> Iterator[UnknownEffect]:
         """The effects about the person of which nobody knows whether they happened."""
@@ -74,7 +78,11 @@ class Subject:
         def page(after: str) -> list[UnknownEffect]:
             return self.engine.delivery.unknown(self.workspace, after, PAGE_ITEMS_MAX)
 
-        return (each for each in _pages(page, lambda each: each.cursor) if each.pending.thread in self.person.heads)
+        return (
+            unknown
+            for unknown in _pages(page, lambda unknown: unknown.cursor)
+            if unknown.pending.thread in self.person.heads
+        )
 
     def rejected(self) -> Iterator[RejectedEntry]:
         """The rejected events that name the person."""
@@ -206,8 +214,8 @@ class PersonFile:
     """Its lines, of plain data, read page by page."""
     projections: tuple[str, ...] = ()
     """The projections whose views it shows."""
-    place: int = 50
-    """Its place among the files of an archive: the lowest is the first that is read, then by name."""
+    order: int = 50
+    """Its position among the files of an archive: the lowest is the first that is read, then by name."""
 
 
 Lines = Callable[[Subject], Iterator[dict[str, Any]]]

@@ -199,7 +199,7 @@ class EventLog(Protocol):
         """Every committed event once, in the order of commits, of all workspaces."""
         ...
 
-    def read(self, found: FeedEntry) -> Recorded:
+    def read(self, feed_entry: FeedEntry) -> Recorded:
         """The event of an entry of the feed. Raises `EventDamaged` for one that is not as it was written."""
         ...
 
@@ -274,7 +274,15 @@ class IdentityAdministration(Protocol):
     """Joins and splits people on request."""
 
     def merge(
-        self, workspace: str, one: str, other: str, *, request: str, reason: str = "", by: str = "", force: bool = False
+        self,
+        workspace: str,
+        first_ref: str,
+        second_ref: str,
+        *,
+        request: str,
+        reason: str = "",
+        by: str = "",
+        force: bool = False,
     ) -> tuple[str, str]:
         """Join two people; returns the ids of (survivor, merged)."""
         ...
@@ -297,7 +305,7 @@ class IdentityAdministration(Protocol):
         """Joins that were quarantined for review."""
         ...
 
-    def preview_merge(self, workspace: str, one: str, other: str) -> tuple[Person, Person, str]:
+    def preview_merge(self, workspace: str, first_ref: str, second_ref: str) -> tuple[Person, Person, str]:
         """The merged person, the one merged away, and what speaks against the merge. Writes nothing."""
         ...
 

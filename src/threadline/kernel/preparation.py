@@ -92,4 +92,4 @@ def singly(
     prepare: Callable[[Ports, PersonView, PendingEffect], Answer],
 ) -> Callable[[Ports, Sequence[DueEffect]], Sequence[Answer]]:
     """For a `Preparation` that has nothing to read for several effects at once: it is asked for each by itself."""
-    return lambda ports, due: [prepare(ports, *each) for each in due]
+    return lambda ports, due: [prepare(ports, *effect) for effect in due]

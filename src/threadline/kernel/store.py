@@ -287,7 +287,7 @@ class Store(Protocol):
         """
         ...
 
-    def mend(self, found: FeedEntry, good: LogEntry) -> bool:
+    def mend(self, damaged: FeedEntry, good: LogEntry) -> bool:
         """Put the entry that was written in the place of a damaged one of the feed, durably; whether that was done.
 
         Only while the damaged bytes are still there. The place in the feed stays. For a process that writes alone: what
@@ -316,10 +316,10 @@ class Store(Protocol):
 
 def by_thread(entries: Iterable[LogEntry]) -> dict[str, list[LogEntry]]:
     """Entries of several threads apart, each thread's in the order in which they come."""
-    found: dict[str, list[LogEntry]] = {}
+    threads: dict[str, list[LogEntry]] = {}
     for entry in entries:
-        found.setdefault(entry.thread, []).append(entry)
-    return found
+        threads.setdefault(entry.thread, []).append(entry)
+    return threads
 
 
 def only(histories: dict[str, list[LogEntry]], wanted: Callable[[str], bool] | None) -> dict[str, list[LogEntry]]:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
     """The known name that is spelled most like ``name``; None if none is near. ``likeness`` is 0 to 1."""
-    found = difflib.get_close_matches(name, sorted(known), n=1, cutoff=likeness)
-    return found[0] if found else None
+    matches = difflib.get_close_matches(name, sorted(known), n=1, cutoff=likeness)
+    return matches[0] if matches else None
 
 
 def suggestion(name: str, known: Iterable[str], otherwise: str = "") -> str:

@@ -25,10 +25,10 @@ class TraceContext(NamedTuple):
 
 def read_traceparent(text: str) -> TraceContext | None:
     """The span that a header names; None for none, and for one that cannot be read, as the W3C wants it."""
-    found = _FORM.fullmatch(text.strip())
-    if found is None or (found[4] and text.strip().startswith("00")):
+    match = _FORM.fullmatch(text.strip())
+    if match is None or (match[4] and text.strip().startswith("00")):
         return None
-    trace, span, flags = (int(found[number], 16) for number in (1, 2, 3))
+    trace, span, flags = (int(match[number], 16) for number in (1, 2, 3))
     return TraceContext(trace, span, bool(flags & 1)) if trace and span else None
 
 

@@ -35,8 +35,8 @@ def _whole(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
-        return {name: _whole(each) for name, each in value.items()}
-    return [_whole(each) for each in value] if isinstance(value, list) else value
+        return {name: _whole(item) for name, item in value.items()}
+    return [_whole(item) for item in value] if isinstance(value, list) else value
 
 
 def readable(error: msgspec.ValidationError, place: str = "") -> str:

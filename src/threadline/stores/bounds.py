@@ -28,19 +28,19 @@ _INTEGER_START, _INTEGER_END = -(2**63), 2**63
 def check_batches(batches: Sequence[Batch]) -> None:
     """Raise `LimitExceeded` or `InvalidValue` if a store could not hold one of these batches."""
     longest = _check_entries([entry for batch in batches for entry in batch.events])
-    for place, (events, writes, builds_on) in enumerate(batches):
-        assert not builds_on or 0 <= min(builds_on) <= max(builds_on) < place, "a batch builds on earlier ones only"
+    for index, (events, writes, builds_on) in enumerate(batches):
+        assert not builds_on or 0 <= min(builds_on) <= max(builds_on) < index, "a batch builds on earlier ones only"
         count = 2 * len(events) + len(writes)
         if count > BATCH_WRITES_MAX:
             raise LimitExceeded(f"a batch has {count} writes (an event counts as two); at most {BATCH_WRITES_MAX} fit")
         items = 0
-        for each in writes:
-            if isinstance(each, Put):
-                items += _item_bytes(each.key, each.value)
-                if not 1 <= each.begins <= ITEM_BEGINS_MAX:
+        for write in writes:
+            if isinstance(write, Put):
+                items += _item_bytes(write.key, write.value)
+                if not 1 <= write.begins <= ITEM_BEGINS_MAX:
                     raise InvalidValue(f"an item's version must begin between 1 and {ITEM_BEGINS_MAX:,}")
             else:
-                items += _item_bytes(each.key, b"")
+                items += _item_bytes(write.key, b"")
         if len(writes) > 1 and len({write.key for write in writes}) != len(writes):
             # Which of two writes of one item a condition would see differs between stores, so none may try.
             raise InvalidValue("a batch names the same item twice; fold its writes into one")

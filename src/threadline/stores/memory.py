@@ -85,7 +85,7 @@ class MemoryStore:
 
     def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
         """See `Store.ranges`."""
-        return [self.query(*each) for each in wanted]
+        return [self.query(*key_range) for key_range in wanted]
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000
@@ -114,8 +114,8 @@ class MemoryStore:
     def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
         """See `Store.find`."""
         with self._lock:
-            found = (self._log[self._positions[id]] for id in ids if id in self._positions)
-            return {entry.id: entry for entry in found if not is_erased(entry)}
+            entries = (self._log[self._positions[id]] for id in ids if id in self._positions)
+            return {entry.id: entry for entry in entries if not is_erased(entry)}
 
     def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
         """See `Store.seen`."""
@@ -200,8 +200,8 @@ class MemoryStore:
     def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
         """See `Store.spans`."""
         check_page(span.limit)
-        found = {thread: self._page(thread, span) for thread in threads}
-        return {thread: entries for thread, entries in found.items() if entries}
+        pages = {thread: self._page(thread, span) for thread in threads}
+        return {thread: entries for thread, entries in pages.items() if entries}
 
     def histories(
         self, threads: Sequence[str], wanted: Callable[[str], bool] | None = None
@@ -209,8 +209,8 @@ class MemoryStore:
         """See `Store.histories`."""
         with self._lock:
             known = {thread: self._threads[thread] for thread in threads if thread in self._threads}
-            found = {thread: [self._log[at] for _, _, at in places] for thread, places in known.items()}
-        return only(found, wanted)
+            histories = {thread: [self._log[at] for _, _, at in places] for thread, places in known.items()}
+        return only(histories, wanted)
 
     def erase(self, ids: Sequence[str]) -> int:
         """See `Store.erase`."""
@@ -219,14 +219,14 @@ class MemoryStore:
         check_erase(ids)
         with self._lock:
             places = {self._positions[id] for id in ids if id in self._positions}
-            present = [place for place in places if not is_erased(self._log[place])]
-            for place in present:
-                entry = self._log[place]
+            present = [position for position in places if not is_erased(self._log[position])]
+            for position in present:
+                entry = self._log[position]
                 places_left = self._threads[entry.thread]
-                places_left.remove((entry.occurred_at, entry.sequence, place))
+                places_left.remove((entry.occurred_at, entry.sequence, position))
                 if not places_left:
                     del self._threads[entry.thread]
-                self._log[place] = erased(entry.id)
+                self._log[position] = erased(entry.id)
             return len(present)
 
     def purge(self) -> None:
@@ -257,16 +257,16 @@ class MemoryStore:
         """See `Store.feed_waits`: what is committed is there."""
         return False
 
-    def mend(self, found: FeedEntry, good: LogEntry) -> bool:
+    def mend(self, damaged: FeedEntry, good: LogEntry) -> bool:
         """See `Store.mend`."""
         if self._readonly:
             raise Unavailable("the store is open for reading only")
         with self._lock:
-            index = int(found.cursor) - 1
-            if self._log[index] != found.entry:
+            index = int(damaged.cursor) - 1
+            if self._log[index] != damaged.entry:
                 return False
             for places in self._threads.values():
-                places[:] = [place for place in places if place[2] != index]
+                places[:] = [row for row in places if row[2] != index]
             self._positions = {id: at for id, at in self._positions.items() if at != index} | {good.id: index}
             self._log[index] = good
             insort(self._threads.setdefault(good.thread, []), (good.occurred_at, good.sequence, index))

@@ -69,6 +69,6 @@ def _taken(events: Sequence[LogEntry], known: AbstractSet[str]) -> Refusal | Non
 def _outdated(writes: Sequence[Put | Delete | Check], versions: Mapping[Key, int]) -> Refusal | None:
     for write in writes:
         expected = write.expected
-        if expected is not None and expected != (found := versions.get(write.key, 0)):
-            return Refusal("version", f"{'/'.join(write.key)}: expected {expected}, found {found}")
+        if expected is not None and expected != (current := versions.get(write.key, 0)):
+            return Refusal("version", f"{'/'.join(write.key)}: expected {expected}, found {current}")
     return None

@@ -60,7 +60,7 @@ def archive_of(subject: Subject, files: Iterable[PersonFile], made_by: str) -> I
     chapters: list[Chapter] = []
     empty: list[str] = []
     with ZipFile(sink, "w", ZIP_DEFLATED) as zipped:
-        for file in sorted(files, key=lambda each: (each.place, each.name)):
+        for file in sorted(files, key=lambda file: (file.order, file.name)):
             lines = iter(file.lines(subject))
             first = next(lines, None)
             if first is None:

@@ -72,8 +72,8 @@ class Answering:
             reading = self._folded(workspace, self._reading(workspace), text)
             rows: list[tuple[Any, ...]] = []
             with explained(), ended_after(reading.connection, ANALYTICS_SECONDS_MAX):
-                found = reading.run(text)
-                for batch in found:
+                reader = reading.run(text)
+                for batch in reader:
                     rows += zip(*(column.to_pylist() for column in batch), strict=True)
                     if len(rows) > ANALYTICS_ROWS_MAX:
                         raise InvalidValue(
@@ -81,7 +81,7 @@ class Answering:
                             hint="Ask for a shorter time, longer periods or fewer values.",
                             param="start",
                         )
-            return Table(list(found.schema.names), rows, reading.tail.position)
+            return Table(list(reader.schema.names), rows, reading.tail.position)
 
     def catch_up(self) -> int:
         """Bring the copy up to date where much waits, and take out what was erased; the entries that it has."""
@@ -99,17 +99,17 @@ class Answering:
     def _reading(self, workspace: str) -> Reading:
         lake = Lake(open_storage(self._url)) if self._url else self._copy_if_needed()
         tag = "" if lake is None else lake.tagged()[1]
-        found = self._open.pop(workspace, None)
-        if found is not None and (found.tag != tag or self._is_behind(found.reading)):
-            found.stack.close()
-            found = None
-        if found is None:
+        cached = self._open.pop(workspace, None)
+        if cached is not None and (cached.tag != tag or self._is_behind(cached.reading)):
+            cached.stack.close()
+            cached = None
+        if cached is None:
             while len(self._open) >= OPEN_MAX:
                 self._open.pop(next(iter(self._open))).stack.close()
             stack = ExitStack()
-            found = _Open(stack.enter_context(opened(self._engine, lake, workspace)), tag, stack)
-        self._open[workspace] = found
-        return found.reading
+            cached = _Open(stack.enter_context(opened(self._engine, lake, workspace)), tag, stack)
+        self._open[workspace] = cached
+        return cached.reading
 
     def _folded(self, workspace: str, reading: Reading, text: str) -> Reading:
         """The tables, with those in it that are folded person by person.
@@ -169,7 +169,7 @@ class Answering:
             try:
                 check_log(self._engine.store, copy, copy.manifest())
             except Conflict:  # the store was put back from a backup, or moved
-                copy.storage.delete([each.name for each in copy.storage.list()])
+                copy.storage.delete([file.name for file in copy.storage.list()])
             try:
                 sync(self._engine, copy)
                 if len(copy.manifest().files) > FILES_MAX:

@@ -35,8 +35,8 @@ class LakeCommands:
     def query(self, engine: Engine, query: str) -> Iterator[tuple[list[str], Iterator[list[Any]]]]:
         """The names of the columns of a query's result, and its rows."""
         with opened(engine, self._lake, self._workspace) as reading:
-            found = reading.run(query)
-            yield found.schema.names, _rows(found)
+            reader = reading.run(query)
+            yield reader.schema.names, _rows(reader)
 
     def curate(self, engine: Engine) -> Sequence[tuple[str, int, int]]:
         """Write the curated tables: name, rows and bytes of each."""
@@ -52,7 +52,7 @@ class LakeCommands:
         dialect: Dialect | None = next((arg for arg in get_args(Dialect) if arg == kind), None)
         if dialect is None:
             raise InvalidValue(f"{kind!r} is none of {', '.join(get_args(Dialect))} and dbt")
-        return "".join(f"{each};\n" for each in warehouse_sql(engine, lake, self._workspace, dialect, at))
+        return "".join(f"{statement};\n" for statement in warehouse_sql(engine, lake, self._workspace, dialect, at))
 
     def sync(
         self, engine: Engine, limit: int | None, on_progress: Callable[[int, int], None] = lambda done, total: None
@@ -113,9 +113,9 @@ def plain(value: Any) -> Any:
         case Decimal():
             return int(value) if value == value.to_integral_value() else float(value)
         case list() | tuple():
-            return [plain(each) for each in value]
+            return [plain(item) for item in value]
         case dict():
-            return {str(key): plain(each) for key, each in value.items()}
+            return {str(key): plain(item) for key, item in value.items()}
         case bytes():
             return value.hex()
         case None | bool() | int() | float() | str():
@@ -123,17 +123,17 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def _rows(found: Any) -> Iterator[list[Any]]:
+def _rows(reader: Any) -> Iterator[list[Any]]:
     while True:
         try:
-            batch = next(found, None)
+            batch = next(reader, None)
         except OSError as error:  # so Arrow passes on an error of DuckDB's in the middle of an answer
             raise InvalidValue(f"DuckDB: {error}") from None
         if batch is None:
             return
-        yield from ([plain(each) for each in row] for row in zip(*map(_values, batch), strict=True))
+        yield from ([plain(item) for item in row] for row in zip(*map(_values, batch), strict=True))
 
 
 def _values(column: Any) -> list[Any]:
-    found: list[Any] = column.to_pylist()
-    return found
+    values: list[Any] = column.to_pylist()
+    return values

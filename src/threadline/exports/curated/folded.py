@@ -53,7 +53,7 @@ def folds_of(catalogue: Catalogue) -> Folds:
     assert isinstance(definitions, Definitions), "curated tables are made under the definitions in force"
     features = read_features(definitions)
     shown = [features.by_name[name] for name in features.names]
-    table = feature_vectors((each.name, each.aggregate, each.description) for each in shown)
+    table = feature_vectors((feature.name, feature.aggregate, feature.description) for feature in shown)
     return Folds(catalogue, read_interests(definitions), table)
 
 
@@ -130,12 +130,12 @@ class _DayEnd(NamedTuple):
             at = None if changed is None else max(-(-changed // DAY) * DAY, at + DAY)
 
     def _at_edges(self, edges: Iterable[Edge]) -> list[Recorded]:
-        found: dict[str, Recorded] = {}
+        by_id: dict[str, Recorded] = {}
         for edge in edges:
             start = bisect_left(self.events, edge.start, key=_occurred_at)
             stop = bisect_left(self.events, edge.stop, key=_occurred_at)
-            found.update((event.id, event) for event in self.events[start:stop] if edge.holds(event))
-        return sorted(found.values(), key=lambda each: (each.event.occurred_at, each.id))
+            by_id.update((event.id, event) for event in self.events[start:stop] if edge.holds(event))
+        return sorted(by_id.values(), key=lambda event: (event.event.occurred_at, event.id))
 
 
 def _occurred_at(recorded: Recorded) -> int:
@@ -152,10 +152,10 @@ class _Streaks:
 
     def note(self, day: int, shown: Mapping[str, Any]) -> None:
         """How streaks stand at the end of a day."""
-        for name, each in shown.items():
-            standing = (each["current"], each["longest"], each["freezes"], each["cadence"])
+        for name, streak in shown.items():
+            standing = (streak["current"], streak["longest"], streak["freezes"], streak["cadence"])
             since, before = self.open.get(name, (day, None))
-            if before == standing or (before is None and not each["longest"]):
+            if before == standing or (before is None and not streak["longest"]):
                 continue
             if before is not None:
                 self.closed.append((self.person, name, since, day, *before))

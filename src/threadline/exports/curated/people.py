@@ -36,7 +36,7 @@ def folded_tables(connection: Any, engine: Engine, zone: Zone | None, workspace:
     """Make the folded tables in a connection that has the view `events`; how many people had to be folded."""
     connection.execute(f"CREATE TABLE parts.{PEOPLE} AS {_OF_EVENTS} FROM events GROUP BY person")
     current = zone if zone is not None and zone.is_current() else None
-    tables = (PEOPLE, *(each.name for each in folds.tables))
+    tables = (PEOPLE, *(table.name for table in folds.tables))
     files = {table: [] if current is None else current.urls(table) for table in tables}
     before = _read(files[PEOPLE]) if files[PEOPLE] else f"(FROM parts.{PEOPLE} WHERE false)"
     connection.execute(f"CREATE TABLE parts.unchanged AS SELECT person FROM parts.{PEOPLE} NATURAL JOIN {before}")
@@ -69,7 +69,9 @@ def arrow_table(table: Table, rows: Sequence[Row]) -> Any:
     """Rows in Arrow."""
     columns = zip(*rows, strict=True) if rows else [()] * len(table.columns)
     schema = arrow_schema(table)
-    return pa.table([pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)], schema=schema)
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+    )
 
 
 def _read(urls: Iterable[str]) -> str:

@@ -132,8 +132,8 @@ def _summary(name: str, begins: str) -> str:
     """What happened in periods; ``begins`` makes a period's first day of `day`."""
     first = begins.replace("day", "first", 1)
     sums = ", ".join(
-        f"coalesce(sum({each}), 0)::BIGINT AS {each}"
-        for each in ("people", "new_people", "events", "sessions", "points_earned", "points_spent", "mails_sent",
+        f"coalesce(sum({measure}), 0)::BIGINT AS {measure}"
+        for measure in ("people", "new_people", "events", "sessions", "points_earned", "points_spent", "mails_sent",
                      "decisions")
     )  # fmt: skip
     return f"""

@@ -135,7 +135,7 @@ class Reading:
         """Make what a query reads: each view is planned when it is made, and all of them take longer than most queries.
         A query that asks what there is gets all of them, and those that are folded without rows."""
         asks = query.lstrip().startswith(("show", "desc"))
-        lists = asks or any(each in query for each in ("information_schema", "duckdb_"))
+        lists = asks or any(part in query for part in ("information_schema", "duckdb_"))
         needed = set(QUERIES) if lists else _read_by(query)
         if not asks and self._reads_folded(query):
             self.fold()
@@ -181,15 +181,15 @@ class Reading:
         return f"SELECT {shown}, utc_day(e.occurred_at) AS day FROM {files} e {join} {left}"
 
     def _count(self, part: str) -> int:
-        found: int = self.connection.execute(f"SELECT count(*) FROM parts.{part}").fetchone()[0]
-        return found
+        count: int = self.connection.execute(f"SELECT count(*) FROM parts.{part}").fetchone()[0]
+        return count
 
 
 def _read_by(query: str) -> set[str]:
     """The tables and views whose names are in a query, and those that these are made of."""
     names = [*QUERIES, STREAK_SNAPSHOTS.name, CONTENT_TOTALS.name, VECTORS]
-    found, reading = set[str](), query
-    while more := {each for each in names if each not in found and each in reading}:
-        found |= more
-        reading = " ".join(QUERIES.get(each, "") for each in more)
-    return found
+    needed, reading = set[str](), query
+    while more := {table for table in names if table not in needed and table in reading}:
+        needed |= more
+        reading = " ".join(QUERIES.get(table, "") for table in more)
+    return needed

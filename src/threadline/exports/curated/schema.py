@@ -33,7 +33,7 @@ class Table(NamedTuple):
 
 
 def _columns(*written: tuple[str, Kind, str]) -> tuple[Column, ...]:
-    return tuple(Column(*each) for each in written)
+    return tuple(Column(*column) for column in written)
 
 
 _Written = tuple[str, Kind, str]

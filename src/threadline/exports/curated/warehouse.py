@@ -92,13 +92,13 @@ class _Writer:
 
     def merge(self, source: str, value: Any = None) -> str:
         """The files' rows into the table; ``value`` gives a column's expression in the source."""
-        value = value or (lambda each: f"source.{self.quoted(each.name)}")
+        value = value or (lambda column: f"source.{self.quoted(column.name)}")
         rest = [column for column in self.table.columns if column.name not in self.table.key]
         names = ", ".join(self.quoted(column.name) for column in self.table.columns)
         # Redshift takes the table's own name only, so no dialect has an alias for it.
-        same = " AND ".join(f"{self.name}.{self.quoted(each)} = source.{self.quoted(each)}" for each in self.table.key)
+        same = " AND ".join(f"{self.name}.{self.quoted(key)} = source.{self.quoted(key)}" for key in self.table.key)
         values = ", ".join(value(column) for column in self.table.columns)
-        updates = ", ".join(f"{self.quoted(each.name)} = {value(each)}" for each in rest)
+        updates = ", ".join(f"{self.quoted(column.name)} = {value(column)}" for column in rest)
         return (
             f"MERGE INTO {self.name} USING {source} AS source ON {same}\n"
             f"WHEN MATCHED THEN UPDATE SET {updates}\n"
@@ -107,7 +107,7 @@ class _Writer:
 
     def removal(self, source: str) -> str:
         """Rows that are in no file any more out of the table."""
-        same = " AND ".join(f"source.{self.quoted(each)} = {self.name}.{self.quoted(each)}" for each in self.table.key)
+        same = " AND ".join(f"source.{self.quoted(key)} = {self.name}.{self.quoted(key)}" for key in self.table.key)
         return f"DELETE FROM {self.name} WHERE NOT EXISTS (SELECT 1 FROM {source} AS source WHERE {same})"
 
 

@@ -55,23 +55,23 @@ def write(reading: Reading) -> list[Curated]:
         for table, query in _queries(tables_of(reading.engine)):
             rows, files = _parquet(reading.connection, query, Path(scratch, table))
             written[table] = zone.add(table, files, rows, reading.tail.position)
-            done.append(Curated(table, rows, sum(each.bytes for each in written[table])))
+            done.append(Curated(table, rows, sum(file.bytes for file in written[table])))
     zone.publish(written)
-    return [each for each in done if each.table != PEOPLE]
+    return [item for item in done if item.table != PEOPLE]
 
 
 def warehouse_sql(engine: Engine, lake: Lake, workspace: str, dialect: Dialect, target: Target) -> list[str]:
     """What loads the curated tables of a workspace into a warehouse, as they were last written."""
     zone = Zone(lake, lake.manifest(), workspace, "")
-    found = []
+    commands = []
     for table in tables_of(engine):
         if files := zone.files(table.name):
             folder = files[0].name.rpartition("/")[0]
             at = Files(folder, [file.name for file in files], zone.copy_manifest(table.name))
-            found += statements(dialect, table, at, target)
-    if not found:
+            commands += statements(dialect, table, at, target)
+    if not commands:
         raise NotFound(f"{lake.storage.url()} has no curated tables yet", hint="run `threadline lake curate`")
-    return found
+    return commands
 
 
 def dbt(engine: Engine, target: Target) -> str:
@@ -81,7 +81,7 @@ def dbt(engine: Engine, target: Target) -> str:
 
 def _queries(tables: tuple[Table, ...]) -> Iterator[tuple[str, str]]:
     for table in tables:
-        order = ", ".join(name(each) for each in dict.fromkeys((table.sort, *table.key)))
+        order = ", ".join(name(column) for column in dict.fromkeys((table.sort, *table.key)))
         yield table.name, f"SELECT {', '.join(map(_cast, table.columns))} FROM {table.name} ORDER BY {order}"
     yield PEOPLE, f"FROM parts.{PEOPLE} ORDER BY person"
 
@@ -95,4 +95,4 @@ def _parquet(connection: Any, query: str, folder: Path) -> tuple[int, list[Path]
     connection.execute("SET preserve_insertion_order = true")
     options = f"FORMAT parquet, COMPRESSION zstd, FILE_SIZE_BYTES {FILE_BYTES}"
     rows = connection.execute(f"COPY ({query}) TO {text(str(folder))} ({options})").fetchone()[0]
-    return rows, sorted(folder.iterdir(), key=lambda each: (len(each.name), each.name))
+    return rows, sorted(folder.iterdir(), key=lambda path: (len(path.name), path.name))

@@ -54,7 +54,7 @@ class Zone:
         for number, content in enumerate(contents):
             name = f"{folder}/part-{number:05}.parquet"
             added.append(self._written(table, name, content, 0 if number else rows, position))
-        entries = [(self.lake.storage.url(each.name), each.bytes) for each in added]
+        entries = [(self.lake.storage.url(file.name), file.bytes) for file in added]
         self._copies.append(
             self._written(COPIES, f"{folder}.manifest.json", redshift_manifest(entries), len(added), position)
         )
@@ -69,7 +69,7 @@ class Zone:
         """Make these the tables, in one commit. Raises `Conflict` if an erasure has reached the lake since its manifest
         was read: what was made before might name an erased person."""
         added = [*self._copies, *(file for files in tables.values() for file in files)]
-        names = {each.name for each in added}
+        names = {file.name for file in added}
 
         def change(manifest: Manifest) -> Manifest:
             if manifest.erased != self.manifest.erased:
@@ -79,7 +79,7 @@ class Zone:
             ]
             old = [Obsolete(our.name, time.time()) for our in ours if our.name not in names]
             others = [file for file in manifest.files if file not in ours]
-            waiting = [each for each in manifest.obsolete if each.name not in names]
+            waiting = [item for item in manifest.obsolete if item.name not in names]
             return replace(manifest, files=[*others, *added], obsolete=[*waiting, *old])
 
         self.manifest = self.lake.change(change)

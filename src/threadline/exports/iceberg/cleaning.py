@@ -51,22 +51,22 @@ def _listed(table: Table) -> set[str]:
     """The addresses of all files of a table."""
     scheme, path = _parts(table.location())
     io: Any = table.io
-    found = io.fs_by_scheme(scheme, path.partition("/")[0] or None).get_file_info(
+    files = io.fs_by_scheme(scheme, path.partition("/")[0] or None).get_file_info(
         pa.fs.FileSelector(path, recursive=True)
     )
-    return {f"{scheme}://{each.path}" for each in found if each.is_file}
+    return {f"{scheme}://{file.path}" for file in files if file.is_file}
 
 
 def _named(table: Table) -> set[str]:
     """The addresses of the files that the newest metadata names, itself among them."""
-    found = {table.metadata_location, f"{table.location()}/{VERSION_HINT}"}
-    found |= {each.metadata_file for each in table.metadata.metadata_log}
+    addresses = {table.metadata_location, f"{table.location()}/{VERSION_HINT}"}
+    addresses |= {entry.metadata_file for entry in table.metadata.metadata_log}
     for snapshot in table.snapshots():
-        found.add(snapshot.manifest_list)
+        addresses.add(snapshot.manifest_list)
         for manifest in snapshot.manifests(table.io):
-            found.add(manifest.manifest_path)
-            found |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
-    return set(map(_plain, found))
+            addresses.add(manifest.manifest_path)
+            addresses |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
+    return set(map(_plain, addresses))
 
 
 def _plain(address: str) -> str:

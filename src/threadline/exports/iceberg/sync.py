@@ -62,25 +62,25 @@ class Tables:
 
     def compact(self, keep_seconds: float) -> list[Synced]:
         """Join small files, and delete those that have been replaced for longer than this."""
-        found = []
+        synced = []
         for workspace, table in self._all():
             log = self.open(workspace, table)
             log.compact()
-            found.append(Synced(workspace, table, 0, 0, clean(log, keep_seconds)))
+            synced.append(Synced(workspace, table, 0, 0, clean(log, keep_seconds)))
             log.hint()
-        return found
+        return synced
 
     def standing(self) -> list[Standing]:
         """How far each table has come."""
-        found = []
+        standings = []
         for workspace, table in self._all():
             log = self.open(workspace, table)
             position = log.reached().position
             waiting = sum(
                 len(rows) for rows in self._rows(_beyond(self._lake.files(workspace, table), position), position)
             )
-            found.append(Standing(workspace, table, position, waiting, *log.size(), log.table.metadata_location))
-        return found
+            standings.append(Standing(workspace, table, position, waiting, *log.size(), log.table.metadata_location))
+        return standings
 
     def open(self, workspace: str, table: str) -> LogTable:
         """The table of a workspace, created if it is not there."""
@@ -90,11 +90,11 @@ class Tables:
 
     def _all(self) -> list[tuple[str, str]]:
         """Every table: also of workspaces that the lake has no files of any more, since all of it was erased."""
-        found = {file.workspace for file in self._lake.manifest().files}
+        workspaces = {file.workspace for file in self._lake.manifest().files}
         for namespace, *_ in self._catalog.list_namespaces():
             if namespace.startswith(NAMESPACE_PREFIX):
-                found.add(self._catalog.load_namespace_properties(namespace).get(WORKSPACE, ""))
-        return [(workspace, table) for workspace in sorted(found - {""}) for table in COLUMNS]
+                workspaces.add(self._catalog.load_namespace_properties(namespace).get(WORKSPACE, ""))
+        return [(workspace, table) for workspace in sorted(workspaces - {""}) for table in COLUMNS]
 
     def _synced(self, workspace: str, table: str, erased_since: ErasedSince) -> Synced:
         for attempt in range(1, ATTEMPTS_MAX + 1):

@@ -232,7 +232,7 @@ def open_table(catalog: Catalog, namespace: str, name: str, schema: Columns) -> 
 
 def plain(schema: Columns) -> Columns:
     """A schema as Iceberg has it: no dictionaries, and every column may be null, since a later one will have to be."""
-    return pa.schema([pa.field(each.name, _plain_type(each.type)) for each in schema])
+    return pa.schema([pa.field(field.name, _plain_type(field.type)) for field in schema])
 
 
 def _plain_type(type: Any) -> Any:

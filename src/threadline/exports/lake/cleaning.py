@@ -20,7 +20,7 @@ def clean(lake: Lake, now: float | None = None) -> int:
     """Remove what is obsolete, and now and then what no manifest names; how many files. It may be killed anywhere."""
     now = time.time() if now is None else now
     manifest = lake.manifest()
-    old = (each.name for each in manifest.obsolete if not each.since or each.since <= now - READERS_SECONDS)
+    old = (item.name for item in manifest.obsolete if not item.since or item.since <= now - READERS_SECONDS)
     # A file that is written again, with the same content, has the name that it had.
     named = {file.name for file in manifest.files}
     due = [name for name in old if name not in named]
@@ -33,7 +33,7 @@ def clean(lake: Lake, now: float | None = None) -> int:
         lake.change(
             lambda manifest: replace(
                 manifest,
-                obsolete=[each for each in manifest.obsolete if each.name not in gone],
+                obsolete=[item for item in manifest.obsolete if item.name not in gone],
                 swept_at=now if sweeping else manifest.swept_at,
             )
         )
@@ -42,13 +42,13 @@ def clean(lake: Lake, now: float | None = None) -> int:
 
 def unnamed(lake: Lake, now: float) -> list[str]:
     """The files that no manifest names and that nobody is about to name."""
-    found = [
-        each.name
+    listed = [
+        file.name
         for prefix, seconds in _UNNAMED_SECONDS.items()
-        for each in lake.storage.list(prefix)
-        if each.modified <= now - seconds
+        for file in lake.storage.list(prefix)
+        if file.modified <= now - seconds
     ]
     # Read after the listing: what is in it and not in this was never named, or is obsolete and was removed.
     manifest = lake.manifest()
-    named = {file.name for file in manifest.files} | {each.name for each in manifest.obsolete}
-    return [name for name in found if name not in named]
+    named = {file.name for file in manifest.files} | {item.name for item in manifest.obsolete}
+    return [name for name in listed if name not in named]

@@ -26,15 +26,15 @@ def with_declared(columns: Sequence[Column], requirements: Mapping[str, Requirem
     The first type of a property has the name ``p_<property>``. Another one, of another event or of a later definition,
     has a column of its own: a column never changes its type. Names differ in more than case, as engines ask for it.
     """
-    found = list(columns)
-    names = {column.name for column in found}
-    known = {(column.property, column.type) for column in found}
-    for one in sorted({each for name in sorted(requirements) for each in _declared(requirements[name])}):
-        if one not in known and len(found) < LAKE_COLUMNS_MAX:
-            name = _free_name(*one, names)
+    result = list(columns)
+    names = {column.name for column in result}
+    known = {(column.property, column.type) for column in result}
+    for declared in sorted({pair for name in sorted(requirements) for pair in _declared(requirements[name])}):
+        if declared not in known and len(result) < LAKE_COLUMNS_MAX:
+            name = _free_name(*declared, names)
             names.add(name)
-            found.append(Column(name, *one))
-    return found
+            result.append(Column(name, *declared))
+    return result
 
 
 def with_columns(table: Any, columns: Sequence[Column], requirements: Mapping[str, Requirement]) -> Any:
@@ -44,7 +44,7 @@ def with_columns(table: Any, columns: Sequence[Column], requirements: Mapping[st
         for type in pa.compute.unique(table["type"]).to_pylist()
         if type in requirements
     }
-    needed = [column for column in columns if any(column in each for each in wanted.values())]
+    needed = [column for column in columns if any(column in declared for declared in wanted.values())]
     if not needed:
         return table
     types = table["type"].to_pylist()
@@ -64,13 +64,13 @@ def with_columns(table: Any, columns: Sequence[Column], requirements: Mapping[st
 def _declared(requirement: Requirement) -> set[tuple[str, str]]:
     """Properties of one type of events that have one plain type in its schema, and that type."""
     properties = requirement.schema.get("properties")
-    found = set()
+    pairs = set()
     for name, schema in properties.items() if isinstance(properties, Mapping) else ():
         named = schema.get("type") if isinstance(schema, Mapping) else None
-        types = [each for each in ([named] if isinstance(named, str) else named or ()) if each != "null"]
+        types = [kind for kind in ([named] if isinstance(named, str) else named or ()) if kind != "null"]
         if len(types) == 1 and types[0] in _TYPES:
-            found.add((name, _TYPES[types[0]]))
-    return found
+            pairs.add((name, _TYPES[types[0]]))
+    return pairs
 
 
 def _free_name(property: str, type: str, taken: Iterable[str]) -> str:

@@ -112,4 +112,4 @@ def _last_rows(engine: Parts, tables: Sequence[Any]) -> Any:
         last[thread] = row
     # Of somebody who is erased nothing stays, whenever that was.
     owned = owners(engine.store, last)
-    return identity_table(sorted(row for found in (last, other) for row in found.values() if row[1] in owned))
+    return identity_table(sorted(row for rows in (last, other) for row in rows.values() if row[1] in owned))

@@ -59,7 +59,7 @@ def without_erased(lake: Lake, store: Store, manifest: Manifest, pages: Sequence
     left = [now for file in manifest.files if (now := files.get(file.name, file)) is not None]
     obsolete = [*manifest.obsolete, *(Obsolete(name, 0.0) for name in files)]
     if count:  # what compaction has replaced has the same rows
-        obsolete = [Obsolete(each.name, 0.0) for each in obsolete]
+        obsolete = [Obsolete(item.name, 0.0) for item in obsolete]
     gaps = manifest.gaps or bool(count)
     return Removed(replace(manifest, files=left, obsolete=obsolete, leaving=leaving, gaps=gaps), count)
 
@@ -74,9 +74,9 @@ def _concerned(file: File, pages: Iterable[ErasedPage]) -> bool:
 
 def _threads_of(lake: Lake, files: Iterable[File], threads: Collection[str], people: set[str]) -> set[str]:
     """All threads of the people who have these threads: some have no event, and no row that leads to them."""
-    found = [row for file in files for row in read_table(lake, file, ["thread", "person"]).to_pylist()]
-    people = people | {row["person"] for row in found if row["thread"] in threads}
-    return {row["thread"] for row in found if row["person"] in people}
+    rows = [row for file in files for row in read_table(lake, file, ["thread", "person"]).to_pylist()]
+    people = people | {row["person"] for row in rows if row["thread"] in threads}
+    return {row["thread"] for row in rows if row["person"] in people}
 
 
 def _identities(lake: Lake, files: Iterable[File], threads: Collection[str]) -> dict[str, File | None]:

@@ -30,10 +30,10 @@ class FolderStorage:
 
     def read(self, name: str) -> bytes:
         """See `Storage.read`."""
-        found = self.tagged(name)
-        if found is None:
+        tagged = self.tagged(name)
+        if tagged is None:
             raise NotFound(f"there is no {self.url(name)}")
-        return found[0]
+        return tagged[0]
 
     def tagged(self, name: str) -> tuple[bytes, str] | None:
         """See `Storage.tagged`: the tag is a hash of the content."""
@@ -46,11 +46,11 @@ class FolderStorage:
 
     def write(self, name: str, content: bytes) -> None:
         """See `Storage.write`."""
-        self._place(name, content, os.replace)
+        self._put_durably(name, content, os.replace)
 
     def write_new(self, name: str, content: bytes) -> bool:
         """See `Storage.write_new`."""
-        return self._place(name, content, os.link)
+        return self._put_durably(name, content, os.link)
 
     def replace(self, name: str, content: bytes, expected_tag: str) -> str | None:
         """See `Storage.replace`. The lock ends with the process that has it, however that ends."""
@@ -58,8 +58,8 @@ class FolderStorage:
             self._folder.mkdir(parents=True, exist_ok=True)
             with (self._folder / _LOCK).open("wb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                found = self.tagged(name)
-                if (found[1] if found else "") != expected_tag:
+                tagged = self.tagged(name)
+                if (tagged[1] if tagged else "") != expected_tag:
                     return None
                 self.write(name, content)
         return _tag(content)
@@ -67,7 +67,7 @@ class FolderStorage:
     def list(self, prefix: str = "") -> Iterator[Stored]:
         """See `Storage.list`."""
         top = self._folder / prefix.rpartition("/")[0]
-        found = []
+        stored = []
         for folder, _, files in os.walk(top):
             for file in files:
                 path = Path(folder, file)
@@ -75,8 +75,8 @@ class FolderStorage:
                 if name.startswith(prefix) and file != _LOCK:
                     with suppress(FileNotFoundError):  # removed since it was listed
                         about = path.stat()
-                        found.append(Stored(name, about.st_size, about.st_mtime))
-        return iter(sorted(found))
+                        stored.append(Stored(name, about.st_size, about.st_mtime))
+        return iter(sorted(stored))
 
     def delete(self, names: Iterable[str]) -> None:
         """See `Storage.delete`. Empty folders go as well."""
@@ -94,7 +94,7 @@ class FolderStorage:
         """See `Storage.url`."""
         return str(self._folder / name) if name else str(self._folder)
 
-    def _place(self, name: str, content: bytes, put: _Put) -> bool:
+    def _put_durably(self, name: str, content: bytes, put: _Put) -> bool:
         path = self._folder / name
         with _errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)

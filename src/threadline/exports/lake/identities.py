@@ -67,8 +67,8 @@ class Identities:
         # One of several identifiers may be linked by this event and never have one of its own.
         several = table["identifiers"].filter(pa.compute.match_substring(table["identifiers"], _SEVERAL))
         for text in pa.compute.unique(several).to_pylist():
-            normal = (self._rules.normalise(each) for each in _identifiers.decode(text))
-            yield from (thread_id(part.workspace, each) for each in normal if each)
+            normal = (self._rules.normalise(identifier) for identifier in _identifiers.decode(text))
+            yield from (thread_id(part.workspace, identifier) for identifier in normal if identifier)
         changed = table.filter(pa.compute.is_in(table["type"].cast(pa.string()), pa.array([MERGED, SPLIT])))
         for thread, text in zip(changed["thread"].to_pylist(), changed["properties"].to_pylist(), strict=True):
             noted: Mapping[str, Any] = msgspec.json.decode(text)
@@ -78,18 +78,18 @@ class Identities:
 
 def identity_table(rows: Iterable[tuple[str, str, str, int]]) -> Any:
     """Rows (workspace, thread, person, position) as Arrow."""
-    found = list(rows)
-    arrays = [pa.array([row[at] for row in found], field.type) for at, field in enumerate(IDENTITIES)]
+    listed = list(rows)
+    arrays = [pa.array([row[at] for row in listed], field.type) for at, field in enumerate(IDENTITIES)]
     return pa.Table.from_arrays(arrays, schema=IDENTITIES)
 
 
 def owners(store: Store, threads: Iterable[str]) -> dict[str, str]:
     """Whose each of these threads is now. One that nobody has, because its person is erased, is left out."""
     wanted = sorted(threads)
-    found: dict[str, str] = {}
+    by_thread: dict[str, str] = {}
     for start in range(0, len(wanted), PAGE_ITEMS_MAX):
         page = wanted[start : start + PAGE_ITEMS_MAX]
-        for thread, item in zip(page, store.get([thread_key(each) for each in page]), strict=True):
+        for thread, item in zip(page, store.get([thread_key(id) for id in page]), strict=True):
             if item is not None:
-                found[thread] = item.value.decode()
-    return found
+                by_thread[thread] = item.value.decode()
+    return by_thread

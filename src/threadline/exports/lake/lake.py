@@ -102,16 +102,16 @@ class Lake:
 
     def tagged(self) -> tuple[Manifest, str]:
         """The manifest and its tag, for `commit`."""
-        found = self.storage.tagged(MANIFEST)
-        if found is None:
+        tagged = self.storage.tagged(MANIFEST)
+        if tagged is None:
             return Manifest(), ""
         try:
-            manifest = _decode.decode(found[0])
+            manifest = _decode.decode(tagged[0])
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise InvalidValue(f"{self.storage.url(MANIFEST)} is not the manifest of a lake: {error}") from None
         if manifest.schema_version > SCHEMA_VERSION:
             raise InvalidValue(f"{self.storage.url(MANIFEST)} was written by a newer version of Threadline")
-        return manifest, found[1]
+        return manifest, tagged[1]
 
     def commit(self, manifest: Manifest, tag: str) -> None:
         """Replace the manifest. Raises `Conflict` if another process was faster."""
@@ -132,8 +132,8 @@ class Lake:
         if self.storage.replace(MANIFEST, content, tag) is not None:
             return True
         # An answer may have been lost: the client then sends its write again, and that meets the first one.
-        found = self.storage.tagged(MANIFEST)
-        return found is not None and found[0] == content
+        tagged = self.storage.tagged(MANIFEST)
+        return tagged is not None and tagged[0] == content
 
     def files(self, workspace: str, table: str = EVENTS) -> Sequence[File]:
         """The files of a table of a workspace, in the order of the log."""

@@ -31,11 +31,11 @@ def parts_of(table: Any, people: Mapping[str, str]) -> Iterator[Part]:
     places, names = _places(table)
     table = table.append_column("place", places)
     table = table.take(pa.compute.sort_indices(table, [("place", "ascending"), *IN_ORDER]))
-    counts = {each["values"]: each["counts"] for each in pa.compute.value_counts(places).to_pylist()}
+    counts = {value["values"]: value["counts"] for value in pa.compute.value_counts(places).to_pylist()}
     table, start = table.drop_columns("place"), 0
-    for place, (workspace, dt, event) in enumerate(names):
-        yield Part(workspace, dt, event, table.slice(start, counts[place]))
-        start += counts[place]
+    for index, (workspace, dt, event) in enumerate(names):
+        yield Part(workspace, dt, event, table.slice(start, counts[index]))
+        start += counts[index]
 
 
 def _places(table: Any) -> tuple[Any, list[tuple[str, str, str]]]:

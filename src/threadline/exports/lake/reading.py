@@ -70,13 +70,13 @@ def read_range(store: Store, manifest: Manifest, most: int) -> Range:
         page = store.feed(cursor, min(PAGE_ITEMS_MAX, most - count))
         if not page:
             break
-        left = [(at, one) for at, one in enumerate(page, position + 1) if not is_erased(one.entry)]
+        left = [(at, feed_entry) for at, feed_entry in enumerate(page, position + 1) if not is_erased(feed_entry.entry)]
         position += len(page)
         if len(left) < len(page):
             reached["gaps"] = True
         if left:
-            entries = [one.entry for _, one in left]
-            bodies = [_body_of(one) for _, one in left]
+            entries = [feed_entry.entry for _, feed_entry in left]
+            bodies = [_body_of(feed_entry) for _, feed_entry in left]
             tables.append(event_table([at for at, _ in left], entries, bodies))
             size += sum(len(entry.body) for entry in entries)
             newest = max(newest, *(body.recorded_at for body in bodies))
@@ -90,8 +90,8 @@ def read_range(store: Store, manifest: Manifest, most: int) -> Range:
     return Range(manifest.position + 1, joined(tables), end)
 
 
-def _body_of(found: FeedEntry) -> RawBody:
-    entry = found.entry
+def _body_of(feed_entry: FeedEntry) -> RawBody:
+    entry = feed_entry.entry
     if why := check_entry(entry):
-        raise EventDamaged(entry.id, entry.thread, entry.sequence, why, found.cursor)
-    return raw_body(entry, found.cursor)
+        raise EventDamaged(entry.id, entry.thread, entry.sequence, why, feed_entry.cursor)
+    return raw_body(entry, feed_entry.cursor)

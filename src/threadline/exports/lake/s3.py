@@ -43,10 +43,10 @@ class BucketStorage:
 
     def read(self, name: str) -> bytes:
         """See `Storage.read`."""
-        found = self.tagged(name)
-        if found is None:
+        tagged = self.tagged(name)
+        if tagged is None:
             raise NotFound(f"there is no {self.url(name)}")
-        return found[0]
+        return tagged[0]
 
     def tagged(self, name: str) -> tuple[bytes, str] | None:
         """See `Storage.tagged`: the tag is S3's own."""
@@ -76,9 +76,9 @@ class BucketStorage:
         with self._errors("s3:ListBucket", prefix):
             pages = self._client.get_paginator("list_objects_v2")
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._below + prefix):
-                for each in page.get("Contents", ()):
-                    name = each["Key"].removeprefix(self._below)
-                    yield Stored(name, each["Size"], each["LastModified"].timestamp())
+                for entry in page.get("Contents", ()):
+                    name = entry["Key"].removeprefix(self._below)
+                    yield Stored(name, entry["Size"], entry["LastModified"].timestamp())
 
     def delete(self, names: Iterable[str]) -> None:
         """See `Storage.delete`."""
@@ -120,12 +120,12 @@ class BucketStorage:
 
     def _refusal(self, error: Exception, permission: str, name: str, *more: str) -> ThreadlineError:
         """What an operator has to do; ``permission`` is S3's name of it, which is not that of the operation."""
-        code, found = error_code(error), explained(error, "s3", self.url(name))
+        code, explanation = error_code(error), explained(error, "s3", self.url(name))
         if code == "NoSuchBucket":
             return InvalidSetting(f"there is no bucket {self._bucket!r}", hint="Create it, or name another.")
         if code in _FULL:
             return StoreFull(f"{self.url(name)}: {code}", hint="Make room, or raise the quota; then sync again.")
-        if isinstance(found, Forbidden):
+        if isinstance(explanation, Forbidden):
             hint = f"Allow {' and '.join([permission, *more])} on this bucket and what lies in it."
             return Forbidden(f"permission {permission} is missing: {self.url(name)}: {code}", hint=hint)
-        return found
+        return explanation

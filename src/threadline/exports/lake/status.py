@@ -45,7 +45,10 @@ def status(engine: Parts, lake: Lake, now: int) -> Status:
         waiting += len(page)
         cursor = page[-1].cursor
         if not oldest:
-            oldest = next((checked_event(one.entry).recorded_at for one in page if not is_erased(one.entry)), 0)
+            oldest = next(
+                (checked_event(feed_entry.entry).recorded_at for feed_entry in page if not is_erased(feed_entry.entry)),
+                0,
+            )
         if oldest and total is not None:
             waiting = max(0, total - manifest.position)
             break

@@ -72,8 +72,8 @@ class Publisher:
             if not failed:
                 return
             why = f"{failed[0].get('Code')}: {failed[0].get('Message', '')}"
-            places = {int(each["Id"]) for each in failed}
-            messages = [message for place, message in enumerate(messages) if place in places]
+            indexes = {int(failure["Id"]) for failure in failed}
+            messages = [message for index, message in enumerate(messages) if index in indexes]
             log.warning("%s: %d messages were not taken (%s)", self.name, len(messages), why)
         raise Unavailable(f"{self.name}: {len(messages)} messages were not taken ({why})")
 
@@ -99,12 +99,12 @@ def topic_publisher(engine: Engine, arn: str, client: Any) -> Publisher:
     def send(messages: Sequence[Message]) -> Sequence[dict[str, Any]]:
         entries = [
             {
-                "Id": str(place),
-                "Message": each.body,
-                "MessageAttributes": each.sent_attributes(),
-                **_order(each, ordered),
+                "Id": str(index),
+                "Message": message.body,
+                "MessageAttributes": message.sent_attributes(),
+                **_order(message, ordered),
             }
-            for place, each in enumerate(messages)
+            for index, message in enumerate(messages)
         ]
         try:
             answer = client.publish_batch(TopicArn=arn, PublishBatchRequestEntries=entries)
@@ -122,10 +122,10 @@ def queue_publisher(engine: Engine, url: str, client: Any, touching: str) -> Pub
     def send(messages: Sequence[Message]) -> Sequence[dict[str, Any]]:
         entries = [
             {
-                "Id": str(place), "MessageBody": each.body, "MessageAttributes": each.sent_attributes(),
-                **_order(each, ordered),
+                "Id": str(index), "MessageBody": message.body, "MessageAttributes": message.sent_attributes(),
+                **_order(message, ordered),
             }
-            for place, each in enumerate(messages)
+            for index, message in enumerate(messages)
         ]  # fmt: skip
         try:
             answer = client.send_message_batch(QueueUrl=url, Entries=entries)

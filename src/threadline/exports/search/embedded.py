@@ -35,7 +35,7 @@ class Log(Protocol):
     """What is read of the log; see `threadline.kernel.ports.EventLog`."""
 
     def feed(self, cursor: str = "", limit: int = 1_000) -> list[FeedEntry]: ...  # noqa: D102
-    def read(self, found: FeedEntry) -> Recorded: ...  # noqa: D102
+    def read(self, feed_entry: FeedEntry) -> Recorded: ...  # noqa: D102
     def feed_waits(self, cursor: str = "") -> bool: ...  # noqa: D102
 
 
@@ -152,22 +152,22 @@ class EmbeddedIndex:
         if not reached.position:
             return self._entries("", size)
         try:
-            found = self._entries(reached.before, size + 1)
+            entries = self._entries(reached.before, size + 1)
         except InvalidValue:
             return None  # a cursor of another kind of store
-        if not found or (found[0].cursor, found[0].entry.id) != (reached.cursor, reached.last_id):
+        if not entries or (entries[0].cursor, entries[0].entry.id) != (reached.cursor, reached.last_id):
             return None
-        return found[1:]
+        return entries[1:]
 
     def _entries(self, cursor: str, size: int) -> list[FeedEntry]:
-        found: list[FeedEntry] = []
-        while len(found) < size:
-            asked = min(PAGE_ITEMS_MAX, size - len(found))
-            page = self._log.feed(found[-1].cursor if found else cursor, asked)
-            found += page
+        entries: list[FeedEntry] = []
+        while len(entries) < size:
+            asked = min(PAGE_ITEMS_MAX, size - len(entries))
+            page = self._log.feed(entries[-1].cursor if entries else cursor, asked)
+            entries += page
             if len(page) < asked:
                 break
-        return found
+        return entries
 
     def _take(self, db: Connection, reached: _Reached, page: list[FeedEntry], ids: Collection[str], mark: str) -> None:
         documents = self._documents(page)
@@ -194,11 +194,11 @@ class EmbeddedIndex:
 
     def _documents(self, page: Sequence[FeedEntry]) -> list[Document]:
         documents, read, document_of = [], self._log.read, self._document_of
-        for found in page:
-            if is_erased(found.entry):
+        for feed_entry in page:
+            if is_erased(feed_entry.entry):
                 continue
             try:
-                documents.append(document_of(read(found)))
+                documents.append(document_of(read(feed_entry)))
             except EventDamaged:
                 continue  # noted by whoever reads it; nobody can find what cannot be read
         return documents
@@ -262,8 +262,8 @@ class EmbeddedIndex:
         return [(int(number), str(name)) for number, name in db.execute("SELECT n, name FROM workspace ORDER BY name")]
 
     def _tables(self, db: Connection, workspace: str) -> Tables | None:
-        found = db.execute("SELECT n FROM workspace WHERE name = ?", (workspace,)).fetchone()
-        return None if found is None else Tables(db, int(found[0]))
+        row = db.execute("SELECT n FROM workspace WHERE name = ?", (workspace,)).fetchone()
+        return None if row is None else Tables(db, int(row[0]))
 
     def _create(self, db: Connection, workspace: str) -> Tables:
         db.execute("INSERT INTO workspace (name) VALUES (?)", (workspace,))
@@ -273,10 +273,10 @@ class EmbeddedIndex:
 
     def _numbers(self, db: Connection, values: set[str]) -> dict[str, int]:
         db.executemany("INSERT OR IGNORE INTO value (text) VALUES (?)", [(value,) for value in sorted(values)])
-        found: dict[str, Any] = {
+        numbers: dict[str, Any] = {
             value: db.execute("SELECT n FROM value WHERE text = ?", (value,)).get for value in values
         }
-        return found
+        return numbers
 
 
 @contextmanager

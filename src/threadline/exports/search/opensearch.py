@@ -80,8 +80,8 @@ class OpenSearch:
                              for head, body in actions)  # fmt: skip
             answer = self.call("POST", "/_bulk?refresh=true", lines=lines)
             results = [next(iter(item.values())) for item in answer["items"]]
-            refused = [(action, each) for action, each in zip(actions, results, strict=True) if _is_refused(each)]
-            final = next((each for _, each in refused if each["status"] not in _AGAIN), None)
+            refused = [(action, result) for action, result in zip(actions, results, strict=True) if _is_refused(result)]
+            final = next((result for _, result in refused if result["status"] not in _AGAIN), None)
             if final is not None:
                 raise Unavailable(f"OpenSearch at {self.where} refuses document {final.get('_id')}: {_reason(final)}")
             if not refused:

@@ -195,8 +195,8 @@ class OpenSearchIndex:
         return client
 
     def _generations(self) -> _Generations:
-        found = _document(self._client, self._cluster, _GENERATIONS)
-        return _Generations(**found) if found else _Generations()
+        document = _document(self._client, self._cluster, _GENERATIONS)
+        return _Generations(**document) if document else _Generations()
 
     def _opened(self, number: int, *, is_serving: bool) -> _Opened:
         opened = self._open.get(number)
@@ -241,8 +241,8 @@ class OpenSearchIndex:
         self._cluster.store.commit([Batch(writes=[Delete(cursor_key(f"opensearch.{number}"))])])
 
     def _names(self, number: int) -> list[str]:
-        found = self._client.call("GET", f"/_cat/indices/{self._cluster.prefix}-*-v{number}?format=json&h=index")
-        return sorted(each["index"] for each in found)
+        indices = self._client.call("GET", f"/_cat/indices/{self._cluster.prefix}-*-v{number}?format=json&h=index")
+        return sorted(index["index"] for index in indices)
 
 
 def _facets(answer: Any) -> Facets:
@@ -255,10 +255,10 @@ def _facets(answer: Any) -> Facets:
 
 def _document(client: OpenSearch, cluster: Cluster, id: str) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = client.call("GET", f"/{cluster.prefix}-sync-state/_doc/{id}")["_source"]
+        document: dict[str, Any] = client.call("GET", f"/{cluster.prefix}-sync-state/_doc/{id}")["_source"]
     except NotFound:
         return {}
-    return found
+    return document
 
 
 def _write(client: OpenSearch, cluster: Cluster, id: str, state: dict[str, Any]) -> None:

@@ -103,10 +103,13 @@ class Tables:
         taken = self._taken(keys)
         if taken or len(set(keys)) < len(keys):
             keys = self._free_keys(keys, taken, documents)
-        found, unhex = sorted(zip(keys, documents, strict=True)), bytes.fromhex
+        ordered, unhex = sorted(zip(keys, documents, strict=True)), bytes.fromhex
         return Rows(
-            [(key, unhex(each.id), each.text, _terms(each)) for key, each in found],
-            [(key, number_of[each.type], number_of[each.rule], number_of[each.status]) for key, each in found],
+            [(key, unhex(document.id), document.text, _terms(document)) for key, document in ordered],
+            [
+                (key, number_of[document.type], number_of[document.rule], number_of[document.status])
+                for key, document in ordered
+            ],
         )
 
     def _taken(self, keys: Sequence[int]) -> set[int]:
@@ -119,9 +122,9 @@ class Tables:
     def _free_keys(self, keys: list[int], taken: set[int], documents: Sequence[Document]) -> list[int]:
         """The same where a key is taken, or wanted twice: the next one that is free."""
         free = list(keys)
-        for key, _, place in sorted((key, documents[place].id, place) for place, key in enumerate(keys)):
-            free[place] = self._free(key, taken) if key in taken else key
-            taken.add(free[place])
+        for key, _, index in sorted((key, documents[index].id, index) for index, key in enumerate(keys)):
+            free[index] = self._free(key, taken) if key in taken else key
+            taken.add(free[index])
         return free
 
     def _free(self, key: int, taken: set[int]) -> int:
@@ -151,30 +154,32 @@ class Tables:
         return len(rows)
 
     def _row_of(self, id: str) -> tuple[int, str, str] | None:
-        found = self._run(
+        row = self._run(
             "SELECT d.k, d.text, d.terms FROM words# w JOIN doc# d ON d.k = w.rowid WHERE words# MATCH ? AND d.id = ?",
             (_any_of([id_term("i", id)]), bytes.fromhex(id)),
         ).fetchone()
-        return None if found is None else (int(found[0]), str(found[1]), str(found[2]))
+        return None if row is None else (int(row[0]), str(row[1]), str(row[2]))
 
     def search(self, query: Query) -> tuple[list[str], str]:
         """The ids of a page of matches, the newest first, and the cursor of the next page."""
         source, values = self._matching(query, _before(query.cursor))
-        found = list(self._run(_PAGE.replace("@", source), (*values, query.limit + 1)))
-        following = str(found[query.limit - 1][0]) if len(found) > query.limit else ""
-        return [id.hex() for _, id in found[: query.limit]], following
+        rows = list(self._run(_PAGE.replace("@", source), (*values, query.limit + 1)))
+        following = str(rows[query.limit - 1][0]) if len(rows) > query.limit else ""
+        return [id.hex() for _, id in rows[: query.limit]], following
 
     def facets(self, query: Query, limit: int) -> tuple[int, dict[str, dict[str, int]]]:
         """Matches that were counted, and how often which value occurs among them."""
         source, values = self._matching(query, _KEY_MAX)
         counted = 0
-        found: dict[str, Counter[int]] = {name: Counter() for name in FACETS}
+        by_facet: dict[str, Counter[int]] = {name: Counter() for name in FACETS}
         for *numbers, matches in self._run(_COUNTS.replace("@", source), (*values, limit)):
             counted += matches
             for name, number in zip(FACETS, numbers, strict=True):
-                found[name][number] += matches
+                by_facet[name][number] += matches
         names = dict(self._run("SELECT n, text FROM value"))
-        plain = {facet: {names[n]: times for n, times in counts.items() if names[n]} for facet, counts in found.items()}
+        plain = {
+            facet: {names[n]: times for n, times in counts.items() if names[n]} for facet, counts in by_facet.items()
+        }
         return counted, {
             facet: dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))) for facet, counts in plain.items()
         }

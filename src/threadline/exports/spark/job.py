@@ -74,9 +74,9 @@ def folding(recipe: Recipe, workspace: str) -> Callable[[Any], Any]:
         with gc_deferred():
             people = zip(events["person"].tolist(), events_of(columns), strict=True)
             rows = list(fold_group(recipe.catalogue(), workspace, people))
-        found = _part("pandas").DataFrame(rows, columns=list(PersonRow._fields))
-        found["latest_at"] = [NO_TIME if row.latest_at is None else row.latest_at for row in rows]
-        return found
+        frame = _part("pandas").DataFrame(rows, columns=list(PersonRow._fields))
+        frame["latest_at"] = [NO_TIME if row.latest_at is None else row.latest_at for row in rows]
+        return frame
 
     return fold
 
@@ -133,7 +133,7 @@ def _written(session: Any, lake: Lake, source: Source) -> tuple[list[File], int]
         if _file_name(row.path) in counts
     ]
     names = {file.name for file in files}
-    lake.storage.delete([each.name for each in lake.storage.list(f"{source.run}/") if each.name not in names])
+    lake.storage.delete([file.name for file in lake.storage.list(f"{source.run}/") if file.name not in names])
     return sorted(files, key=lambda file: file.name), sum(row.events for row in counts.values())
 
 
@@ -146,9 +146,9 @@ def _part(name: str) -> Any:
         raise InvalidSetting(f"{name.partition('.')[0]} is not installed", hint=hint) from None
 
 
-def _url(place: str) -> str:
+def _url(path: str) -> str:
     """A path as Spark reads it, whatever its default file system is."""
-    return place if "://" in place else f"file://{place}"
+    return path if "://" in path else f"file://{path}"
 
 
 def _file_name(url: str) -> str:
@@ -157,5 +157,5 @@ def _file_name(url: str) -> str:
 
 def _reason(error: Exception) -> str:
     """The innermost exception with a message: what Python said on an executor, or else Spark's own cause."""
-    raised = [found[1] for line in str(error).splitlines() if (found := _RAISED.fullmatch(line))]
+    raised = [match[1] for line in str(error).splitlines() if (match := _RAISED.fullmatch(line))]
     return raised[-1] if raised else str(error).partition("\n")[0]

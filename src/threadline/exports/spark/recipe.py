@@ -51,7 +51,7 @@ def recipe(make: MakeCatalogue, texts: Texts = ()) -> Recipe:
 
 def texts_in(storage: Storage) -> Texts:
     """The files of definitions right in a storage, in the order of their names. Raises `NotFound` if there is none."""
-    names = [each.name for each in storage.list() if each.name.endswith((".yaml", ".yml")) and "/" not in each.name]
+    names = [file.name for file in storage.list() if file.name.endswith((".yaml", ".yml")) and "/" not in file.name]
     if not names:
         raise NotFound(f"there are no definitions (*.yaml) in {storage.url()}")
     return [(name, storage.read(name).decode()) for name in names]

@@ -60,7 +60,7 @@ def refold_lake(lake: Lake, fold: Fold, workspace: str | None = None) -> Refolde
     meanwhile, or if a later refold was faster.
     """
     began = lake.manifest()
-    names = sorted({each.workspace for each in began.files if each.table == EVENTS})
+    names = sorted({file.workspace for file in began.files if file.table == EVENTS})
     run = secrets.token_hex(8)
     made = [_source(lake, began, run, name) for name in names if workspace in (None, name)]
     done: list[tuple[Source, Sequence[File]]] = []
@@ -76,7 +76,7 @@ def refold_lake(lake: Lake, fold: Fold, workspace: str | None = None) -> Refolde
         _publish(lake, began, done)
     except BaseException:
         for source in made:
-            lake.storage.delete([each.name for each in lake.storage.list(f"{source.run}/")])
+            lake.storage.delete([file.name for file in lake.storage.list(f"{source.run}/")])
         raise
     files = [file for _, written in done for file in written]
     people, size = sum(file.rows for file in files), sum(file.bytes for file in files)

@@ -108,15 +108,15 @@ class Training:
     def _batches(self, connection: Any, asked: Asked, columns: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
         waiting: list[dict[str, Any]] = []
         missing = set(range(len(asked.refs)))
-        for place, row in self._rows(connection, asked, columns):
-            missing.discard(place)
-            waiting.append(self.filled(place, row))
+        for index, row in self._rows(connection, asked, columns):
+            missing.discard(index)
+            waiting.append(self.filled(index, row))
             if len(waiting) == BATCH_ROWS:
                 yield waiting
                 waiting = []
         nobody = {status_of(name): "NOT_FOUND" for name in columns}
-        for place in sorted(missing):
-            waiting.append({"place": place, **nobody})
+        for index in sorted(missing):
+            waiting.append({"place": index, **nobody})
         if waiting:
             yield waiting
 
@@ -133,10 +133,10 @@ class Training:
             name, threads, people, places, refs, ats = group
             while component and component < name:
                 component, own = next(events, ("", iter(())))
-            found = [event for _, event in own] if component == name else []
-            labels = [Label(ref, at, place) for place, ref, at in zip(places, refs, ats, strict=True)]
+            known = [event for _, event in own] if component == name else []
+            labels = [Label(ref, at, index) for index, ref, at in zip(places, refs, ats, strict=True)]
             owners = dict(zip(threads, people, strict=True))
-            for row in vectors_of(self._catalogue, self.workspace, owners, found, labels, columns, asked.known):
+            for row in vectors_of(self._catalogue, self.workspace, owners, known, labels, columns, asked.known):
                 yield row.label.value, row
 
     def prepare(self, connection: Any, manifest: Manifest, asked: Asked) -> None:
@@ -162,10 +162,10 @@ class Training:
         connection.execute(_WANTED)
 
     def _components(self, connection: Any, manifest: Manifest) -> Components:
-        found = Components()
-        partitions = {partition_of(each) for each in CHANGES}
+        components = Components()
+        partitions = {partition_of(change) for change in CHANGES}
         files = [file for file in manifest.files if file.event in partitions]
-        urls = [self.lake.storage.url(each.name) for each in files if each.workspace == self.workspace]
+        urls = [self.lake.storage.url(file.name) for file in files if file.workspace == self.workspace]
         if urls:
             query = f"SELECT properties FROM {_READ} WHERE type IN {CHANGES}"
             changes = [msgspec.json.decode(text) for (text,) in connection.execute(query, {"files": urls}).fetchall()]
@@ -175,12 +175,12 @@ class Training:
             connection.register("named", named)
             owners = dict(connection.execute("SELECT thread, person FROM owners JOIN named USING (thread)").fetchall())
             for change in changes:
-                found.add(change, owners)
-        return found
+                components.add(change, owners)
+        return components
 
     def _events(self, connection: Any, manifest: Manifest) -> Iterator[tuple[str, Recorded]]:
         """(component, event) of everybody wanted, by component."""
-        columns = ", ".join(f"{_read_as(each)} AS {each}" for each in COLUMNS)
+        columns = ", ".join(f"{_read_as(column)} AS {column}" for column in COLUMNS)
         query = f"SELECT component, {columns} FROM {_READ} AS events JOIN wanted USING (thread) ORDER BY component"
         reader = connection.execute(query, {"files": self.urls(manifest, EVENTS)}).to_arrow_reader(BATCH_ROWS)
         for batch in reader:
@@ -190,7 +190,7 @@ class Training:
     def urls(self, manifest: Manifest, table: str) -> list[str]:
         """Where the files of a table of the workspace are."""
         own = (file for file in manifest.files if (file.workspace, file.table) == (self.workspace, table))
-        return [self.lake.storage.url(each.name) for each in own]
+        return [self.lake.storage.url(file.name) for file in own]
 
     def schema(self, columns: Sequence[str]) -> Any:
         """The columns of a training set."""
@@ -205,13 +205,13 @@ class Training:
             return pa.float64()
         return pa.bool_() if feature.aggregate == "any" and isinstance(feature.empty, bool | None) else pa.string()
 
-    def filled(self, place: int, row: Row) -> dict[str, Any]:
+    def filled(self, index: int, row: Row) -> dict[str, Any]:
         """The columns of one row."""
-        found: dict[str, Any] = {"place": place, "person": row.person if row.status == OK else None}
+        result: dict[str, Any] = {"place": index, "person": row.person if row.status == OK else None}
         for name, value in row.values.items():
-            found[name] = _as_text(value) if pa.types.is_string(self._type(name)) else value
-            found[status_of(name)] = row.statuses[name]
-        return found
+            result[name] = _as_text(value) if pa.types.is_string(self._type(name)) else value
+            result[status_of(name)] = row.statuses[name]
+        return result
 
 
 def _as_text(value: Any) -> Any:

@@ -51,7 +51,7 @@ def training_frame(session: Any, recipe: Recipe, lake: Lake, workspace: str, ask
     rows = sum(file.rows for file in manifest.files if (file.workspace, file.table) == (workspace, EVENTS))
     bucket = f.pmod(f.xxhash64("component"), f.lit(max(1, rows // EVENTS_PER_GROUP)))
     columns = training.columns(asked.names)
-    form = ", ".join(f"`{each.name}` {_TYPES[str(each.type)]}" for each in training.schema(columns))
+    form = ", ".join(f"`{field.name}` {_TYPES[str(field.type)]}" for field in training.schema(columns))
     together = labels.groupBy(bucket).cogroup(events.groupBy(bucket))
     return together.applyInPandas(
         filling(recipe, lake, workspace, asked._replace(refs=(), ats=(), names=columns)), form
@@ -67,15 +67,15 @@ def filling(recipe: Recipe, lake: Lake, workspace: str, asked: Asked) -> Callabl
         columns = {name: events[name].tolist() for name in COLUMNS}
         for component, event in zip(events["component"].tolist(), events_of(columns), strict=True):
             own.setdefault(component, []).append(event)
-        found = []
+        filled = []
         for name, threads, people, places, refs, instants in labels.itertuples(index=False):
-            wanted = [Label(*each) for each in zip(refs, map(int, instants), map(int, places), strict=True)]
+            wanted = [Label(*label) for label in zip(refs, map(int, instants), map(int, places), strict=True)]
             owners = dict(zip(threads, people, strict=True))
             rows = vectors_of(
                 recipe.catalogue(), workspace, owners, own.get(name, ()), wanted, asked.names, asked.known
             )
-            found += [training.filled(row.label.value, row) for row in rows]
+            filled += [training.filled(row.label.value, row) for row in rows]
         pa = arrow("reading", "lake")
-        return pa.Table.from_pylist(found, schema=training.schema(asked.names)).to_pandas()
+        return pa.Table.from_pylist(filled, schema=training.schema(asked.names)).to_pandas()
 
     return fill

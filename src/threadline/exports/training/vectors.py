@@ -73,5 +73,5 @@ class Components:
 
     def several(self) -> dict[str, str]:
         """Person -> component, of the people who are not alone in theirs."""
-        found = {person: self.of(person) for person in self._above}
-        return found | {root: root for root in found.values()}
+        components = {person: self.of(person) for person in self._above}
+        return components | {root: root for root in components.values()}

@@ -56,11 +56,11 @@ def parse(url: str) -> Address:
 
 def _lifetimes(text: str) -> dict[str, int]:
     """``rejected:90d,rejected_time:90d`` as seconds by table."""
-    found = {}
+    lifetimes = {}
     for part in filter(None, text.split(",")):
         table, _, duration = part.partition(":")
         try:
-            found[table] = parse_duration(duration) // SECOND
+            lifetimes[table] = parse_duration(duration) // SECOND
         except InvalidValue as error:
             raise InvalidSetting(f"store: expire={part}: {error}") from None
-    return found
+    return lifetimes

@@ -183,9 +183,9 @@ class Client:
         if self._stands_in:
             return _STAND_IN
         try:
-            found = self._session.get_credentials()
-            if found is not None:
-                frozen = found.get_frozen_credentials()
+            credentials = self._session.get_credentials()
+            if credentials is not None:
+                frozen = credentials.get_frozen_credentials()
                 return Credentials(frozen.access_key or "", frozen.secret_key or "", frozen.token or "")
         except botocore.exceptions.BotoCoreError as error:
             raise Unavailable(f"the AWS credentials cannot be obtained: {error}") from None
@@ -197,7 +197,11 @@ class Client:
 
     def _count(self, operation: str, answer: Body) -> None:
         consumed = answer.get("ConsumedCapacity") or ()
-        units = sum(each["CapacityUnits"] for each in (consumed if isinstance(consumed, list) else [consumed]) if each)
+        units = sum(
+            capacity["CapacityUnits"]
+            for capacity in (consumed if isinstance(consumed, list) else [consumed])
+            if capacity
+        )
         kind = "read" if operation.endswith(("GetItem", "Query", "Scan")) else "write"
         with self._lock:
             self.units[kind] += units
@@ -210,10 +214,10 @@ class Client:
 
 
 def _endpoint(session: Any, service: str, region: str) -> str:
-    found = session.get_component("endpoint_resolver").construct_endpoint(service, region)
-    if found is None:
+    endpoint = session.get_component("endpoint_resolver").construct_endpoint(service, region)
+    if endpoint is None:
         raise InvalidSetting(f"store: AWS has no region {region!r} with DynamoDB")
-    return f"https://{found['hostname']}"
+    return f"https://{endpoint['hostname']}"
 
 
 def _trouble(status: int, answer: Body, operation: str, table: str) -> str:

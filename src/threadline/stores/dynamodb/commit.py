@@ -182,7 +182,7 @@ def _action(write: Write, written: Shape | None, place: Place, clause: Clause) -
     values |= {
         ":one": {"N": "1"},
         ":before": {"N": str(write.begins - 1)},
-        **{f":{name}": each for name, each in attributes.items()},
+        **{f":{name}": value for name, value in attributes.items()},
     }
     return {"Update": {"Key": item_key(write.key), **_expressed(clause, values, conditions, update)}}
 
@@ -208,7 +208,7 @@ def _expressed(clause: Clause, values: Attributes, conditions: Sequence[str], up
         "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": values,
     }
-    return {"TableName": clause.table, **_RETURN_OLD, **{name: each for name, each in request.items() if each}}
+    return {"TableName": clause.table, **_RETURN_OLD, **{name: value for name, value in request.items() if value}}
 
 
 def is_own(item: Attributes, place: Place) -> bool:
@@ -238,9 +238,9 @@ def meaning(made: Transaction, reasons: Sequence[Body], place: Place, now: int) 
         raise Expelled
     writes = [(step.write, item) for step, item in failed if step.write is not None]
     for write, item in writes:
-        found = 0 if not item or has_expired(item, now) else version_of(item)
-        if write.expected not in (None, found):
-            return Refusal("version", f"{'/'.join(write.key)}: expected {write.expected}, found {found}")
+        version = 0 if not item or has_expired(item, now) else version_of(item)
+        if write.expected not in (None, version):
+            return Refusal("version", f"{'/'.join(write.key)}: expected {write.expected}, found {version}")
     raise Framed([write for write, _ in writes])
 
 

@@ -58,7 +58,7 @@ def shape(key: Key, value: bytes, version: int, frame: Frame | None, *, room: bo
 
 
 def _units(key: Key, stored: Attributes) -> int:
-    size = _OVERHEAD_BYTES + len("".join(key).encode()) + sum(len(each["B"]) for each in stored.values())
+    size = _OVERHEAD_BYTES + len("".join(key).encode()) + sum(len(attribute["B"]) for attribute in stored.values())
     return -(-size // KIB)
 
 

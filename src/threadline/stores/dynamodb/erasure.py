@@ -60,8 +60,8 @@ def _replace_all(client: Client, ids: frozenset[str], keys: Sequence[PageKey]) -
 def _replace(client: Client, ids: frozenset[str], key: PageKey) -> set[str]:
     """Erase those events of a page that have one of the ids; empty if the page is another by now."""
     named, entry_key = page_key(key), journal_key(key.position)
-    found = get_many(client, [named, entry_key])
-    page, entry = found.get(name_of(named)), found.get(name_of(entry_key))
+    items = get_many(client, [named, entry_key])
+    page, entry = items.get(name_of(named)), items.get(name_of(entry_key))
     if page is None or entry is None or DEAD in page:
         return set()
     gone = [(number, erased(event.id)) for number, event in unpack_page(page) if event.id in ids]

@@ -58,7 +58,7 @@ class Feed:
     def read(self, text: str, limit: int) -> list[FeedEntry]:
         """A page of the feed after a cursor, as far as it is settled."""
         cursor = _parse(text)
-        found: list[FeedEntry] = []
+        entries: list[FeedEntry] = []
         restless = 0
         while restless < ATTEMPTS_MAX:
             register = self._journal.settled()
@@ -67,13 +67,13 @@ class Feed:
             if self._journal.register().generation != register.generation:
                 restless += 1
                 continue
-            found += self._entries(cursor, announced, limit - len(found))
-            if len(found) == limit or len(announced) < limit:
-                return found
+            entries += self._entries(cursor, announced, limit - len(entries))
+            if len(entries) == limit or len(announced) < limit:
+                return entries
             # Not all of that was committed, and there may be more behind it: a short page is the last one.
             cursor = _Cursor(announced[-1].position, announced[-1].number + 1)
-        if found:
-            return found
+        if entries:
+            return entries
         raise Unavailable("writers come and go too fast for the feed to be read; try again")
 
     def end(self) -> str:
@@ -98,21 +98,21 @@ class Feed:
         """The batches from the cursor on: whole entries, of ``limit`` batches or a little more."""
         # The entry of the cursor may not be finished, so reading begins at it: after the greatest position before.
         after = f"{int(cursor.position, 16) - 1:024x}" if cursor.position else ""
-        found: list[_Announced] = []
+        announced: list[_Announced] = []
         for position, batches in self._journal.entries(after, min(stop, END), ENTRIES_MAX):
             self._journal.observe(position)
             first = cursor.number if position == cursor.position else 0
-            found += [_Announced(position, number, keys) for number, keys in enumerate(batches) if number >= first]
-            if len(found) >= limit:
+            announced += [_Announced(position, number, keys) for number, keys in enumerate(batches) if number >= first]
+            if len(announced) >= limit:
                 break
-        return found
+        return announced
 
     def _entries(self, cursor: _Cursor, announced: list[_Announced], limit: int) -> list[FeedEntry]:
         entries: list[FeedEntry] = []
         for start in range(0, len(announced), limit):
             some, pages = self._present(announced[start : start + limit])
             for batch in some:
-                numbered = sorted((one for key in batch.keys for one in pages.get(key, ())), key=lambda one: one[0])
+                numbered = sorted((pair for key in batch.keys for pair in pages.get(key, ())), key=lambda pair: pair[0])
                 known = cursor.events if batch[:2] == cursor[:2] else 0
                 entries += [
                     FeedEntry(_after(batch, count, len(numbered)), entry)
@@ -139,14 +139,14 @@ class Feed:
             announced = now
 
     def _pages(self, keys: list[PageKey]) -> dict[PageKey, Numbered]:
-        found = self._tail.take(keys) if self._tail is not None else {}
-        missing = [key for key in keys if key not in found]
+        pages = self._tail.take(keys) if self._tail is not None else {}
+        missing = [key for key in keys if key not in pages]
         items = get_many(self._client, [page_key(key) for key in missing])
         for key in missing:
             item = items.get((key.pk, key.sort))
             if item is not None:
-                found[key] = unpack_page(item)
-        return found
+                pages[key] = unpack_page(item)
+        return pages
 
 
 def _after(batch: _Announced, count: int, size: int) -> str:

@@ -64,9 +64,9 @@ class Frames:
                 _, oldest = self._known.popitem(last=False)
                 self._bytes -= len(oldest.value)
 
-    def whole(self, found: Iterable[Attributes]) -> list[tuple[Attributes, bytes]]:
+    def whole(self, raw: Iterable[Attributes]) -> list[tuple[Attributes, bytes]]:
         """Items with their values, in the order given. What is written meanwhile is read again, or gone."""
-        items = {key_of(item): item for item in found}
+        items = {key_of(item): item for item in raw}
         values: dict[Key, bytes] = {}
         rest = items
         for _ in range(ATTEMPTS_MAX):
@@ -84,10 +84,10 @@ class Frames:
         short = {key: item for key, item in items.items() if DIFFERENCE in item}
         frames = {key: self.known(key) for key in short}
         missing = [frame_key(key) for key, frame in frames.items() if not _fits(frame, short[key])]
-        for found in get_many(self._client, missing).values():
-            frame = Frame(found[POSITION], version_of(found), content(found))
-            frames[key_of(found)] = frame
-            self.learn(key_of(found), frame)
+        for stored in get_many(self._client, missing).values():
+            frame = Frame(stored[POSITION], version_of(stored), content(stored))
+            frames[key_of(stored)] = frame
+            self.learn(key_of(stored), frame)
         values = {key: content(item) for key, item in items.items() if key not in short}
         for key, item in short.items():
             near = frames[key]
@@ -104,7 +104,9 @@ class Frames:
 
     def _dissolve(self, key: Key, item: Attributes, value: bytes) -> None:
         table = self._client.address.table
-        attributes = {name: each for name, each in item.items() if name not in (PLAIN, DEFLATED, DIFFERENCE, FRAME)}
+        attributes = {
+            name: attribute for name, attribute in item.items() if name not in (PLAIN, DEFLATED, DIFFERENCE, FRAME)
+        }
         put = {
             "TableName": table,
             "Item": {**attributes, **packed(value)},

@@ -176,8 +176,8 @@ class Journal:
     def _ends(self) -> Iterator[str]:
         """The last position in each part of the journal."""
         for pk in journal_pks():
-            for found in next(query_pages(self._client, pk, "", None, reverse=True, limit=1)):
-                yield found[SK]["S"]
+            for item in next(query_pages(self._client, pk, "", None, reverse=True, limit=1)):
+                yield item[SK]["S"]
 
     @property
     def _table(self) -> str:
@@ -260,7 +260,9 @@ class Journal:
         """The register as it is now."""
         request = {"TableName": self._table, "Key": REGISTER, "ConsistentRead": True, "ReturnConsumedCapacity": "TOTAL"}
         item = self._client.call("GetItem", request).get("Item") or {}
-        words = {name.removeprefix(_WRITER): each["S"] for name, each in item.items() if name.startswith(_WRITER)}
+        words = {
+            name.removeprefix(_WRITER): attribute["S"] for name, attribute in item.items() if name.startswith(_WRITER)
+        }
         return Register(int(item.get(GENERATION, {}).get("N", "0")), words)
 
     def settled(self) -> Register:
@@ -268,14 +270,14 @@ class Journal:
         with self._lock:
             own = min((*self._open, self._tick())) if self._registered else ""
             mark = self._mark
-        found = self.register()
-        if own and not found.words.get(mark, _EXPELLED).startswith(_EXPELLED):
+        register = self.register()
+        if own and not register.words.get(mark, _EXPELLED).startswith(_EXPELLED):
             # The own floor in the register may be half a second old.
-            found.words[mark] = max(own, _floor(found.words[mark]))
-        for writer in self._silent_among({writer: text for writer, text in found.words.items() if writer != mark}):
-            if self._expel(writer, found.words[writer]):
-                del found.words[writer]
-        return found
+            register.words[mark] = max(own, _floor(register.words[mark]))
+        for writer in self._silent_among({writer: text for writer, text in register.words.items() if writer != mark}):
+            if self._expel(writer, register.words[writer]):
+                del register.words[writer]
+        return register
 
     def _silent_among(self, words: dict[str, str]) -> list[str]:
         now = time.monotonic()
@@ -306,17 +308,17 @@ class Journal:
 
     def entries_at(self, positions: Iterable[str]) -> dict[str, list[list[PageKey]]]:
         """The pages of the entries at these positions, batch by batch, as they are now."""
-        found = get_many(self._client, [journal_key(position) for position in positions])
-        return {item[SK]["S"]: unpack_journal(item) for item in found.values()}
+        items = get_many(self._client, [journal_key(position) for position in positions])
+        return {item[SK]["S"]: unpack_journal(item) for item in items.values()}
 
     def _part(self, pk: str, after: str, stop: str, limit: int) -> Iterator[tuple[str, list[list[PageKey]]]]:
         if after >= stop:
             return
         for answer in query_pages(self._client, pk, after or "0", stop, limit=limit):
-            for found in answer:
-                position = found[SK]["S"]
+            for item in answer:
+                position = item[SK]["S"]
                 if after < position < stop:
-                    yield position, unpack_journal(found)
+                    yield position, unpack_journal(item)
 
     # --- expelling --------------------------------------------------------------------------
 

@@ -129,25 +129,25 @@ def frame_key(key: Key) -> Attributes:
     return {PK: {"S": "f" + item_key(key)[PK]["S"][1:]}, SK: {"S": key.sort}}
 
 
-def key_of(found: Attributes) -> Key:
+def key_of(item: Attributes) -> Key:
     """The port's key of an item that was read, or of the item whose frame it is."""
-    table, _, partition = found[PK]["S"][1:].partition("\0")
-    return Key(table, partition, found[SK]["S"])
+    table, _, partition = item[PK]["S"][1:].partition("\0")
+    return Key(table, partition, item[SK]["S"])
 
 
-def position_of(found: Attributes) -> str:
+def position_of(item: Attributes) -> str:
     """The journal's position of the batch that wrote an item last."""
-    return b64decode(found[POSITION]["B"])[:POSITION_BYTES].hex()
+    return b64decode(item[POSITION]["B"])[:POSITION_BYTES].hex()
 
 
-def version_of(found: Attributes) -> int:
+def version_of(item: Attributes) -> int:
     """The version of an item that was read; of a frame, the version that it was made with."""
-    return int(found[VERSION]["N"])
+    return int(item[VERSION]["N"])
 
 
-def has_expired(found: Attributes, now: int) -> bool:
+def has_expired(item: Attributes, now: int) -> bool:
     """Whether an item counts as absent: DynamoDB takes what has expired away days later."""
-    expires = found.get(EXPIRES)
+    expires = item.get(EXPIRES)
     return expires is not None and int(expires["N"]) * SECOND <= now
 
 
@@ -161,11 +161,11 @@ def packed(value: bytes) -> Attributes:
     return {PLAIN: {"B": value}}
 
 
-def content(found: Attributes) -> bytes:
+def content(item: Attributes) -> bytes:
     """The value of `packed`."""
-    if DEFLATED in found:
-        return zlib.decompress(b64decode(found[DEFLATED]["B"]), -15)
-    return b64decode(found[PLAIN]["B"])
+    if DEFLATED in item:
+        return zlib.decompress(b64decode(item[DEFLATED]["B"]), -15)
+    return b64decode(item[PLAIN]["B"])
 
 
 # --- events ---------------------------------------------------------------------------------
@@ -186,9 +186,9 @@ def id_item(event: LogEntry, page: PageKey) -> Attributes:
     return {**id_key(event.id), DIGEST: {"N": str(event.digest)}, PAGE: {"S": f"{page.thread}/{page.sort}"}}
 
 
-def page_of(found: Attributes) -> PageKey:
+def page_of(item: Attributes) -> PageKey:
     """Where the event of an id's item is."""
-    thread, _, sort = found[PAGE]["S"].partition("/")
+    thread, _, sort = item[PAGE]["S"].partition("/")
     return PageKey(thread, sort)
 
 
@@ -197,9 +197,9 @@ def page_key(key: PageKey) -> Attributes:
     return {PK: {"S": key.pk}, SK: {"S": key.sort}}
 
 
-def page_name(found: Attributes) -> PageKey:
+def page_name(item: Attributes) -> PageKey:
     """The key of a page that was read."""
-    return PageKey(found[PK]["S"][1:], found[SK]["S"])
+    return PageKey(item[PK]["S"][1:], item[SK]["S"])
 
 
 def pages(events: Sequence[LogEntry], place: Place) -> list[tuple[PageKey, list[tuple[int, LogEntry]]]]:
@@ -207,9 +207,9 @@ def pages(events: Sequence[LogEntry], place: Place) -> list[tuple[PageKey, list[
 
     With each event goes its number in the batch, so that the feed can tell them in that order.
     """
-    ordered = sorted(enumerate(events), key=lambda one: (one[1].thread, one[1].occurred_at, one[1].sequence))
+    ordered = sorted(enumerate(events), key=lambda pair: (pair[1].thread, pair[1].occurred_at, pair[1].sequence))
     made: list[tuple[PageKey, list[tuple[int, LogEntry]]]] = []
-    for thread, group in groupby(ordered, key=lambda one: one[1].thread):
+    for thread, group in groupby(ordered, key=lambda pair: pair[1].thread):
         for chunk in _chunks(group):
             made.append((place.page(thread, chunk[0][1].occurred_at, len(made)), chunk))
     return made
@@ -236,16 +236,16 @@ def pack_page(chunk: Sequence[tuple[int, LogEntry]]) -> Attributes:
     )
 
 
-def unpack_page(found: Attributes) -> list[tuple[int, LogEntry]]:
+def unpack_page(item: Attributes) -> list[tuple[int, LogEntry]]:
     """The events of a page with their numbers in the batch; none for a page that must not be."""
-    if DEAD in found:
+    if DEAD in item:
         return []
-    thread = found[PK]["S"][1:]
+    thread = item[PK]["S"][1:]
     try:
-        events = _unpack_events(content(found))
+        events = _unpack_events(content(item))
     except (zlib.error, msgspec.MsgspecError, ValueError, KeyError):
         # One entry that cannot be read stands for the page, so that the pages around it can.
-        return [(0, LogEntry(thread, 0, int(found[SK]["S"][:16], 16) - _OFFSET, "", "", 0, b"?"))]
+        return [(0, LogEntry(thread, 0, int(item[SK]["S"][:16], 16) - _OFFSET, "", "", 0, b"?"))]
     return [
         (number, LogEntry(thread, sequence, at, type, id.hex(), digest, body))
         for number, sequence, at, type, id, digest, body in events
@@ -277,13 +277,13 @@ def pack_journal(batches: Sequence[Sequence[PageKey]]) -> Attributes:
     )
 
 
-def unpack_journal(found: Attributes) -> list[list[PageKey]]:
+def unpack_journal(item: Attributes) -> list[list[PageKey]]:
     """The pages of each batch that an entry of the journal names."""
-    position = found[SK]["S"]
+    position = item[SK]["S"]
     return [
         [
             PageKey(thread.hex(), f"{at.hex()}.{position}.{number:x}.{count:x}")
             for count, (thread, at) in enumerate(keys)
         ]
-        for number, keys in enumerate(_unpack(content(found)))
+        for number, keys in enumerate(_unpack(content(item)))
     ]

@@ -18,7 +18,7 @@ def mend_page(client: Client, key: PageKey, damaged: LogEntry, good: LogEntry) -
         content = next(name for name in (PLAIN, DEFLATED) if name in item)
         put = {
             "TableName": client.address.table,
-            "Item": {**{name: each for name, each in item.items() if name != content}, **mended},
+            "Item": {**{name: attribute for name, attribute in item.items() if name != content}, **mended},
             "ConditionExpression": "#c = :c",
             "ExpressionAttributeNames": {"#c": content},
             "ExpressionAttributeValues": {":c": item[content]},

@@ -30,10 +30,10 @@ def get_many(client: Client, keys: Sequence[Attributes], *, consistent: bool = T
     As they were a moment ago if it need not be ``consistent``, for half the price.
     """
     wanted = list({name_of(key): key for key in keys}.values())
-    found: dict[Name, Attributes] = {}
+    items: dict[Name, Attributes] = {}
     for start in range(0, len(wanted), KEYS_MAX):
-        found.update({name_of(item): item for item in _get_some(client, wanted[start : start + KEYS_MAX], consistent)})
-    return found
+        items.update({name_of(item): item for item in _get_some(client, wanted[start : start + KEYS_MAX], consistent)})
+    return items
 
 
 def _get_some(client: Client, keys: list[Attributes], consistent: bool) -> Iterator[Attributes]:
@@ -120,8 +120,8 @@ def read_thread(client: Client, thread: str, span: Span) -> list[LogEntry]:
     waiting: list[LogEntry] = []
     final: list[LogEntry] = []
     for answer in query_pages(client, "t" + thread, low, high, reverse=span.reverse, limit=span.limit + 1):
-        for found in answer:
-            waiting += [entry for _, entry in unpack_page(found) if _within(entry, span, start, stop)]
+        for item in answer:
+            waiting += [entry for _, entry in unpack_page(item) if _within(entry, span, start, stop)]
         if not answer:
             continue
         edge = answer[-1][SK]["S"][:16]

@@ -80,15 +80,15 @@ class DynamoStore:
         """See `Store.get`."""
         self._check_open()
         _check_texts(part for key in keys for part in key)
-        found = reading.get_many(self.client, [layout.item_key(key) for key in keys if all(key)])
-        items = {item.key: item for item in self._items(found.values())}
+        stored = reading.get_many(self.client, [layout.item_key(key) for key in keys if all(key)])
+        items = {item.key: item for item in self._items(stored.values())}
         return [items.get(key) for key in keys]
 
-    def _items(self, found: Iterable[layout.Attributes]) -> list[Item]:
+    def _items(self, stored: Iterable[layout.Attributes]) -> list[Item]:
         """The items of the port among those found, without what has expired."""
         now = self._clock()
         items = []
-        for item, value in self._frames.whole(found):
+        for item, value in self._frames.whole(stored):
             # A write that builds on this comes after it in the feed, whatever the clocks say.
             self._journal.observe(layout.position_of(item))
             if not layout.has_expired(item, now):
@@ -99,10 +99,10 @@ class DynamoStore:
         """The first items of a range, but for the one at its end."""
         items: list[Item] = []
         for answer in answers:
-            found = [item for item in answer if item[layout.SK]["S"] != stop]
+            rows = [item for item in answer if item[layout.SK]["S"] != stop]
             # Only those that will be given, because each may have a frame to be read.
-            for start in range(0, len(found), limit):
-                items += self._items(found[start : start + limit])
+            for start in range(0, len(rows), limit):
+                items += self._items(rows[start : start + limit])
                 if len(items) >= limit:
                     return items[:limit]
         return items
@@ -129,7 +129,7 @@ class DynamoStore:
 
     def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
         """See `Store.ranges`."""
-        return list(self._pool.map(lambda each: self.query(*each), wanted))
+        return list(self._pool.map(lambda key_range: self.query(*key_range), wanted))
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000
@@ -146,42 +146,42 @@ class DynamoStore:
         """See `Store.tables`; it reads the whole table."""
         self._check_open()
         pages = reading.scan_pages(self.client, "i", 0, 1, None, keys_only=True)
-        return sorted({found[layout.PK]["S"][1:].partition("\0")[0] for found in chain.from_iterable(pages)})
+        return sorted({item[layout.PK]["S"][1:].partition("\0")[0] for item in chain.from_iterable(pages)})
 
     def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
         """See `Store.find`."""
-        found: dict[str, LogEntry] = {}
-        places = self._places(ids)
+        entries: dict[str, LogEntry] = {}
+        page_keys = self._places(ids)
         for _ in range(ATTEMPTS_MAX):
-            pages = reading.get_many(self.client, [layout.page_key(key) for key in set(places.values())])
+            pages = reading.get_many(self.client, [layout.page_key(key) for key in set(page_keys.values())])
             for page in pages.values():
                 name = layout.page_name(page)
                 # Only where its id says: that it lies on another page that was read leads nobody to it.
-                found.update((e.id, e) for _, e in layout.unpack_page(page) if places.get(e.id) == name)
-            missing = [id for id in places if id not in found]
+                entries.update((e.id, e) for _, e in layout.unpack_page(page) if page_keys.get(e.id) == name)
+            missing = [id for id in page_keys if id not in entries]
             if not missing:
-                return found
+                return entries
             # Lost; or their page was replaced since its name was read, because it had an event that was erased.
             again = self._places(missing)
-            if all(places[id] == key for id, key in again.items()):
-                return found
-            places = again
+            if all(page_keys[id] == key for id, key in again.items()):
+                return entries
+            page_keys = again
         raise Unavailable("pages of the log are replaced faster than they can be read; try again")
 
     def _places(self, ids: Sequence[str]) -> dict[str, layout.PageKey]:
         """Where those of these events are that are not erased."""
-        places = {id: layout.page_of(found) for id, found in self._ids(ids).items()}
-        return {id: key for id, key in places.items() if key.thread != ERASED_THREAD}
+        page_keys = {id: layout.page_of(item) for id, item in self._ids(ids).items()}
+        return {id: key for id, key in page_keys.items() if key.thread != ERASED_THREAD}
 
     def seen(self, ids: Sequence[str], *, certain: bool = True) -> dict[str, int]:
         """See `Store.seen`; half a read unit for each id instead of a whole one if it need not be certain."""
-        return {id: int(found[layout.DIGEST]["N"]) for id, found in self._ids(ids, consistent=certain).items()}
+        return {id: int(item[layout.DIGEST]["N"]) for id, item in self._ids(ids, consistent=certain).items()}
 
     def _ids(self, ids: Sequence[str], *, consistent: bool = True) -> dict[str, layout.Attributes]:
         self._check_open()
         keys = [layout.id_key(id) for id in ids if _ID.fullmatch(id)]
-        found = reading.get_many(self.client, keys, consistent=consistent)
-        return {name[0][1:]: each for name, each in found.items()}
+        items = reading.get_many(self.client, keys, consistent=consistent)
+        return {name[0][1:]: item for name, item in items.items()}
 
     def spans(self, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
         """See `Store.spans`."""
@@ -200,8 +200,8 @@ class DynamoStore:
         chosen = [thread for thread in dict.fromkeys(threads) if thread not in ("", ERASED_THREAD)]
         # One thread without the pool: `histories` reads its pages from within it, and waiting there could block all.
         run = self._pool.map if len(chosen) > 1 else map
-        found = zip(chosen, run(read, chosen), strict=True)
-        return {thread: entries for thread, entries in found if entries}
+        results = zip(chosen, run(read, chosen), strict=True)
+        return {thread: entries for thread, entries in results if entries}
 
     def advisory_lock(self, keys: Sequence[Key]) -> AbstractContextManager[None]:
         """See `Store.advisory_lock`."""
@@ -239,7 +239,7 @@ class DynamoStore:
             outcomes |= self._round(batches, outcomes)
         return [outcomes[number] for number in range(len(batches))]
 
-    def mend(self, found: FeedEntry, good: LogEntry) -> bool:
+    def mend(self, damaged: FeedEntry, good: LogEntry) -> bool:
         """See `Store.mend`; the page that holds the entry is written anew, if it still is as it was read."""
         self._check_open()
         if self._readonly:
@@ -247,7 +247,7 @@ class DynamoStore:
         where = self._ids([good.id]).get(good.id)
         if where is None:
             return False
-        return mend_page(self.client, layout.page_of(where), found.entry, good)
+        return mend_page(self.client, layout.page_of(where), damaged.entry, good)
 
     def _round(self, batches: Sequence[Batch], known: Outcomes) -> Outcomes:
         """Write one entry of the journal and its batches; those without an outcome have to be sent again."""

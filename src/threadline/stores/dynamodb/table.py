@@ -15,27 +15,27 @@ _POLL_SECONDS_FIRST, _POLL_SECONDS_MAX = 0.02, 5.0
 
 def check_table(client: Client) -> None:
     """Raise `InvalidSetting` if the table is not there or is somebody else's."""
-    found = _describe(client)
-    if found is None:
+    table = _describe(client)
+    if table is None:
         hint = "make it with: threadline migrate"
         raise InvalidSetting(f"store: there is no table {client.address.table} in {client.region}", hint=hint)
-    _refuse_foreign(client, found)
+    _refuse_foreign(client, table)
 
 
 def migrate_table(client: Client) -> list[str]:
     """Take the steps that are missing; returns them in words."""
     name = client.address.table
     done = []
-    found = _describe(client)
-    if found is None:
+    table = _describe(client)
+    if table is None:
         with suppress(Refused):  # then another process makes it at this moment
             client.call("CreateTable", _creation(name))
             done.append(f"created {name}")
-    found = _active(client)
-    _refuse_foreign(client, found)
-    for words, change in _changes(found):
+    table = _active(client)
+    _refuse_foreign(client, table)
+    for words, change in _changes(table):
         client.call("UpdateTable", {"TableName": name, **change})
-        found = _active(client)
+        table = _active(client)
         done.append(words)
     return done + _expiry(client, name) + _recovery(client, name)
 
@@ -75,40 +75,40 @@ def _creation(name: str) -> Body:
 _STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
 
 
-def _changes(found: Body) -> list[tuple[str, Body]]:
+def _changes(table: Body) -> list[tuple[str, Body]]:
     """What a table that is there still lacks: words for it, and the request. DynamoDB takes one change at a time."""
     changes: list[tuple[str, Body]] = []
-    if (found.get("BillingModeSummary") or {}).get("BillingMode") != "PAY_PER_REQUEST":
+    if (table.get("BillingModeSummary") or {}).get("BillingMode") != "PAY_PER_REQUEST":
         changes.append(("switched to on-demand", {"BillingMode": "PAY_PER_REQUEST"}))
-    if not (found.get("StreamSpecification") or {}).get("StreamEnabled"):
+    if not (table.get("StreamSpecification") or {}).get("StreamEnabled"):
         changes.append(("switched the stream on", {"StreamSpecification": _STREAM}))
-    if not found.get("DeletionProtectionEnabled"):
+    if not table.get("DeletionProtectionEnabled"):
         changes.append(("switched deletion protection on", {"DeletionProtectionEnabled": True}))
     return changes
 
 
 def _describe(client: Client) -> Body | None:
     try:
-        found: Body = client.call("DescribeTable", {"TableName": client.address.table})["Table"]
+        table: Body = client.call("DescribeTable", {"TableName": client.address.table})["Table"]
     except Gone:
         return None
-    return found
+    return table
 
 
 def _active(client: Client) -> Body:
     deadline, pause = time.monotonic() + ACTIVE_SECONDS_MAX, _POLL_SECONDS_FIRST
     while True:
-        found = _describe(client)
-        if found is not None and found["TableStatus"] == "ACTIVE":
-            return found
+        table = _describe(client)
+        if table is not None and table["TableStatus"] == "ACTIVE":
+            return table
         if time.monotonic() > deadline:
             raise Unavailable(f"the table {client.address.table} is not active after {ACTIVE_SECONDS_MAX:g} s")
         time.sleep(pause)
         pause = min(2 * pause, _POLL_SECONDS_MAX)
 
 
-def _refuse_foreign(client: Client, found: Body) -> None:
-    keys = [(each["AttributeName"], each["KeyType"]) for each in found["KeySchema"]]
-    kinds = {each["AttributeName"]: each["AttributeType"] for each in found["AttributeDefinitions"]}
+def _refuse_foreign(client: Client, table: Body) -> None:
+    keys = [(attribute["AttributeName"], attribute["KeyType"]) for attribute in table["KeySchema"]]
+    kinds = {attribute["AttributeName"]: attribute["AttributeType"] for attribute in table["AttributeDefinitions"]}
     if keys != [(PK, "HASH"), (SK, "RANGE")] or kinds != {PK: "S", SK: "S"}:
         raise InvalidSetting(f"store: the table {client.address.table} belongs to something else: its keys are {keys}")

@@ -46,9 +46,9 @@ class Commits:
         if not writes and not any(batch.events for batch in batches):
             return [None] * len(batches)
         numbers = self._tables.learn(self._connections.ask, {key.table for key in writes})
-        found: Versions = {key: kinds[0].expected or 0 for key, kinds in writes.items() if not _is_free(kinds)}
-        plan = decide(batches, found, frozenset())
-        items = _item_columns(batches, plan, found, numbers)
+        versions: Versions = {key: kinds[0].expected or 0 for key, kinds in writes.items() if not _is_free(kinds)}
+        plan = decide(batches, versions, frozenset())
+        items = _item_columns(batches, plan, versions, numbers)
 
         def try_guess(serial: int) -> bool:
             return self._apply(self._connections.ask_once, serial, plan, items)
@@ -56,7 +56,7 @@ class Commits:
         # A refusal is never answered on a guess: it must come from what was read.
         if not any(plan.outcomes) and self._settled(try_guess):
             return plan.outcomes
-        return self._commit_locked(batches, sorted(found), numbers)
+        return self._commit_locked(batches, sorted(versions), numbers)
 
     def _commit_locked(
         self, batches: Sequence[Batch], keys: Sequence[Key], numbers: Mapping[str, int]
@@ -69,15 +69,17 @@ class Commits:
 
         def try_once(serial: int) -> bool:
             with self._connections.transaction() as ask:
-                found, taken = _read(keys, ask(_LOOK, wanted), names)
-                plan = decide(batches, found, taken)
+                versions, taken = _read(keys, ask(_LOOK, wanted), names)
+                plan = decide(batches, versions, taken)
                 outcomes[:] = plan.outcomes
-                items = _item_columns(batches, plan, found, numbers)
+                items = _item_columns(batches, plan, versions, numbers)
                 return all(outcomes) or self._apply(ask, serial, plan, items)
 
         patience = Patience(self._connections.wait_seconds)
         while not self._settled(try_once):
-            patience.wait(StoreBusy(f"others keep changing the same items at {self._connections.place}; send it again"))
+            patience.wait(
+                StoreBusy(f"others keep changing the same items at {self._connections.address}; send it again")
+            )
         return outcomes
 
     def _settled(self, work: Callable[[int], bool]) -> bool:
@@ -125,7 +127,9 @@ def _is_free(writes: Sequence[Put | Delete | Check]) -> bool:
     )
 
 
-def _item_columns(batches: Sequence[Batch], plan: Plan, found: Versions, numbers: Mapping[str, int]) -> list[list[Any]]:
+def _item_columns(
+    batches: Sequence[Batch], plan: Plan, versions: Versions, numbers: Mapping[str, int]
+) -> list[list[Any]]:
     """What becomes of items, in the three lists of `apply_1`: the version now if it matters, then the version then.
 
     A version then of 0 is for what will be absent, of None for what is only checked.
@@ -135,14 +139,14 @@ def _item_columns(batches: Sequence[Batch], plan: Plan, found: Versions, numbers
     free: list[Row] = []
     committed = (batch for batch, refusal in zip(batches, plan.outcomes, strict=True) if refusal is None)
     for key in {write.key for batch in committed for write in batch.writes}:
-        now, place = found.get(key), _packed(key, numbers)
+        now, packed = versions.get(key), _packed(key, numbers)
         version, value = (plan.items[key] or (0, b"")) if key in plan.items else (None, b"")
         if now is None and version:
-            free.append((*place, version, value))
+            free.append((*packed, version, value))
         elif now is None or now > 0:
-            old.append((*place, now, version, value))
+            old.append((*packed, now, version, value))
         else:
-            new.append((*place, version or 0, value))
+            new.append((*packed, version or 0, value))
     # Everybody locks in this order; no place is there twice, so nothing beyond it is ever compared.
     return [*columns(sorted(old), 6), *columns(sorted(new), 5), *columns(sorted(free), 5)]
 

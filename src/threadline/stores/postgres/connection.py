@@ -90,7 +90,7 @@ class Collided(Exception):
     """Another transaction was in the way: the server did nothing of what it was asked to."""
 
 
-class Place(NamedTuple):
+class Address(NamedTuple):
     """What a URL says."""
 
     conninfo: dict[str, Any]
@@ -102,7 +102,7 @@ class Place(NamedTuple):
         return f"{self.conninfo.get('dbname', '')} at {host}:{port}, schema {self.schema}"
 
 
-def place(url: str) -> Place:
+def address_of(url: str) -> Address:
     """What a URL of libpq's says, with one parameter of ours, ``schema``.
 
     See https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING. Raises `InvalidSetting`.
@@ -121,7 +121,7 @@ def place(url: str) -> Place:
         # Then a part of the password stands where the host or port does, and would be in every message.
         hint = "In a user's name or password write / as %2F, @ as %40 and : as %3A."
         raise InvalidSetting("store: the URL of a PostgreSQL database has no such host or port", hint=hint)
-    return Place({**_DEFAULTS, **arguments}, schemas[0] if schemas else SCHEMA)
+    return Address({**_DEFAULTS, **arguments}, schemas[0] if schemas else SCHEMA)
 
 
 class Patience:
@@ -141,13 +141,13 @@ class Patience:
 
 
 class Connections:
-    """At most ``connections_max`` connections to one place, each a thread's own for one statement or transaction.
+    """At most ``connections_max`` connections to one database, each a thread's own for one statement or transaction.
 
     ``wait_seconds`` is for locks and for a free connection, ``retry_seconds`` for a server that cannot be reached.
     """
 
-    def __init__(self, at: Place, *, connections_max: int, wait_seconds: float, retry_seconds: float) -> None:
-        self.place = at
+    def __init__(self, address: Address, *, connections_max: int, wait_seconds: float, retry_seconds: float) -> None:
+        self.address = address
         self.wait_seconds = wait_seconds
         self._retry_seconds = retry_seconds
         self._idle: deque[psycopg.Connection[Row]] = deque()
@@ -176,9 +176,9 @@ class Connections:
             try:
                 return work()
             except Lost as error:
-                patience.wait(Unavailable(f"{self.place} cannot be reached: {error}"), self._away_since)
+                patience.wait(Unavailable(f"{self.address} cannot be reached: {error}"), self._away_since)
             except Collided as error:
-                patience.wait(StoreBusy(f"others are in the way at {self.place}: {error}"))
+                patience.wait(StoreBusy(f"others are in the way at {self.address}: {error}"))
 
     def ask_once(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run one statement, a transaction of its own. Raises `Lost` or `Collided` as well as the store's errors."""
@@ -190,7 +190,7 @@ class Connections:
         try:
             check(self.ask_once)
         except Lost as error:
-            message = f"{self.place} cannot be reached: {error}"
+            message = f"{self.address} cannot be reached: {error}"
             raise Unavailable(message, hint="Check the URL, and that the server runs and lets you in.") from None
 
     @contextmanager
@@ -208,7 +208,7 @@ class Connections:
             if self._has_spare:  # the only connection is needed for the work itself
                 ask = taking.enter_context(self.transaction())
                 # All in one order, so that nobody waits for somebody who waits for them.
-                ask(_ADVISORY_LOCK, (sorted({_lock_number(f"{self.place.schema}/{name}") for name in names}),))
+                ask(_ADVISORY_LOCK, (sorted({_lock_number(f"{self.address.schema}/{name}") for name in names}),))
             locks = taking.pop_all()
         try:
             yield
@@ -230,7 +230,7 @@ class Connections:
         if self._closed:
             raise Unavailable("the store is closed")
         if not self._room.acquire(timeout=self.wait_seconds):
-            raise StoreBusy(f"all connections to {self.place} are in use")
+            raise StoreBusy(f"all connections to {self.address} are in use")
         try:
             with self._translated():
                 # The last one used comes first: what was not needed for long may break without being noticed.
@@ -257,12 +257,12 @@ class Connections:
             db.close()
 
     def _connect(self) -> psycopg.Connection[Row]:
-        db: psycopg.Connection[Row] = psycopg.connect(**self.place.conninfo, autocommit=True)
+        db: psycopg.Connection[Row] = psycopg.connect(**self.address.conninfo, autocommit=True)
         try:
             db.adapters.register_dumper(int, Int8BinaryDumper)
             db.adapters.register_dumper(list, _ColumnDumper)
             wait_ms = f"{max(1, round(self.wait_seconds * 1_000))}"
-            db.execute(_CONFIGURE, (_quoted(self.place.schema), wait_ms, wait_ms))
+            db.execute(_CONFIGURE, (_quoted(self.address.schema), wait_ms, wait_ms))
         except BaseException:
             db.close()
             raise
@@ -274,11 +274,11 @@ class Connections:
         try:
             yield
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            raise _translation(error, self.place) if error.sqlstate else Lost(" ".join(str(error).split())) from error
+            raise _translation(error, self.address) if error.sqlstate else Lost(" ".join(str(error).split())) from error
         except psycopg.Error as error:
             if error.sqlstate is None:
                 raise  # the driver did not understand us: a fault of ours, not the server's
-            raise _translation(error, self.place) from error
+            raise _translation(error, self.address) from error
 
 
 def _rows(db: psycopg.Connection[Row], sql: str, values: Sequence[Any]) -> list[Row]:
@@ -295,7 +295,7 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _translation(error: psycopg.Error, at: Place) -> Exception:
+def _translation(error: psycopg.Error, address: Address) -> Exception:
     """By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html."""
     message = str(error).strip()
     match error.sqlstate or "":
@@ -307,16 +307,20 @@ def _translation(error: psycopg.Error, at: Place) -> Exception:
         case state if state.startswith("08"):
             return Lost(message)
         case "53100":
-            return StoreFull(f"there is no room left for {at}", hint="Free space, then send the same events again.")
+            return StoreFull(
+                f"there is no room left for {address}", hint="Free space, then send the same events again."
+            )
         case "57014":
-            return StoreBusy(f"{at} cancelled what took too long: {message}")
+            return StoreBusy(f"{address} cancelled what took too long: {message}")
         case state if state.startswith("53"):
-            return StoreBusy(f"{at}: {message}")
+            return StoreBusy(f"{address}: {message}")
         # Whoever runs the store has to see to these two, and no caller: what is sent meanwhile must be sent again.
         case "3F000" | "42P01" | "42883":
-            return Unavailable(f"{at} has no Threadline schema, or another one: {message}", hint=MIGRATE_HINT)
+            return Unavailable(f"{address} has no Threadline schema, or another one: {message}", hint=MIGRATE_HINT)
         case "42501":
-            return Unavailable(f"{at}: {message}", hint="Let the role of this URL read and write the schema.")
+            return Unavailable(f"{address}: {message}", hint="Let the role of this URL read and write the schema.")
         case state if state.startswith("XX"):
-            return StoreDamaged(f"{at}: {message}", hint="Look at the server's log; restore a backup if a table broke.")
-    return Unavailable(f"{at}: {message}")
+            return StoreDamaged(
+                f"{address}: {message}", hint="Look at the server's log; restore a backup if a table broke."
+            )
+    return Unavailable(f"{address}: {message}")

@@ -24,8 +24,8 @@ class Tables:
         wanted = set(tables)
         missing = [utf8(table) for table in wanted - self._numbers.keys()]
         if missing:
-            found = ask("SELECT name, id FROM item_table WHERE name = ANY(%b::bytea[])", (missing,))
-            self._numbers.update((name.decode(), number) for name, number in found)
+            rows = ask("SELECT name, id FROM item_table WHERE name = ANY(%b::bytea[])", (missing,))
+            self._numbers.update((name.decode(), number) for name, number in rows)
         return {table: self._numbers[table] for table in wanted if table in self._numbers}
 
     def learn(self, ask: Ask, tables: Iterable[str]) -> dict[str, int]:

@@ -24,7 +24,7 @@ from threadline.settings import Settings
 from threadline.stores.bounds import check_batches, check_erase, check_page, check_shard
 from threadline.stores.postgres import schema as postgres_schema
 from threadline.stores.postgres.commit import Commits
-from threadline.stores.postgres.connection import Connections, place
+from threadline.stores.postgres.connection import Connections, address_of
 from threadline.stores.postgres.rows import Ask, Tables, columns, log_entry, utf8
 
 _GET = """SELECT tbl, partition, sort, version, value
@@ -111,12 +111,12 @@ class PostgresStore:
         readonly: bool = False,
     ) -> None:
         self._connections = Connections(
-            place(url), connections_max=connections_max, wait_seconds=wait_seconds, retry_seconds=retry_seconds
+            address_of(url), connections_max=connections_max, wait_seconds=wait_seconds, retry_seconds=retry_seconds
         )
         self._ask = self._connections.ask
         self._tables = Tables()
         self._commits = None if readonly else Commits(self._connections, self._tables)
-        schema = self._connections.place.schema
+        schema = self._connections.address.schema
         try:
             self._connections.open(lambda ask: postgres_schema.check(ask, schema))
         except BaseException:
@@ -132,8 +132,8 @@ class PostgresStore:
         wanted = [(numbers[table], partition, sort) for table, partition, sort in packed if table in numbers]
         if not wanted:
             return [None] * len(keys)
-        found = {row[:3]: row[3:] for row in self._ask(_GET, columns(wanted, 3))}
-        rows = (found.get((numbers.get(table), partition, sort)) for table, partition, sort in packed)
+        by_key = {row[:3]: row[3:] for row in self._ask(_GET, columns(wanted, 3))}
+        rows = (by_key.get((numbers.get(table), partition, sort)) for table, partition, sort in packed)
         return [None if row is None else Item(key, *row) for key, row in zip(keys, rows, strict=True)]
 
     def query(
@@ -153,19 +153,19 @@ class PostgresStore:
 
     def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
         """See `Store.ranges`."""
-        for each in wanted:
-            check_page(each.limit)
-        numbers = self._tables.numbers(self._ask, {each.table for each in wanted})
+        for key_range in wanted:
+            check_page(key_range.limit)
+        numbers = self._tables.numbers(self._ask, {key_range.table for key_range in wanted})
         rows = [
             (number, numbers.get(table), utf8(partition), utf8(start), None if stop is None else utf8(stop), limit)
             for number, (table, partition, start, stop, limit) in enumerate(wanted)
         ]
-        found: list[list[Item]] = [[] for _ in wanted]
+        results: list[list[Item]] = [[] for _ in wanted]
         rows = [row for row in rows if row[1] is not None]
         for number, partition, sort, version, value in self._ask(_RANGES, columns(rows, 6)) if rows else ():
             key = Key(wanted[number].table, partition.decode(), sort.decode())
-            found[number].append(Item(key, version, value))
-        return found
+            results[number].append(Item(key, version, value))
+        return results
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000
@@ -186,8 +186,8 @@ class PostgresStore:
             return []
         # Only the fixed texts of the two callers are put together here; values are bound.
         sql = f"SELECT partition, sort, version, value FROM item WHERE tbl = %s AND {where} ORDER BY {order} LIMIT %s"  # noqa: S608
-        found = self._ask(sql, (number, *values, limit))
-        return [Item(Key(table, part.decode(), sort.decode()), version, value) for part, sort, version, value in found]
+        rows = self._ask(sql, (number, *values, limit))
+        return [Item(Key(table, part.decode(), sort.decode()), version, value) for part, sort, version, value in rows]
 
     def tables(self) -> list[str]:
         """See `Store.tables`."""
@@ -256,11 +256,11 @@ class PostgresStore:
         for table in ("log", "item"):
             self._ask(f"VACUUM {table}")
 
-    def mend(self, found: FeedEntry, good: LogEntry) -> bool:
+    def mend(self, damaged: FeedEntry, good: LogEntry) -> bool:
         """See `Store.mend`."""
         if self._commits is None:
             raise Unavailable("the store is open for reading only")
-        position, (old, new) = int(found.cursor), (_columns(entry) for entry in (found.entry, good))
+        position, (old, new) = int(damaged.cursor), (_columns(entry) for entry in (damaged.entry, good))
         return bool(self._ask(_MEND, (*new, position, position, *old)))
 
     # --- the rest -----------------------------------------------------------------------------
@@ -306,11 +306,11 @@ def _problems(ask: Ask) -> list[str]:
     # the other.
     ask("SELECT count(sha256(value)) FROM item", ())
     for table, names, which in _INDEXES:
-        found = []
+        contents = []
         for by_index, by_table in (("on", "off"), ("off", "on")):
             ask(_PLANS, (by_index, by_table))
-            found += ask(_CONTENT.format(table=table, names=names, which=which), ())
-        if found[0] != found[1]:
+            contents += ask(_CONTENT.format(table=table, names=names, which=which), ())
+        if contents[0] != contents[1]:
             problems.append(f"the index of {table} by {names} does not have what its table has")
     return problems
 
@@ -347,10 +347,13 @@ def _span_query(threads: list[bytes], span: Span) -> tuple[str, list[object]]:
 def migrate(url: str, settings: Settings) -> Sequence[str]:
     """Make the schema that a URL names, or bring it up to date; the steps that were taken, none if it was."""
     connections = Connections(
-        place(url), connections_max=1, wait_seconds=settings.busy_timeout_seconds, retry_seconds=settings.retry_seconds
+        address_of(url),
+        connections_max=1,
+        wait_seconds=settings.busy_timeout_seconds,
+        retry_seconds=settings.retry_seconds,
     )
     try:
         connections.open(lambda ask: ask("SELECT 1", ()))
-        return connections.together(lambda ask: postgres_schema.migrate(ask, connections.place.schema))
+        return connections.together(lambda ask: postgres_schema.migrate(ask, connections.address.schema))
     finally:
         connections.close()

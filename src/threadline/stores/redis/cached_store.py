@@ -110,21 +110,21 @@ class CachedStore:
         if epoch is None:
             return self._store.get(keys)
         answers = self._ask(epoch, [((key.table, key.partition), _ITEM + key.sort.encode()) for key in cached])
-        found: dict[Key, Item | None] = {}
+        result: dict[Key, Item | None] = {}
         leases: dict[Key, int] = {}
         for key, answer in zip(cached, answers, strict=True):
             if isinstance(answer, bytes):
                 version = int.from_bytes(answer[:_VERSION_BYTES], "big")
-                found[key] = Item(key, version, answer[_VERSION_BYTES:])
+                result[key] = Item(key, version, answer[_VERSION_BYTES:])
             else:
                 leases[key] = answer
-        missing = [key for key in dict.fromkeys(keys) if key not in found]
+        missing = [key for key in dict.fromkeys(keys) if key not in result]
         if missing:
             items = dict(zip(missing, self._store.get(missing), strict=True))
-            found.update(items)
+            result.update(items)
             fills = [self._fill(key, items[key], lease) for key, lease in leases.items()]
             self._keep(epoch, [fill for fill in fills if fill is not None])
-        return [found[key] for key in keys]
+        return [result[key] for key in keys]
 
     def query(
         self,
@@ -226,8 +226,8 @@ class CachedStore:
 
     def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
         """See `Store.ranges`."""
-        if any(each.table in self._lifetimes_ms for each in wanted):
-            return [self.query(*each) for each in wanted]
+        if any(key_range.table in self._lifetimes_ms for key_range in wanted):
+            return [self.query(*key_range) for key_range in wanted]
         return self._store.ranges(wanted)
 
     def scan(
@@ -282,9 +282,9 @@ class CachedStore:
         """See `Store.feed_waits`."""
         return self._store.feed_waits(cursor)
 
-    def mend(self, found: FeedEntry, good: LogEntry) -> bool:
+    def mend(self, damaged: FeedEntry, good: LogEntry) -> bool:
         """See `Store.mend`; events are not cached."""
-        return self._store.mend(found, good)
+        return self._store.mend(damaged, good)
 
     def stats(self) -> dict[str, int]:
         """See `Store.stats`, and how often the cache had an answer, had none, or failed, in this process."""

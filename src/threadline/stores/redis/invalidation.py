@@ -154,7 +154,7 @@ class RedisCache:
 
     def fill(self, fills: Sequence[Fill]) -> None:
         """Keep what was read from the store, as far as nobody was about to change it since the licence was given."""
-        arguments = [each for f in fills for each in (f.lease, f.field, f.value, f.lifetime_ms)]
+        arguments = [argument for f in fills for argument in (f.lease, f.field, f.value, f.lifetime_ms)]
         self._fill(self._keys([fill.place for fill in fills]), arguments)
 
     def mark(self, places: Sequence[Place]) -> Marked:
@@ -168,7 +168,7 @@ class RedisCache:
         for place, beside in marked.beside.items():
             fields = values.get(place, {})
             arguments += [beside, lifetimes_ms[place[0]], len(fields)]
-            arguments += [each for field in fields.items() for each in field]
+            arguments += [part for field in fields.items() for part in field]
         self._settle(self._keys(list(marked.beside)), arguments)
 
     def close(self) -> None:

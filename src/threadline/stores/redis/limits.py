@@ -151,7 +151,7 @@ class RedisLimits:
         people: Sequence[tuple[str, int]],
     ) -> list[float]:
         keys = [f"threadline:limit:{name}" for name, *_ in (*limits, *people)]
-        windows = [each for _, rate, burst in limits for each in (rate, burst)]
+        windows = [number for _, rate, burst in limits for number in (rate, burst)]
         counts = [count for _, count in people]
         waits: list[int] = self._take(keys, [events, self._clock(), len(limits), *person, *windows, *counts])
         return [wait / 1_000_000 for wait in waits]

@@ -135,10 +135,10 @@ class Presence:
 
 def _identity(file: Path) -> tuple[int, int] | None:
     try:
-        found = os.stat(file)
+        status = os.stat(file)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 class Watch:

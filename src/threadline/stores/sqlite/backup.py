@@ -244,8 +244,8 @@ def _checked(copy: Path, named: Path, check: CheckEntry) -> Copied:
             refuse_foreign(named, db.pragma("application_id"), db.pragma("user_version"))
             upgrade(ask, db.pragma("user_version"))
             log = EventLog(Names(), 1, follow=False)
-            if found := faults(ask) or log.problems(ask) or damaged_items(ask):
-                raise StoreDamaged(f"{named} is not whole: {found[0]}")
+            if problems := faults(ask) or log.problems(ask) or damaged_items(ask):
+                raise StoreDamaged(f"{named} is not whole: {problems[0]}")
             _check_events(log, ask, named, check)
             with transaction(db):
                 # A mark that lies beside the store of another instant says nothing of this one.
@@ -264,7 +264,11 @@ def _check_events(log: EventLog, ask: Ask, named: Path, check: CheckEntry) -> No
     position = 0
     while page := log.feed(ask, position, EVENTS_PER_STEP):
         position = int(page[-1].cursor)
-        damaged += [f"{each.entry.id} (position {each.cursor}): {why}" for each in page if (why := check(each.entry))]
+        damaged += [
+            f"{feed_entry.entry.id} (position {feed_entry.cursor}): {why}"
+            for feed_entry in page
+            if (why := check(feed_entry.entry))
+        ]
     if damaged:
         raise StoreDamaged(
             f"{named} is not whole: {len(damaged)} damaged events; the first is {damaged[0]}",
@@ -294,10 +298,10 @@ def _exchange(fresh: Path, store: Path) -> Path | None:
     if not store.exists():
         fresh.rename(store)
         return None
-    found = store.stat()
+    status = store.stat()
     os.chmod(fresh, mode_like(store))
     with suppress(PermissionError):
-        os.chown(fresh, found.st_uid, found.st_gid)
+        os.chown(fresh, status.st_uid, status.st_gid)
     try:
         os.link(store, replaced)
     except OSError:

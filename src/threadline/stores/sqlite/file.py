@@ -164,14 +164,14 @@ def refuse_unfit(path: Path) -> None:
     looks older than it is, or torn.
     """
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise InvalidSetting(f"{path} is a folder; name a file in it, such as {path / 'threadline.db'}")
-    if found.st_nlink > 1:
+    if status.st_nlink > 1:
         raise InvalidSetting(
-            f"{path} has {found.st_nlink} names (hard links), and its write-ahead log stands beside one of them only",
+            f"{path} has {status.st_nlink} names (hard links), and its write-ahead log stands beside one of them only",
             hint="Remove the other names, or make a copy with `threadline backup` before there is a second one.",
         )
 
@@ -183,7 +183,7 @@ def refuse_network(path: Path, mounts: str | None = None) -> None:
             mounts = Path("/proc/mounts").read_text(encoding="utf-8", errors="replace")
         except OSError:
             return
-    place = str(path.resolve())
+    resolved = str(path.resolve())
     best, kind = "", ""
     for line in mounts.splitlines():
         fields = line.split(" ")
@@ -191,11 +191,11 @@ def refuse_network(path: Path, mounts: str | None = None) -> None:
             continue
         # The kernel writes blanks and backslashes in names as octal escapes.
         point = fields[1].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
-        if len(point) >= len(best) and (place == point or place.startswith(point.rstrip("/") + "/")):
+        if len(point) >= len(best) and (resolved == point or resolved.startswith(point.rstrip("/") + "/")):
             best, kind = point, fields[2]
     if kind.startswith(_NETWORK):
         raise InvalidSetting(
-            f"{place} is on a network file system ({kind} at {best}), where SQLite can lose data",
+            f"{resolved} is on a network file system ({kind} at {best}), where SQLite can lose data",
             hint="Put the store on a local disk, or use the PostgreSQL or DynamoDB store.",
         )
 

@@ -109,9 +109,9 @@ class EventLog:
     def find(self, ask: Ask, ids: Sequence[str]) -> dict[str, LogEntry]:
         """The entries with these ids that are not erased."""
         rows, view = self._look(ask, list(fat(_FIND, _packed(ids))), self._tail.view())
-        found = {row[4]: row for row in rows}
-        missing = [view.find(id) for (id,) in _packed(ids) if id not in found]
-        rows.extend(_read(ask, [place[0] for place in missing if place]))
+        by_id = {row[4]: row for row in rows}
+        missing = [view.find(id) for (id,) in _packed(ids) if id not in by_id]
+        rows.extend(_read(ask, [pair[0] for pair in missing if pair]))
         return {entry.id: entry for entry in self._entries(ask, _present(rows))}
 
     def digests(self, ask: Ask, ids: Sequence[str]) -> dict[str, int]:
@@ -119,19 +119,19 @@ class EventLog:
         packed, before = _packed(ids), self._tail.view()
         rows, view = self._look(ask, list(fat(_SEEN, packed)), before)
         indexed = {row[0]: row[1] for row in rows}
-        found = {id.hex(): digest for id, digest in indexed.items()}
-        newest = [(id, place) for (id,) in packed if id not in indexed and (place := view.find(id))]
+        digests = {id.hex(): digest for id, digest in indexed.items()}
+        newest = [(id, pair) for (id,) in packed if id not in indexed and (pair := view.find(id))]
         if self._follow:
             # The tail does not hear of it when the process that writes erases an entry.
-            found.update((row[4].hex(), row[5]) for row in _read(ask, [position for _, (position, _) in newest]))
+            digests.update((row[4].hex(), row[5]) for row in _read(ask, [position for _, (position, _) in newest]))
         else:
-            found.update((id.hex(), digest) for id, (_, digest) in newest)
+            digests.update((id.hex(), digest) for id, (_, digest) in newest)
         position, absent = self._absent
         if position != before.last or len(absent) > ABSENT_MAX:
             absent = set()
             self._absent = before.last, absent
-        absent.update([id for id in ids if id not in found])
-        return found
+        absent.update([id for id in ids if id not in digests])
+        return digests
 
     def spans(self, ask: Ask, threads: Sequence[str], span: Span) -> dict[str, list[LogEntry]]:
         """A span of each of these threads; threads without events in it are left out."""
@@ -198,11 +198,11 @@ class EventLog:
         taken is read from the log: entries never change but for being erased, so it hardly matters that this is another
         snapshot. Whoever reads what the view names passes over what is erased by then.
         """
-        found: list[Row] = []
+        rows: list[Row] = []
         states: list[Row] = []
         for statement, values in statements:
             for row in ask(statement, values):
-                (states if row[0] is None else found).append(row)
+                (states if row[0] is None else rows).append(row)
         for _, indexed, last, *_ in states[:1]:
             first = max(view.last, indexed)
             if last is not None and last > first:
@@ -210,7 +210,7 @@ class EventLog:
                 view = view.extended(beyond)
                 if self._follow:
                     self._follow_up(beyond, first, indexed)
-        return found, view
+        return rows, view
 
     def _follow_up(self, rows: Sequence[IndexRow], first: int, indexed: int) -> None:
         with self._following:
@@ -245,9 +245,9 @@ class EventLog:
         view = self._tail.view()
         last, absent = self._absent
         packed = _packed([id for id in ids if id not in absent] if last == view.last else ids)
-        found = {row[0].hex() for statement, values in fat(_TAKEN, packed) for row in ask(statement, values)}
-        found.update(id.hex() for (id,) in packed if view.find(id))
-        return found
+        present = {row[0].hex() for statement, values in fat(_TAKEN, packed) for row in ask(statement, values)}
+        present.update(id.hex() for (id,) in packed if view.find(id))
+        return present
 
     def append(self, ask: Ask, entries: Sequence[LogEntry], names: Mapping[str, int | None]) -> list[IndexRow]:
         """Add entries at the end of the log; what it gives is to be `published` when the transaction is durable."""
@@ -273,7 +273,7 @@ class EventLog:
         """Take entries out of the log; what it gives is to be passed to `forget` when the transaction is durable."""
         view = self._tail.view()
         newest = [view.find(id) for (id,) in _packed(ids)]
-        positions = {place[0] for place in newest if place}
+        positions = {pair[0] for pair in newest if pair}
         for statement, values in fat(_PLACES, _packed(ids)):
             positions.update(position for (position,) in ask(statement, values))
         rows = [
@@ -309,23 +309,23 @@ class EventLog:
 
     def problems(self, ask: Ask) -> list[str]:
         """Where the index on disk disagrees with the log."""
-        [(indexed, entries, last, found, ids, placed, places, erased, erased_indexed)] = ask(_COUNTS, ())
+        [(indexed, entries, last, by_id, ids, placed, places, erased, erased_indexed)] = ask(_COUNTS, ())
         wrong = []
         if entries != (last or 0):
             wrong.append(f"the log has {entries} entries but its last position is {last}")
         if not (
-            indexed <= found == ids <= entries and indexed - erased_indexed <= placed == places <= entries - erased
+            indexed <= by_id == ids <= entries and indexed - erased_indexed <= placed == places <= entries - erased
         ):
             wrong.append(
-                f"of {indexed} indexed entries {found} of {ids} are found by id and {placed} of {places} by thread"
+                f"of {indexed} indexed entries {by_id} of {ids} are found by id and {placed} of {places} by thread"
             )
         return wrong
 
-    def mend(self, ask: Ask, found: FeedEntry, good: LogEntry, type: int) -> bool:
+    def mend(self, ask: Ask, damaged: FeedEntry, good: LogEntry, type: int) -> bool:
         """Put an entry in the place of another, and what the index on disk says of it."""
-        position = int(found.cursor)
+        position = int(damaged.cursor)
         row = ask(_READ.replace("{rows}", "(?)"), (position,))
-        if self._entries(ask, row) != [found.entry]:
+        if self._entries(ask, row) != [damaged.entry]:
             return False
         self._stale = True  # the tail may have the damaged one
         thread, id = bytes.fromhex(good.thread), bytes.fromhex(good.id)
@@ -358,8 +358,8 @@ def _in_order(rows: list[Row], positions: Sequence[int], after: int) -> list[Row
 def _readable(row: Row, types: Mapping[int, str]) -> LogEntry:
     """The entry of a row, with nothing in the place of a value that no row of the log has."""
     thread, sequence, at, type, id, digest, body, _ = row
-    thread, id, body = (each if isinstance(each, bytes) else b"?" for each in (thread, id, body))
-    sequence, at, digest = (each if isinstance(each, int) else 0 for each in (sequence, at, digest))
+    thread, id, body = (value if isinstance(value, bytes) else b"?" for value in (thread, id, body))
+    sequence, at, digest = (value if isinstance(value, int) else 0 for value in (sequence, at, digest))
     return LogEntry(thread.hex(), sequence, at, types.get(type, ""), id.hex(), digest, body)
 
 

@@ -129,19 +129,19 @@ def find_loss(path: Path) -> Loss | None:
         return None  # it is not a store, or is damaged itself, which whoever reads it sees
     if alone is None:  # everything is in the log
         alone = whole._replace(position=0, store=b"" if mark is None else mark.store)
-    found = read_log(log_path, whole.page_bytes)
+    log_file = read_log(log_path, whole.page_bytes)
     if mark is not None and alone.is_readable and alone.store != mark.store:
-        if whole.frames and mark.salts != NO_SALTS and _follows(found.salts, mark.salts):
+        if whole.frames and mark.salts != NO_SALTS and _follows(log_file.salts, mark.salts):
             return Loss(f"{log_path.name} belongs to the store that was here before", alone.position, 0, False,
                         is_log_useless=True)  # fmt: skip
         log.warning("%s belongs to another store, and is not used", mark_path(path))
         mark = None
     if mark is None:
-        return _broken_off(found, whole, mark)
+        return _broken_off(log_file, whole, mark)
     if not whole.frames and mark.state == LogState.NEEDED and whole.position >= mark.position and _has_last(path, mark):
         log.warning("%s: the write-ahead log was copied into the file by another program; nothing is gone", path)
         return None
-    return _short(mark, found, alone, whole) or _broken_off(found, whole, mark)
+    return _short(mark, log_file, alone, whole) or _broken_off(log_file, whole, mark)
 
 
 def _has_last(path: Path, mark: Mark) -> bool:
@@ -190,7 +190,7 @@ def _seen(db: Connection) -> _Seen | None:
         db.close()
 
 
-def _short(mark: Mark, found: LogFile, alone: _Seen, whole: _Seen) -> Loss | None:
+def _short(mark: Mark, log_file: LogFile, alone: _Seen, whole: _Seen) -> Loss | None:
     """The loss if file and log reach less far than the mark."""
 
     def loss(reason: str, seen: _Seen, *, is_exact: bool = True, is_log_useless: bool = False) -> Loss:
@@ -201,9 +201,9 @@ def _short(mark: Mark, found: LogFile, alone: _Seen, whole: _Seen) -> Loss | Non
         return Loss(reason, seen.position, gone, is_exact, since, mark.at, is_log_useless)
 
     is_copying = mark.state == LogState.COPYING
-    own = found.salts == mark.salts
-    has_restarted = not own and mark.salts != NO_SALTS and _follows(found.salts, mark.salts)
-    later = mark.state != LogState.CLOSED and (mark.salts == NO_SALTS or _follows(found.salts, mark.salts))
+    own = log_file.salts == mark.salts
+    has_restarted = not own and mark.salts != NO_SALTS and _follows(log_file.salts, mark.salts)
+    later = mark.state != LogState.CLOSED and (mark.salts == NO_SALTS or _follows(log_file.salts, mark.salts))
     if whole.frames and not later:
         return loss("the write-ahead log is an older one, or another store's", alone, is_exact=not is_copying,
                     is_log_useless=True)  # fmt: skip
@@ -226,19 +226,19 @@ def _short(mark: Mark, found: LogFile, alone: _Seen, whole: _Seen) -> Loss | Non
     if whole.frames:
         reason = f"the write-ahead log breaks off at frame {whole.frames:,} of {mark.frames:,}"
         return loss(reason, whole, is_exact=not is_copying)
-    reason = "the write-ahead log cannot be read from its start" if found.size else "the write-ahead log is missing"
+    reason = "the write-ahead log cannot be read from its start" if log_file.size else "the write-ahead log is missing"
     return loss(reason, whole, is_exact=not is_copying)
 
 
-def _broken_off(found: LogFile, whole: _Seen, mark: Mark | None) -> Loss | None:
+def _broken_off(log_file: LogFile, whole: _Seen, mark: Mark | None) -> Loss | None:
     """The loss if there are commits behind the frame at which SQLite stops, which no mark speaks of.
 
     One is no proof: a power cut may have torn the last commit, which then was not acknowledged. Each is synced before
     the next is written, so two are.
     """
-    behind = found.commits_behind(whole.frames, found.salts) - 1
-    if not found.salts and mark is None:
-        behind = max(map(len, found.commits.values()), default=0)
+    behind = log_file.commits_behind(whole.frames, log_file.salts) - 1
+    if not log_file.salts and mark is None:
+        behind = max(map(len, log_file.commits.values()), default=0)
     if behind < 1:
         return None
     commits = "1 commit" if behind == 1 else f"{behind:,} commits"

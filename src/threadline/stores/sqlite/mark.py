@@ -84,7 +84,7 @@ def read_mark(store: Path) -> Mark | None:
         content = mark_path(store).read_bytes()
     except FileNotFoundError:
         return None
-    slots = [found for start in (0, SLOT_BYTES) if (found := _unpacked(content[start : start + SLOT_BYTES]))]
+    slots = [slot for start in (0, SLOT_BYTES) if (slot := _unpacked(content[start : start + SLOT_BYTES]))]
     if not slots:
         raise ValueError(f"{mark_path(store)} is damaged")
     return max(slots)[1]

@@ -120,15 +120,15 @@ def _shaped(sql: str, width: int, count: int) -> str:
 
 def items(ask: Ask, keys: Sequence[Key], names: Mapping[str, int | None]) -> dict[Key, Item]:
     """Those items that exist, by key."""
-    found: dict[Key, Item] = {}
+    result: dict[Key, Item] = {}
     for key, (_, _, _, version, value, crc) in _items(ask, _GET, keys, names):
         # As `checked` does, without calls: a microsecond an item is what it may cost.
         try:
             seen = crc32(value, crc32(f"{key[0]}\0{key[1]}\0{key[2]}\0{version}".encode()))
         except TypeError:
             seen = None  # a flipped bit can make a text of it
-        found[key] = Item(key, version, value) if crc == seen else checked(key, version, value, crc)
-    return found
+        result[key] = Item(key, version, value) if crc == seen else checked(key, version, value, crc)
+    return result
 
 
 def checked(key: Key, version: int, value: bytes, crc: int | None) -> Item:
@@ -170,18 +170,18 @@ class RowMemory:
     def places(self, ask: Ask, keys: Sequence[Key], names: Mapping[str, int | None]) -> dict[Key, Place]:
         """As the function of that name."""
         known = self._known
-        found = {key: known[key] for key in keys if key in known}
-        if len(found) < len(keys):
-            found.update(places(ask, [key for key in keys if key not in found], names))
-        return found
+        result = {key: known[key] for key in keys if key in known}
+        if len(result) < len(keys):
+            result.update(places(ask, [key for key in keys if key not in result], names))
+        return result
 
-    def written(self, plan: Plan, found: Mapping[Key, Place]) -> None:
+    def written(self, plan: Plan, before: Mapping[Key, Place]) -> None:
         """Remember how a commit left what it touched."""
         known = self._known
         if len(known) > ROWS_REMEMBERED:
             known.clear()
         for key, after in plan.items.items():
-            place = found.get(key)
+            place = before.get(key)
             if after is not None and place is not None:
                 known[key] = (place[0], after[0])
             else:
@@ -193,9 +193,9 @@ class RowMemory:
 
 
 def write_items(
-    ask: Ask, plan: Plan, found: Mapping[Key, Place], names: Mapping[str, int | None]
+    ask: Ask, plan: Plan, before: Mapping[Key, Place], names: Mapping[str, int | None]
 ) -> tuple[int, int] | None:
-    """Bring the items that a plan touched to their last state; ``found`` has the places of those that existed.
+    """Bring the items that a plan touched to their last state; ``before`` has the places of those that existed.
 
     Version and checksum of one that was written, if any was.
     """
@@ -203,7 +203,7 @@ def write_items(
     updates: list[Row] = []
     deletes: list[Row] = []
     for key, after in plan.items.items():
-        place = found.get(key)
+        place = before.get(key)
         if after is None:
             if place is not None:
                 deletes.append((place[0],))

@@ -193,8 +193,8 @@ class SqliteStore:
             names = self._names.numbers(ask, {key.table for key in keys})
             # One snapshot for all, however many statements it takes.
             with db if len(keys) > sqlite_rows.ROWS_MAX else nullcontext():
-                found = sqlite_rows.items(ask, keys, names)
-        return [found.get(key) for key in keys]
+                items = sqlite_rows.items(ask, keys, names)
+        return [items.get(key) for key in keys]
 
     def query(
         self,
@@ -212,11 +212,11 @@ class SqliteStore:
 
     def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
         """See `Store.ranges`."""
-        for each in wanted:
-            check_page(each.limit)
+        for key_range in wanted:
+            check_page(key_range.limit)
         with self._reading() as db:
             ask = asking(db)
-            return [self._range(ask, each) for each in wanted]
+            return [self._range(ask, key_range) for key_range in wanted]
 
     def _range(self, ask: Ask, wanted: Range, *, reverse: bool = False) -> list[Item]:
         table, partition, start, stop, limit = wanted
@@ -233,25 +233,25 @@ class SqliteStore:
         where = sqlite_rows.OF_SHARD + ("" if after is None else " AND (partition, sort) > (?, ?)")
         values = (shards, shard) if after is None else (shards, shard, after.partition, after.sort)
         with self._reading() as db:
-            found = self._items(asking(db), table, where, "partition, sort", values, limit)
-        if after is not None and found and found[-1].key <= after._replace(table=table):
+            items = self._items(asking(db), table, where, "partition, sort", values, limit)
+        if after is not None and items and items[-1].key <= after._replace(table=table):
             raise StoreDamaged(f"the items of {table!r} are not in their order after {after.partition!r}")
-        return found
+        return items
 
     def _items(
         self, ask: Ask, table: str, where: str, order: str, values: Sequence[int | str], limit: int
     ) -> list[Item]:
         # Only the fixed texts of the two callers are put together here; values are bound.
         sql = f"SELECT partition, sort, version, value, crc FROM item WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
-        found = ask(sql, (self._names.numbers(ask, (table,))[table], *values, limit))
-        return [sqlite_rows.checked(Key(table, row[0], row[1]), *row[2:]) for row in found]
+        rows = ask(sql, (self._names.numbers(ask, (table,))[table], *values, limit))
+        return [sqlite_rows.checked(Key(table, row[0], row[1]), *row[2:]) for row in rows]
 
     def tables(self) -> list[str]:
         """See `Store.tables`."""
         with self._reading() as db:
-            found = asking(db)(sqlite_rows.TABLES, ())
+            rows = asking(db)(sqlite_rows.TABLES, ())
         # SQLite orders text by its UTF-8 bytes, as we do.
-        return [text for (text,) in found]
+        return [text for (text,) in rows]
 
     def find(self, ids: Sequence[str]) -> dict[str, LogEntry]:
         """See `Store.find`."""
@@ -382,13 +382,13 @@ class SqliteStore:
             self._wal.empty(db, CHECKPOINT_BUSY_MS)
         return free_space.overwrite(db, self.path, part)
 
-    def mend(self, found: FeedEntry, good: LogEntry) -> bool:
+    def mend(self, damaged: FeedEntry, good: LogEntry) -> bool:
         """See `Store.mend`."""
         with self._writing() as db:
             ask = asking(db)
             number = self._names.learn(ask, [good.type])[good.type] if good.type else 0
             with transaction(db):
-                done = self._log.mend(ask, found, good, number or 0)
+                done = self._log.mend(ask, damaged, good, number or 0)
             self._log.start(ask)
             self._mark(None)
             return done

@@ -96,9 +96,9 @@ class View(NamedTuple):
     def find(self, id: bytes) -> tuple[int, int] | None:
         """The (position, digest) of an event, or None."""
         for generation in self.generations:
-            found = generation.ids[id[0]].get(id)
-            if found is not None and found[0] <= self.last:
-                return found
+            pair = generation.ids[id[0]].get(id)
+            if pair is not None and pair[0] <= self.last:
+                return pair
         return None
 
     def places(
@@ -118,15 +118,15 @@ class View(NamedTuple):
         They are in order within a generation, and of each no more than ``limit``; one that arrives meanwhile may come
         twice if `extended`.
         """
-        found: list[Place] = []
+        places: list[Place] = []
         for generation in self.generations:
             part = _between(generation.threads[thread[0]].get(thread, ()), start, stop)
             ordered = reversed(part) if reverse else part
             known = (place for place in ordered if place[3] <= self.last and (not types or place[2] in types))
             if erased:
                 known = (place for place in known if place[3] not in erased)
-            found.extend(islice(known, limit))
-        return found
+            places.extend(islice(known, limit))
+        return places
 
     def extended(self, rows: Sequence[IndexRow]) -> View:
         """This view with entries beyond it, for this reader alone."""

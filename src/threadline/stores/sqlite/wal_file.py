@@ -60,9 +60,9 @@ def _header_is_whole(header: bytes) -> bool:
         return False
     words = struct.unpack(("<" if magic == _MAGIC[0] else ">") + "6I", header[:24])
     first = second = 0
-    for one, other in zip(words[::2], words[1::2], strict=True):
-        first = first + one + second & 0xFFFFFFFF
-        second = second + other + first & 0xFFFFFFFF
+    for even, odd in zip(words[::2], words[1::2], strict=True):
+        first = first + even + second & 0xFFFFFFFF
+        second = second + odd + first & 0xFFFFFFFF
     return struct.pack(">II", first, second) == header[24:32]
 
 
