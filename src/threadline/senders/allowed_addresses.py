@@ -107,8 +107,10 @@ def _special() -> dict[int, list[tuple[Network, bool]]]:
     """The special networks of each version of IP and whether they are public, those that decide first."""
     refused = [(ipaddress.ip_network(block), False) for block in (*NEARBY, *dict(CLOUDS))]
     registered = [(ipaddress.ip_network(block), column == REACHABLE) for block, column, _ in REGISTERED]
-    registered.sort(key=lambda each: -each[0].prefixlen)
-    return {version: [each for each in (*refused, *registered) if each[0].version == version] for version in (4, 6)}
+    registered.sort(key=lambda network: -network[0].prefixlen)
+    return {
+        version: [network for network in (*refused, *registered) if network[0].version == version] for version in (4, 6)
+    }
 
 
 _SPECIAL = _special()
@@ -120,13 +122,13 @@ class Refused(Exception):
 
 def read_networks(text: str) -> tuple[Network, ...]:
     """The networks of a list separated by commas; ``*`` is every one. Raises `InvalidSetting`."""
-    found: list[Network] = []
+    networks: list[Network] = []
     for part in comma_separated(text):
         try:
-            found += _EVERYWHERE if part == "*" else (ipaddress.ip_network(part),)
+            networks += _EVERYWHERE if part == "*" else (ipaddress.ip_network(part),)
         except ValueError as error:
             raise InvalidSetting(f"webhook_private_addresses: {error}; write it like 10.1.0.0/16") from None
-    return tuple(found)
+    return tuple(networks)
 
 
 def is_public(address: Address) -> bool:

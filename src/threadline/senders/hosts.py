@@ -38,13 +38,13 @@ class Hosts:
         After a back-off one caller tests the host, and the others wait for the outcome.
         """
         with self._lock:
-            found = self._failing.get(host)
-            if found is None or not found.rests:
+            failing = self._failing.get(host)
+            if failing is None or not failing.rests:
                 return 0.0
             now = self._clock()
-            if now < believed_until(found.until, now, REST_SECONDS_MAX * SECOND):
-                return (found.until - now) / SECOND
-            self._failing[host] = found._replace(until=now + TEST_SECONDS * SECOND, tested=True)
+            if now < believed_until(failing.until, now, REST_SECONDS_MAX * SECOND):
+                return (failing.until - now) / SECOND
+            self._failing[host] = failing._replace(until=now + TEST_SECONDS * SECOND, tested=True)
             return 0.0
 
     def heard(self, host: str, *, failing: bool) -> None:

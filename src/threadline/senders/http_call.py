@@ -86,21 +86,21 @@ class HttpCaller:
 
     def _addresses(self, host: str, port: int) -> list[tuple[socket.AddressFamily, Any]]:
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise Failed(f"the name {host} cannot be looked up: {error}") from None
         # One private address refuses all: a DNS server must not choose which one is called.
-        for _, _, _, _, place in found:
-            check_address(str(place[0]), self._networks)
-        return [(family, place) for family, _, _, _, place in found]
+        for _, _, _, _, address in infos:
+            check_address(str(address[0]), self._networks)
+        return [(family, address) for family, _, _, _, address in infos]
 
     def _connected(self, addresses: Sequence[tuple[socket.AddressFamily, Any]], deadline: float) -> socket.socket:
         last: OSError = TimeoutError("the name has no address")
-        for family, place in addresses:
+        for family, address in addresses:
             connection = socket.socket(family, socket.SOCK_STREAM)
             try:
                 connection.settimeout(_left(deadline))
-                connection.connect(place)
+                connection.connect(address)
                 # The checked and the connected address are the same by construction; this makes sure.
                 check_address(str(connection.getpeername()[0]), self._networks)
             except OSError as error:

@@ -86,8 +86,8 @@ class SesSender:
 
 def tags_of(record: Mapping[str, Any]) -> list[Any]:
     """The message tags of a mail; what SES does not take in a value becomes an underscore."""
-    found = ((name, _UNTAGGABLE.sub("_", str(record.get(name) or ""))[:TAG_LENGTH_MAX]) for name in TAGS)
-    return [{"Name": name, "Value": value} for name, value in found if value]
+    tags = ((name, _UNTAGGABLE.sub("_", str(record.get(name) or ""))[:TAG_LENGTH_MAX]) for name in TAGS)
+    return [{"Name": name, "Value": value} for name, value in tags if value]
 
 
 def outcome_of(response: Mapping[str, Any]) -> Outcome:

@@ -81,8 +81,8 @@ class SmtpSender:
         """Close the idle connections."""
         with self._lock:
             idle, self._idle = self._idle, []
-        for each in idle:
-            each.connection.close()
+        for pooled in idle:
+            pooled.connection.close()
 
     def _handed_over(self, mail: Mail) -> Reply:
         deadline = time.monotonic() + self._timeout
@@ -154,13 +154,13 @@ def outcome_of(step: Step, reply: Reply, record: Mapping[str, Any]) -> Outcome:
 
 def provider_id(reply: Reply) -> str:
     """The server's own id of the message it has accepted, or else its words."""
-    found = _QUEUED_AS.search(reply.text)
-    return found.group(1) if found else reply.text[:100]
+    match = _QUEUED_AS.search(reply.text)
+    return match.group(1) if match else reply.text[:100]
 
 
 def _asked_to_wait(reply: Reply) -> float:
-    found = _AGAIN_IN.search(reply.text)
-    if found is not None:
-        seconds = float(found.group(1)) * (60 if found.group(2).lower().startswith("m") else 1)
+    match = _AGAIN_IN.search(reply.text)
+    if match is not None:
+        seconds = float(match.group(1)) * (60 if match.group(2).lower().startswith("m") else 1)
         return min(max(seconds, RETRY_SECONDS), RETRY_SECONDS_MAX)
     return GREYLISTED_SECONDS if _GREYLISTED.search(reply.text) else RETRY_SECONDS

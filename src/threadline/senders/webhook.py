@@ -61,7 +61,7 @@ def signatures(secrets: Sequence[bytes], id: str, seconds: int, body: bytes) -> 
     """The header ``webhook-signature``: one signature for each secret, so that a receiver can change over."""
     signed = f"{id}.{seconds}.".encode() + body
     made = (hmac.new(secret, signed, hashlib.sha256).digest() for secret in secrets)
-    return " ".join(f"v1,{base64.b64encode(each).decode()}" for each in made)
+    return " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in made)
 
 
 class WebhookSender:
@@ -88,12 +88,12 @@ class WebhookSender:
             return Outcome(type=EFFECT_PARKED, properties=details, parked=f"no destination {name!r} is declared")
         if name is not None:
             return self._called(target, effect, effect_id, details, named=True)
-        place = _place(target.url)
-        if wait := self._hosts.wait(place):
+        host = _host_and_port(target.url)
+        if wait := self._hosts.wait(host):
             details["error"] = "its host fails, and is left alone for a while"
             return Outcome(type=EFFECT_RETRIED, properties=details, retry_after_seconds=wait)
         outcome = self._called(target, effect, effect_id, details, named=False)
-        self._hosts.heard(place, failing=outcome.destination == "failing")
+        self._hosts.heard(host, failing=outcome.destination == "failing")
         return outcome
 
     def _called(
@@ -157,7 +157,7 @@ def _until(text: str, now: int) -> float:
     return (from_datetime(parsedate_to_datetime(text)) - now) / SECOND
 
 
-def _place(url: str) -> str:
+def _host_and_port(url: str) -> str:
     """Host and port of an address: the key of its circuit breaker."""
     try:
         return urlsplit(url).netloc[:_SHOWN_MAX].lower()
@@ -202,7 +202,7 @@ def _make(ports: SenderPorts[Settings]) -> WebhookSender:
     declared: list[Destination] = ports.destinations(KIND)
     settings = ports.settings
     return WebhookSender(
-        {each.name: _target(each, ports) for each in declared},
+        {destination.name: _target(destination, ports) for destination in declared},
         tuple(read_secret(part, "webhook_secrets") for part in comma_separated(settings.webhook_secrets)),
         HttpCaller(read_networks(settings.webhook_private_addresses), plain=settings.webhook_http),
         ports.clock,

@@ -449,8 +449,8 @@ NOT_IN_FILES = ("store", "definitions")
 def _schema() -> dict[str, Any]:
     declared = msgspec.json.schema(Settings)["$defs"]["Settings"]["properties"]
     properties = {
-        name: {key: value for key, value in each.items() if key != "title"}
-        for name, each in declared.items()
+        name: {key: value for key, value in schema.items() if key != "title"}
+        for name, schema in declared.items()
         if name not in NOT_IN_FILES
     }
     return {
@@ -488,14 +488,14 @@ def describe() -> list[Described]:
     """Every setting, in the order in which they are declared."""
     hints = get_type_hints(Settings, include_extras=True)
     defaults = Settings()
-    found = []
+    described = []
     for name in Settings.__struct_fields__:
         meta: Meta = hints[name].__metadata__[0]
         unit = (meta.extra or {})["unit"]
-        found.append(
+        described.append(
             Described(name, hints[name].__origin__.__name__, getattr(defaults, name), unit, meta.description or "")
         )
-    return found
+    return described
 
 
 def without_secret(url: str) -> str:

@@ -49,8 +49,8 @@ def load(
     _check_names(given, "an argument")
     if onto is not None:
         return _convert(given, onto, "an argument")
-    found = _from_environment(os.environ if environ is None else environ)
-    variables = {name: value for name, value in found.items() if name not in given}
+    settings = _from_environment(os.environ if environ is None else environ)
+    variables = {name: value for name, value in settings.items() if name not in given}
     outside = _laid_over(Settings(), variables, given)
     return _laid_over(_from_files(definition_files(definitions_file(outside))), variables, given) if files else outside
 
@@ -99,20 +99,20 @@ def _from_files(files: Iterable[Path]) -> Settings:
     """The defaults with what stands under ``settings:`` in these files. Raises `InvalidSetting` with every mistake."""
     problems: list[str] = []
     places: dict[str, str] = {}
-    found = Settings()
+    settings = Settings()
     for file in files:
         for name, (place, value) in _declared_in(file, places, problems).items():
             try:
                 _check_names({name: value}, IN_FILES)
                 if name in NOT_IN_FILES:
                     raise InvalidSetting(f"`{name}` says where this file is; set it in the environment instead")
-                found = _convert({name: value}, found, IN_FILES, strict=True)
+                settings = _convert({name: value}, settings, IN_FILES, strict=True)
             except InvalidSetting as error:
                 hint = f"; {error.hint}" if error.hint else ""
                 problems.append(f"{place}: {error}{hint}")
     if problems:
         raise InvalidSetting("\n".join(problems))
-    return found
+    return settings
 
 
 def _declared_in(file: Path, places: dict[str, str], problems: list[str]) -> dict[str, tuple[str, Any]]:
@@ -159,13 +159,13 @@ def _note_twice(file: Path, keys: Iterable[yaml.Node], places: dict[str, str], p
 def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     ours = [name for name in environ if name.startswith(PREFIX) and not name.startswith(_NOT_OURS)]
     names = [name for name in ours if name not in _OF_CLIENTS]
-    found = {name.removeprefix(PREFIX).lower(): environ[name] for name in names}
-    _check_names(found, ENVIRONMENT, _variable)
-    return found
+    settings = {name.removeprefix(PREFIX).lower(): environ[name] for name in names}
+    _check_names(settings, ENVIRONMENT, _variable)
+    return settings
 
 
-def _check_names(found: Mapping[str, Any], origin: str, spell: Callable[[str], str] = str) -> None:
-    for name in found:
+def _check_names(names: Mapping[str, Any], origin: str, spell: Callable[[str], str] = str) -> None:
+    for name in names:
         if name not in Settings.__struct_fields__:
             near = nearest(str(name), Settings.__struct_fields__)
             hint = f"did you mean {spell(near)!r}?" if near else "`threadline settings` lists all of them"
@@ -184,8 +184,8 @@ def _convert(
             parsed = msgspec.convert({name: value}, Settings, strict=strict)
         except msgspec.ValidationError as error:
             raise InvalidSetting(f"{spell(name)} in {origin}: {_expected(str(error), value)}") from None
-        if isinstance(found := getattr(parsed, name), float) and not math.isfinite(found):
-            raise InvalidSetting(f"{spell(name)} in {origin}: expected a finite number, not {found}")
+        if isinstance(number := getattr(parsed, name), float) and not math.isfinite(number):
+            raise InvalidSetting(f"{spell(name)} in {origin}: expected a finite number, not {number}")
         if name == "workspace" and not is_workspace(parsed.workspace):
             raise InvalidSetting(f"{spell(name)} in {origin}: a name has {WORKSPACE_FORM}")
         onto = msgspec.structs.replace(onto, **{name: getattr(parsed, name)})

@@ -31,11 +31,11 @@ def audit(sent: Iterable[SentEvent], now: int) -> list[dict[str, Any]]:
     ``sent`` is what was accepted, in the order in which it was told; of what has the same key the first stands.
     """
     events = _distinct(sent)
-    found = []
+    pictures = []
     for workspace, identifiers in _people(events):
         own = [event for event in events if event["workspace"] == workspace and _named(event) & identifiers]
-        found.append(_picture(workspace, identifiers, sorted(own, key=_order), now))
-    return sorted(found, key=lambda person: (person["workspace"], person["identifiers"]))
+        pictures.append(_picture(workspace, identifiers, sorted(own, key=_order), now))
+    return sorted(pictures, key=lambda person: (person["workspace"], person["identifiers"]))
 
 
 def _distinct(sent: Iterable[SentEvent]) -> list[SentEvent]:

@@ -73,7 +73,7 @@ def asking_changes_nothing(asking: Asking) -> None:
     before = seen()
     asking.wishes()
     names = ("the event", *asking.projections)
-    changed = [name for name, one, other in zip(names, before, seen(), strict=True) if one != other]
+    changed = [name for name, earlier, later in zip(names, before, seen(), strict=True) if earlier != later]
     assert not changed, f"changes {changed}"
 
 
@@ -118,8 +118,8 @@ LAWS: tuple[Law, ...] = (
 def watched(values: Iterable[object], problems: list[str], laws: Sequence[Law] = LAWS) -> list[object]:
     """The same values, with policies that are held to the laws whenever they are asked; ``problems`` takes what breaks
     one."""
-    found = list(values)
-    projections = tuple(each.name for each in found if isinstance(each, Projection))
+    listed = list(values)
+    projections = tuple(projection.name for projection in listed if isinstance(projection, Projection))
 
     def policy(plain: Policy) -> Policy:
         def watching(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
@@ -134,7 +134,7 @@ def watched(values: Iterable[object], problems: list[str], laws: Sequence[Law] =
 
         return replace(plain, react=watching)
 
-    return [policy(each) if isinstance(each, Policy) else each for each in found]
+    return [policy(value) if isinstance(value, Policy) else value for value in listed]
 
 
 def asked_always(values: Iterable[object], is_due: Callable[[Recorded], bool]) -> list[object]:

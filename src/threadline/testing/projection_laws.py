@@ -88,17 +88,17 @@ def merging_two_states_equals_folding_the_union(
     mine = {recorded.id for recorded in events if random.randrange(2)}
     for own in ({recorded.id for recorded in ordered[:cut]}, mine):
         parts = [recorded for recorded in ordered if recorded.id in own], [r for r in ordered if r.id not in own]
-        one, other = (_folded(projection, part) for part in parts)
-        merged = merged_states(projection, one, other)
+        first, second = (_folded(projection, part) for part in parts)
+        merged = merged_states(projection, first, second)
         expected = None if merged is None else _written(_folded(projection, ordered))
         assert merged == expected, f"{projection.name}: merging two states is not folding the union"
-        assert merged == merged_states(projection, other, one), f"{projection.name}: who comes first shows"
+        assert merged == merged_states(projection, second, first), f"{projection.name}: who comes first shows"
 
 
-def merged_states(projection: Projection, one: State, other: State) -> bytes | None:
+def merged_states(projection: Projection, first: State, second: State) -> bytes | None:
     """What `merge` makes of copies of two states, packed; None if only the events can tell."""
     assert projection.faster.merge is not None
-    before = [_written(state) for state in (one, other)]
+    before = [_written(state) for state in (first, second)]
     copies = [msgspec.msgpack.decode(packed) for packed in before]
     merged = projection.faster.merge(*copies)
     if merged is None:
@@ -214,12 +214,12 @@ def _arrived(projection: Projection, events: Sequence[Recorded]) -> State:
     """The state of an ordered projection as the engine keeps it while events arrive in this order."""
     state, latest = projection.empty(), (-(1 << 63), "")
     for count, recorded in enumerate(events, 1):
-        place = (recorded.event.occurred_at, recorded.id)
-        if place >= latest or (projection.in_place is not None and projection.in_place(state, recorded)):
+        order = (recorded.event.occurred_at, recorded.id)
+        if order >= latest or (projection.in_place is not None and projection.in_place(state, recorded)):
             state = _fold(projection, state, recorded)
         else:
             state = _folded(projection, events[:count])
-        latest = max(latest, place)
+        latest = max(latest, order)
     return state
 
 

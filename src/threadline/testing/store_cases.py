@@ -25,7 +25,7 @@ def entry(
 
 def record(store: Store, *entries: LogEntry) -> None:
     """Commit each entry in a batch of its own."""
-    assert store.commit([Batch([one]) for one in entries]) == [None] * len(entries)
+    assert store.commit([Batch([logged]) for logged in entries]) == [None] * len(entries)
 
 
 def put(store: Store, key: Key, value: bytes = b"v") -> None:

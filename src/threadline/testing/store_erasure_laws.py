@@ -31,17 +31,19 @@ class ErasureLaws(StoreOpening):
         entries = [entry(n, THREAD if n % 2 else OTHER_THREAD, at=n * 5 % 4, type=f"t{n % 3}") for n in range(1, 41)]
         for first in range(0, 40, 8):
             assert store.commit([Batch(entries[first : first + 8])]) == [None]
-        gone = {one.id for one in entries if one.sequence % 5 < 2}
-        remaining = [one for one in entries if one.id not in gone]
+        gone = {logged.id for logged in entries if logged.sequence % 5 < 2}
+        remaining = [logged for logged in entries if logged.id not in gone]
         assert store.erase([*gone, "00" * 16, "no id", entries[0].id.upper() + " "]) == len(gone)
-        assert store.find([one.id for one in entries]) == {one.id: one for one in remaining}
-        digests = {one.id: 0 if one.id in gone else one.digest for one in entries}
-        assert store.seen([one.id for one in entries]) == digests
-        ordered = sorted(remaining, key=lambda one: (one.occurred_at, one.sequence))
-        histories = {thread: [one for one in ordered if one.thread == thread] for thread in (THREAD, OTHER_THREAD)}
+        assert store.find([logged.id for logged in entries]) == {logged.id: logged for logged in remaining}
+        digests = {logged.id: 0 if logged.id in gone else logged.digest for logged in entries}
+        assert store.seen([logged.id for logged in entries]) == digests
+        ordered = sorted(remaining, key=lambda logged: (logged.occurred_at, logged.sequence))
+        histories = {
+            thread: [logged for logged in ordered if logged.thread == thread] for thread in (THREAD, OTHER_THREAD)
+        }
         assert store.histories([THREAD, OTHER_THREAD, ERASED_THREAD]) == histories
         assert store.spans([THREAD, OTHER_THREAD, ERASED_THREAD], Span()) == histories
-        some = [one for one in histories[THREAD] if one.type == "t1"]
+        some = [logged for logged in histories[THREAD] if logged.type == "t1"]
         assert store.histories([THREAD], lambda type: type == "t1") == {THREAD: some}
         for limit in (1, 2, 3, 100):
             for reverse in (False, True):
@@ -57,10 +59,13 @@ class ErasureLaws(StoreOpening):
         before = list(feed_pages(store))
         gone = {entries[number].id for number in (0, 5, 13, 14, 20, 21, 29)}
         assert store.erase(sorted(gone)) == len(gone)
-        after = [one._replace(entry=erased(one.entry.id)) if one.entry.id in gone else one for one in before]
+        after = [
+            feed_entry._replace(entry=erased(feed_entry.entry.id)) if feed_entry.entry.id in gone else feed_entry
+            for feed_entry in before
+        ]
         assert list(feed_pages(store)) == after
-        for place, page in enumerate(before):
-            assert store.feed(page.cursor, limit=4) == after[place + 1 : place + 5]
+        for index, page in enumerate(before):
+            assert store.feed(page.cursor, limit=4) == after[index + 1 : index + 5]
         record(store, entry(31))
         assert [page.entry for page in store.feed(before[-1].cursor)] == [entry(31)]
 
@@ -88,7 +93,7 @@ class ErasureLaws(StoreOpening):
         entries = [entry(number, THREAD if number % 3 else OTHER_THREAD) for number in range(1, ERASED_IDS_MAX + 1)]
         for first in range(0, len(entries), 50):
             assert store.commit([Batch(entries[first : first + 50])]) == [None]
-        assert store.erase([one.id for one in entries if one.thread == THREAD]) == ERASED_IDS_MAX * 2 // 3 + 1
+        assert store.erase([logged.id for logged in entries if logged.thread == THREAD]) == ERASED_IDS_MAX * 2 // 3 + 1
         assert store.histories([THREAD, OTHER_THREAD]) == {OTHER_THREAD: entries[2::3]}
         assert store.spans([THREAD], Span(limit=1)) == {}
         record(store, entry(5_000))
@@ -143,7 +148,7 @@ class ErasureLaws(StoreOpening):
         store = self.open(tmp_path)
         entries = [entry(number, at=-number) for number in range(1, 21)]
         record(store, *entries)
-        store.erase([one.id for one in entries[4:9]])
+        store.erase([logged.id for logged in entries[4:9]])
         record(store, *(erased(entry(number).id) for number in range(100, 110)))
         seen = list(feed_pages(store))
         store.close()

@@ -58,14 +58,14 @@ class ItemLaws(StoreOpening):
         assert store.get([KEY]) == (after if holds else before)
 
     @pytest.mark.parametrize("refused", [Put(KEY, b"x", 2), Delete(KEY, 2), Check(KEY, 2), Check(KEY, 0)])
-    @pytest.mark.parametrize("place", [0, 1, 2])
+    @pytest.mark.parametrize("index", [0, 1, 2])
     def test_nothing_of_a_refused_batch_is_written(
-        self, store: Store, refused: Put | Delete | Check, place: int
+        self, store: Store, refused: Put | Delete | Check, index: int
     ) -> None:
         put(store, KEY)
         put(store, Key("t", "gone"))
         writes: list[Put | Delete | Check] = [Put(Key("t", "new"), b"n"), Delete(Key("t", "gone"))]
-        writes.insert(place, refused)
+        writes.insert(index, refused)
         assert refusals(store, Batch([entry(1)], writes)) == ["version"]
         assert store.get([KEY, Key("t", "new"), Key("t", "gone")]) == [
             (KEY, 1, b"v"),
@@ -135,9 +135,9 @@ class ItemLaws(StoreOpening):
         for start in ("", *SORTS):
             for stop in (None, "", *SORTS):
                 for reverse in (False, True):
-                    found = [item.key.sort for item in store.query("t", "p", start, stop, 4, reverse)]
-                    wanted = [sort for sort in SORTS if sort >= start and (stop is None or sort < stop)]
-                    assert found == (wanted[::-1] if reverse else wanted)[:4]
+                    sorts = [item.key.sort for item in store.query("t", "p", start, stop, 4, reverse)]
+                    expected = [sort for sort in SORTS if sort >= start and (stop is None or sort < stop)]
+                    assert sorts == (expected[::-1] if reverse else expected)[:4]
 
     def test_ranges_read_together_are_those_read_one_by_one(self, store: Store) -> None:
         for partition in ("p", "é"):
@@ -151,16 +151,16 @@ class ItemLaws(StoreOpening):
             for start, stop in (("", None), (SORTS[2], SORTS[5]), (SORTS[5], SORTS[2]), (SORTS[3], None))
             for limit in (1, 3, 100)
         ]
-        found = store.ranges(wanted)
-        assert found == [store.query(*each) for each in wanted]
-        assert sum(map(len, found)) > 50
+        together = store.ranges(wanted)
+        assert together == [store.query(*key_range) for key_range in wanted]
+        assert sum(map(len, together)) > 50
         assert store.ranges([]) == []
-        assert store.ranges(wanted[:1] * 3) == found[:1] * 3
+        assert store.ranges(wanted[:1] * 3) == together[:1] * 3
 
     def test_shards_part_a_table_exactly(self, store: Store) -> None:
         # Enough partitions that no shard stays empty where a store parts by partition, as DynamoDB does.
         keys = {Key("t", f"p{n % 71}", SORTS[n % 13]) for n in range(143)}
-        both = [each for key in sorted(keys) for each in (key, key._replace(table="other"))]
+        both = [stored_key for key in sorted(keys) for stored_key in (key, key._replace(table="other"))]
         for first in range(0, len(both), BATCH_WRITES_MAX):
             writes = [Put(key, b"v") for key in both[first : first + BATCH_WRITES_MAX]]
             assert store.commit([Batch(writes=writes)]) == [None]
@@ -174,11 +174,11 @@ class ItemLaws(StoreOpening):
         for number in range(25):
             put(store, Key("t", f"p{number % 3}", f"s{number}"))
         for shard in (0, 1):
-            found, after = [], None
+            items, after = [], None
             while page := store.scan("t", shard, 2, after, limit=3):
-                found += page
+                items += page
                 after = page[-1].key
-            assert found == store.scan("t", shard, 2)
+            assert items == store.scan("t", shard, 2)
 
     def test_values_come_back_as_they_were(self, store: Store) -> None:
         for value in (b"", b"\0", bytes(range(256)), b"x" * (ITEM_BYTES_MAX - 20)):

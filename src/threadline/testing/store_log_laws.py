@@ -33,9 +33,9 @@ class LogLaws(StoreOpening):
     def test_found_by_id(self, store: Store) -> None:
         entries = [entry(number, body=b"%d" % number) for number in range(1, 301)]
         assert store.commit([Batch(entries[first : first + 7]) for first in range(0, 300, 7)]) == [None] * 43
-        ids = [one.id for one in entries]
-        assert store.find([*ids, "00" * 16, "no id"]) == {one.id: one for one in entries}
-        assert store.seen([*ids, "00" * 16, "no id"]) == {one.id: one.digest for one in entries}
+        ids = [logged.id for logged in entries]
+        assert store.find([*ids, "00" * 16, "no id"]) == {logged.id: logged for logged in entries}
+        assert store.seen([*ids, "00" * 16, "no id"]) == {logged.id: logged.digest for logged in entries}
         # Whoever need not be certain may be told less, and nothing else.
         assert store.seen([*ids, "00" * 16], certain=False).items() <= store.seen(ids).items()
         assert (store.find([]), store.seen([]), store.find([ids[0].upper() + " "])) == ({}, {}, {})
@@ -48,14 +48,14 @@ class LogLaws(StoreOpening):
         ]
         for first in range(0, len(entries), 300):
             record(store, *entries[first : first + 300])
-        found = store.histories([*threads, threads[1], "00" * 16, "no id"])
-        assert found == {thread: each for thread in threads if (each := list(event_pages(store, thread)))}
-        assert sum(map(len, found.values())) == len(entries)
+        histories = store.histories([*threads, threads[1], "00" * 16, "no id"])
+        assert histories == {thread: history for thread in threads if (history := list(event_pages(store, thread)))}
+        assert sum(map(len, histories.values())) == len(entries)
         some = store.histories(threads, lambda type: type != "type1")
         assert some == {
             thread: remaining
-            for thread, each in found.items()
-            if (remaining := [one for one in each if one.type != "type1"])
+            for thread, history in histories.items()
+            if (remaining := [logged for logged in history if logged.type != "type1"])
         }
         assert store.histories(threads, lambda type: False) == {}
         assert (store.histories([]), store.histories(["ff" * 16])) == ({}, {})
@@ -76,7 +76,7 @@ class LogLaws(StoreOpening):
             Span(), Span(2, 7), Span(2, 7, frozenset({"type1", "absent"})), Span(types=frozenset({"absent"})),
             Span(limit=3), Span(None, 9, frozenset({"type2"}), None, 5, True), Span(after=(4, 100), limit=20),
         ):  # fmt: skip
-            expected = {thread: found for thread in threads if (found := thread_page(store, thread, span))}
+            expected = {thread: page for thread in threads if (page := thread_page(store, thread, span))}
             assert store.spans(asked, span) == expected
         assert (store.spans([], Span()), store.spans(["ff" * 16], Span())) == ({}, {})
 
@@ -89,14 +89,14 @@ class LogLaws(StoreOpening):
         ]
         record(store, *entries)
         assert [page.entry for page in store.feed()] == entries
-        assert store.find([one.id for one in entries]) == {one.id: one for one in entries}
+        assert store.find([logged.id for logged in entries]) == {logged.id: logged for logged in entries}
         assert thread_page(store, "ff" * 16) == [entries[0], entries[2]]
 
     def test_spans_read_a_thread_in_occurred_order(self, store: Store) -> None:
         times = (5, -3, 0, 5, -3, 9, 0, 7, -10, 5, 2, 2)
         entries = [entry(n, at=at, type="even" if n % 2 == 0 else "odd") for n, at in enumerate(times, 1)]
         record(store, *entries, entry(50, OTHER_THREAD, at=1))
-        ordered = sorted(entries, key=lambda one: (one.occurred_at, one.sequence))
+        ordered = sorted(entries, key=lambda logged: (logged.occurred_at, logged.sequence))
         for types in (
             frozenset[str](),
             frozenset({"even"}),
@@ -106,10 +106,11 @@ class LogLaws(StoreOpening):
             for start in (None, -10, -3, 1, 5, 10):
                 for stop in (None, -10, 0, 5, 10):
                     wanted = [
-                        one
-                        for one in ordered
-                        if (start is None or one.occurred_at >= start) and (stop is None or one.occurred_at < stop)
-                        if not types or one.type in types
+                        logged
+                        for logged in ordered
+                        if (start is None or logged.occurred_at >= start)
+                        and (stop is None or logged.occurred_at < stop)
+                        if not types or logged.type in types
                     ]
                     assert thread_page(store, THREAD, Span(start, stop, types)) == wanted
                     assert thread_page(store, THREAD, Span(start, stop, types, limit=3)) == wanted[:3]
@@ -132,8 +133,8 @@ class LogLaws(StoreOpening):
         record(store, *entries)
         whole = list(feed_pages(store))
         assert [page.entry for page in whole] == entries
-        for place, page in enumerate(whole):
-            assert store.feed(page.cursor, limit=4) == whole[place + 1 : place + 5]
+        for index, page in enumerate(whole):
+            assert store.feed(page.cursor, limit=4) == whole[index + 1 : index + 5]
 
     def test_what_is_committed_after_the_end_was_asked_for_follows_it(self, store: Store) -> None:
         for first in range(1, 121, 10):
@@ -158,19 +159,19 @@ class LogLaws(StoreOpening):
             assert following >= set(range(committed + 1, committed // 1_000 * 1_000 + 30))
 
     def test_the_feed_skips_nothing_while_others_write(self, store: Store) -> None:
-        found: list[FeedEntry] = []
+        followed: list[FeedEntry] = []
 
         def follow() -> None:
-            while len(found) < 60:
-                found.extend(store.feed(found[-1].cursor if found else "", limit=7))
+            while len(followed) < 60:
+                followed.extend(store.feed(followed[-1].cursor if followed else "", limit=7))
 
         def write(first: int) -> None:
             for number in range(30):
                 record(store, entry(first + number))
 
         at_once(follow, partial(write, 1_000), partial(write, 2_000))
-        assert found == list(feed_pages(store))
-        assert {page.entry.sequence for page in found} == {*range(1_000, 1_030), *range(2_000, 2_030)}
+        assert followed == list(feed_pages(store))
+        assert {page.entry.sequence for page in followed} == {*range(1_000, 1_030), *range(2_000, 2_030)}
 
     def test_one_call_takes_many_full_batches(self, store: Store) -> None:
         batches = [Batch([entry(first * 50 + n + 1) for n in range(50)]) for first in range(12)]

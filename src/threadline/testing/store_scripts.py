@@ -86,8 +86,8 @@ def assert_the_same_as_in_memory(store: Store, script: list[tuple[Any, ...]]) ->
     model = MemoryStore()
     try:
         for name, *arguments in script:
-            found, wanted = answer(store, name, arguments), answer(model, name, arguments)
-            assert found == wanted, (name, arguments)
+            result, expected = answer(store, name, arguments), answer(model, name, arguments)
+            assert result == expected, (name, arguments)
         assert everything(store) == everything(model)
     finally:
         store.close()
@@ -114,8 +114,8 @@ class StoreScripts:
 
 def answer(store: Store, name: str, arguments: list[Any]) -> Any:
     """What a store answers to one step; of a refusal only the reason, for its wording is each store's own."""
-    found = getattr(store, name)(*arguments)
-    return [refusal and refusal.reason for refusal in found] if name == "commit" else found
+    result = getattr(store, name)(*arguments)
+    return [refusal and refusal.reason for refusal in result] if name == "commit" else result
 
 
 def everything(store: Store) -> dict[str, Any]:

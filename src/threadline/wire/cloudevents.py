@@ -116,9 +116,9 @@ def _batch(body: bytes, request: Request, pause: Callable[[], None]) -> list[Eve
 
 def _elements(body: bytes) -> list[bytes]:
     try:
-        found = _decode_array(body)
-        check_event_count(len(found))
-        return [bytes(raw) for raw in found]
+        raws = _decode_array(body)
+        check_event_count(len(raws))
+        return [bytes(raw) for raw in raws]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = str(error)
     # One event with a NaN makes the whole body invalid. Its neighbours are found by their brackets.

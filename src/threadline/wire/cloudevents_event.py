@@ -146,17 +146,17 @@ def key_of(source: str, id: str) -> str:
 
 def _person(message: dict[str, Any], kinds: frozenset[str]) -> tuple[tuple[Identifier, ...], str]:
     """Who is meant, and what the event is about. Where an extension names the person, the subject is the object."""
-    found: list[Identifier] = []
+    identifiers: list[Identifier] = []
     if message.get("personid") not in (None, ""):
-        found.append(_named(_extension_text(message, "personid"), kinds))
+        identifiers.append(_named(_extension_text(message, "personid"), kinds))
     for name, kind in _PERSON_EXTENSIONS.items():
         if message.get(name) not in (None, ""):
             identifier = Identifier(kind, _extension_text(message, name))
-            if identifier not in found:
-                found.append(identifier)
+            if identifier not in identifiers:
+                identifiers.append(identifier)
     subject = message.get("subject")
-    if found:
-        return check_identifiers(found), subject or ""
+    if identifiers:
+        return check_identifiers(identifiers), subject or ""
     return check_identifiers([_named(subject, kinds)] if subject else []), ""
 
 

@@ -146,16 +146,16 @@ def _shared(envelope: _Envelope, request: Request) -> tuple[Request, EventReject
     """The request with what its envelope says for all, and what is wrong with that, which is left out."""
     fault: EventRejected | None = None
     marks: list[str] = []
-    found: dict[str, Any] = {"historical": envelope.historical is True or envelope.historical_migration is True}
+    shared: dict[str, Any] = {"historical": envelope.historical is True or envelope.historical_migration is True}
     if envelope.sentAt is not msgspec.UNSET:
-        found["sent"] = usable_time({"sentAt": envelope.sentAt}, "sentAt", marks)
+        shared["sent"] = usable_time({"sentAt": envelope.sentAt}, "sentAt", marks)
     for name, given in (("context", envelope.context), ("integrations", envelope.integrations)):
         if given is not msgspec.UNSET:
             try:
-                found[name] = _shared_object(given, name)
+                shared[name] = _shared_object(given, name)
             except EventRejected as refusal:
                 fault = fault or refusal
-    return request._replace(envelope=Envelope(**found), marks=tuple(marks)), fault
+    return request._replace(envelope=Envelope(**shared), marks=tuple(marks)), fault
 
 
 def _shared_object(raw: msgspec.Raw, field: str) -> dict[str, Any] | None:

@@ -42,9 +42,9 @@ def track_type(name: str) -> str:
 
 def contacts(traits: Mapping[str, Any]) -> list[Identifier]:
     """The addresses among a person's traits, which name them as well."""
-    found: list[Identifier] = []
-    _add_contacts(found, traits)
-    return found
+    identifiers: list[Identifier] = []
+    _add_contacts(identifiers, traits)
+    return identifiers
 
 
 class Request(NamedTuple):
@@ -188,7 +188,7 @@ def _track_type(message: dict[str, Any], properties: dict[str, Any], absent: lis
         raise wrong_type("event", "text", name)
     type_ = check_type(track_type(name))
     if added := complete(name, type_, properties):
-        absent += [f"properties.{each}" for each in added]
+        absent += [f"properties.{added_name}" for added_name in added]
     if type_ == name:
         del message["event"]
     return type_
@@ -205,37 +205,37 @@ def _identifiers(
     message: dict[str, Any], kind: str, properties: dict[str, Any], context: dict[str, Any]
 ) -> tuple[Identifier, ...]:
     """Who is meant. Whether a value is junk, such as ``null`` in letters, is for the identity rules to say."""
-    found: list[Identifier] = []
+    identifiers: list[Identifier] = []
     for name, names in _IDS:
         for field in names:
             if field in message and (value := text_field(message, field)):
-                found.append(Identifier(name, value))
+                identifiers.append(Identifier(name, value))
                 break
     if kind == "alias":
-        found += _previous(text_field(message, "previousId"), found)
+        identifiers += _previous(text_field(message, "previousId"), identifiers)
     # The traits of a group call describe the group: its address is not the person's.
     if kind == "identify":
-        _add_contacts(found, properties)
+        _add_contacts(identifiers, properties)
     if context:
         traits = context.get("traits")
         if type(traits) is dict and traits:
-            _add_contacts(found, traits)
+            _add_contacts(identifiers, traits)
         if context.get("externalIds") is not None:
-            _add_external(found, context["externalIds"])
-    return check_identifiers(found)
+            _add_external(identifiers, context["externalIds"])
+    return check_identifiers(identifiers)
 
 
-def _previous(value: str, found: list[Identifier]) -> list[Identifier]:
+def _previous(value: str, identifiers: list[Identifier]) -> list[Identifier]:
     """An alias names what somebody was called before: mostly the anonymous id, in older set-ups an e-mail address.
 
     It is never a second user_id: a person has one, and every alias would end in quarantine. Where somebody has that
     user_id, the join waits for review (`threadline.engine.recording.identity.review_alias`).
     """
     identifier = Identifier("email" if "@" in value else "anonymous_id", value)
-    return [] if identifier in found else [identifier]
+    return [] if identifier in identifiers else [identifier]
 
 
-def _add_contacts(found: list[Identifier], traits: Mapping[str, Any]) -> None:
+def _add_contacts(identifiers: list[Identifier], traits: Mapping[str, Any]) -> None:
     for kind in ("email", "phone"):
         value = traits.get(kind)
         if type(value) is int and kind == "phone":
@@ -243,11 +243,11 @@ def _add_contacts(found: list[Identifier], traits: Mapping[str, Any]) -> None:
         # Traits are free in form: one that is no address is a trait like any other, and no identifier.
         if type(value) is str and 0 < len(value) <= IDENTIFIER_LENGTH_MAX:
             identifier = Identifier(kind, value)
-            if identifier not in found:
-                found.append(identifier)
+            if identifier not in identifiers:
+                identifiers.append(identifier)
 
 
-def _add_external(found: list[Identifier], entries: Any) -> None:
+def _add_external(identifiers: list[Identifier], entries: Any) -> None:
     if type(entries) is not list:
         raise wrong_type("context.externalIds", "an array", entries)
     for entry in entries:
@@ -259,8 +259,8 @@ def _add_external(found: list[Identifier], entries: Any) -> None:
         kind, value = text_field(entry, "type"), text_field(entry, "id")
         check_kind(kind)
         identifier = Identifier(kind, value)
-        if value and identifier not in found:
-            found.append(identifier)
+        if value and identifier not in identifiers:
+            identifiers.append(identifier)
 
 
 def _times(message: dict[str, Any], request: Request, historical: bool) -> tuple[int | None, int, tuple[str, ...]]:

@@ -82,7 +82,7 @@ def _feedback(type: str, kind: Kind, content: Document, mail: Document) -> Itera
             kind=kind,
             key=short_hash("ses", type, own, recipient.lower()),
             at=at,
-            about=tuple(each for each in about if each),
+            about=tuple(id for id in about if id),
             provider_id=provider_id,
             recipient=recipient,
             workspace=_tag(tags, WORKSPACE_TAG),
@@ -95,13 +95,13 @@ def _recipients(kind: Kind, content: Document, mail: Document) -> list[tuple[str
     listed = content.get(member.get(kind, "recipients"))
     if not isinstance(listed, list) or not listed:
         listed = mail.get("destination")
-    found: list[tuple[str, Document]] = []
-    for each in listed[:RECIPIENTS_MAX] if isinstance(listed, list) else ():
-        if isinstance(each, str):
-            found.append((each[:320], {}))
-        elif isinstance(each, dict) and isinstance(each.get("emailAddress"), str):
-            found.append((each["emailAddress"][:320], each))
-    return found or [("", {})]
+    recipients: list[tuple[str, Document]] = []
+    for recipient in listed[:RECIPIENTS_MAX] if isinstance(listed, list) else ():
+        if isinstance(recipient, str):
+            recipients.append((recipient[:320], {}))
+        elif isinstance(recipient, dict) and isinstance(recipient.get("emailAddress"), str):
+            recipients.append((recipient["emailAddress"][:320], recipient))
+    return recipients or [("", {})]
 
 
 def _details(type: str, content: Document, entry: Document) -> dict[str, Any]:
@@ -147,7 +147,9 @@ def _received(document: Document) -> Received:
         raise UnreadableFeedback(f"content: not Base64: {error}") from None
     recipients = receipt.get("recipients") or mail.get("destination")
     listed = recipients[:RECIPIENTS_MAX] if isinstance(recipients, list) else []
-    return Received(raw, tuple(each for each in listed if isinstance(each, str)), _text(mail.get("source")))
+    return Received(
+        raw, tuple(recipient for recipient in listed if isinstance(recipient, str)), _text(mail.get("source"))
+    )
 
 
 def _message_ids(mail: Document) -> Iterator[str]:
@@ -161,10 +163,10 @@ def _message_ids(mail: Document) -> Iterator[str]:
 
 
 def _object(document: Document, member: str) -> Document:
-    found = document.get(member)
-    if not isinstance(found, dict):
+    value = document.get(member)
+    if not isinstance(value, dict):
         raise UnreadableFeedback(f"{member}: missing")
-    return found
+    return value
 
 
 def _tag(tags: Any, name: str) -> str:

@@ -203,12 +203,12 @@ def _type(row: Row, rule: TypeRule) -> str:
 
 
 def _identifiers(row: Row, rules: tuple[tuple[str, str], ...]) -> tuple[Identifier, ...]:
-    found = []
+    identifiers = []
     for kind, column in rules:
         value = _cell(row, column)
         if value is not None:
-            found.append(Identifier(kind, _text(value, column)))
-    return check_identifiers(found)
+            identifiers.append(Identifier(kind, _text(value, column)))
+    return check_identifiers(identifiers)
 
 
 def _context(row: Row, timezone: PropertyRule | None) -> dict[str, Any]:

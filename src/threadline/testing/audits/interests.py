@@ -26,7 +26,7 @@ _PARAMETERS = {
 
 def interests(events: list[SentEvent], now: int) -> dict[str, Any]:
     """Topic -> scope -> value -> (weight, current, previous), by the formula of mode ``periods``."""
-    actions = [each for event in events if event["occurred_at"] < now for each in _actions(event)]
+    actions = [action for event in events if event["occurred_at"] < now for action in _actions(event)]
     return {
         topic: ranked
         for topic in {action[1] for action in actions}
@@ -83,12 +83,12 @@ def _ranked(actions: list[Action], today: dt.date) -> dict[str, dict[str, tuple[
     )
     if len(periods) == 1:
         previous = Counter()
-    found: dict[str, dict[str, tuple[float, int, int]]] = {}
+    ranked: dict[str, dict[str, tuple[float, int, int]]] = {}
     for scope, value in {(action[2], action[3]) for action in actions}:
         total = sum((counts[scope, value] * weight for counts, weight in weighed), Decimal(0))
         if total:
-            found.setdefault(scope, {})[value] = float(total), current[scope, value], previous[scope, value]
-    return found
+            ranked.setdefault(scope, {})[value] = float(total), current[scope, value], previous[scope, value]
+    return ranked
 
 
 def _weight(age: int, remaining: int) -> Decimal:

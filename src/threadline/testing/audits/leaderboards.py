@@ -35,14 +35,14 @@ def standings(
 
     ``declared`` is the section `segments`, where the scope may be one.
     """
-    found: dict[str, Fraction] = {}
+    scores: dict[str, Fraction] = {}
     for name, picture, lines in people:
         asked = _period(period, now if at is None else at)
         within = [line for line in lines if _period(period, line["occurred_at"]) == asked]
         reached = _score(score, picture, within, now) if _belongs(picture, scope, declared) else Fraction(0)
         if reached:
-            found[name] = reached
-    return {(1 + sum(other > own for other in found.values()), name, float(own)) for name, own in found.items()}
+            scores[name] = reached
+    return {(1 + sum(other > own for other in scores.values()), name, float(own)) for name, own in scores.items()}
 
 
 def _belongs(picture: Mapping[str, Any], scope: str, declared: Mapping[str, Tree]) -> bool:

@@ -225,7 +225,9 @@ def _form(given: dict[str, Any]) -> Iterator[tuple[FactId, dict[str, Any]]]:
     pairs = (
         list(answers.items())
         if isinstance(answers, dict)
-        else [(_at(each, "key question"), _at(each, "value answer")) for each in answers if isinstance(each, dict)]
+        else [
+            (_at(answer, "key question"), _at(answer, "value answer")) for answer in answers if isinstance(answer, dict)
+        ]
     )
     seen = set()
     for question, answer in pairs:
@@ -375,14 +377,14 @@ def _cascade(claims: dict[FactId, list[dict[str, Any]]], retracted: dict[FactId,
         before = dict(bounds)
         for fact, listed in claims.items():
             reasons = {
-                place: [before[b] for b in claim["premises"] if b in before and claim["at"] <= before[b][0]]
-                for place, claim in enumerate(listed)
+                index: [before[b] for b in claim["premises"] if b in before and claim["at"] <= before[b][0]]
+                for index, claim in enumerate(listed)
             }
-            if all(reasons[place] or not _lives(claim, now) for place, claim in enumerate(listed)):
-                found = [reason for each in reasons.values() for reason in each]
+            if all(reasons[index] or not _lives(claim, now) for index, claim in enumerate(listed)):
+                voids = [reason for group in reasons.values() for reason in group]
                 if fact in bounds:
-                    found.append(bounds[fact])
-                if found:
-                    bounds[fact] = max(found)
+                    voids.append(bounds[fact])
+                if voids:
+                    bounds[fact] = max(voids)
         if bounds == before:
             return bounds

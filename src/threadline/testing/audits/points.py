@@ -43,7 +43,7 @@ def _is_amount(amount: Any) -> bool:
 
 def problems(lines: list[Line]) -> list[str]:
     """What is wrong with the lines that Threadline wrote itself; nothing if all is well."""
-    found = []
+    wrong = []
     by_id = {line["id"]: line for line in lines}
     written = [line for line in lines if line["type"] == "points_earned" and line["cause"]]
     causes = Counter(line["cause"] for line in written)
@@ -59,23 +59,23 @@ def problems(lines: list[Line]) -> list[str]:
     for line in written:
         cause = by_id.get(line["cause"])
         if cause is None or cause["type"] not in EARNS or line["properties"]["points"] != EARNS[cause["type"]]:
-            found.append(f"{line['id']} earns what its cause does not give")
+            wrong.append(f"{line['id']} earns what its cause does not give")
         elif not _is_in_time(cause):
-            found.append(f"{line['id']} earns for what was told too late or lies too far ahead")
+            wrong.append(f"{line['id']} earns for what was told too late or lies too far ahead")
         elif cause["type"] in _ONCE_A_DAY:
             # By thread: two people who were joined afterwards may each have had their own.
             days[line["thread"], line["occurred_at"] // DAY] += 1
-    found += [f"{id} earned {times} times" for id, times in causes.items() if times > 1]
-    found += [f"day {day} was opened {times} times" for day, times in days.items() if times > 1]
+    wrong += [f"{id} earned {times} times" for id, times in causes.items() if times > 1]
+    wrong += [f"day {day} was opened {times} times" for day, times in days.items() if times > 1]
     for line in lines:
         due = line["type"] in EARNS and line["type"] not in _ONCE_A_DAY and _is_in_time(line)
         full = hours[min(line["occurred_at"], line["recorded_at"]) // _HOUR] >= 100
         if due and not causes[line["id"]] and not full:
-            found.append(f"{line['id']} earned nothing")
-        answers = [each for each in lines if each["cause"] == line["id"] and each["type"] in _ANSWERS]
+            wrong.append(f"{line['id']} earned nothing")
+        answers = [answer for answer in lines if answer["cause"] == line["id"] and answer["type"] in _ANSWERS]
         if line["type"] == "points_spend_requested" and len(answers) != (line["source_type"] != "external"):
-            found.append(f"{line['id']} was answered {len(answers)} times")
-    return found
+            wrong.append(f"{line['id']} was answered {len(answers)} times")
+    return wrong
 
 
 _ANSWERS = ("points_spent", "points_refused")

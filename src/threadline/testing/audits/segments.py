@@ -85,7 +85,7 @@ def _ordered(value: Any, operand: Any, signs: set[int]) -> bool:
 
 def _holds(value: Any, operand: Any) -> bool | None:
     if isinstance(value, list):
-        return any(_equal(each, operand) for each in value)
+        return any(_equal(item, operand) for item in value)
     if isinstance(value, str | dict) and isinstance(operand, str):
         return operand in value
     return None
@@ -109,8 +109,8 @@ def outcome(operator: str, value: Any, operand: Any) -> bool:
         "not_contains": lambda: _holds(value, operand) is False,
         "starts_with": lambda: text is not None and text[: len(operand)] == operand,
         "ends_with": lambda: text is not None and (operand == "" or text[-len(operand) :] == operand),
-        "in": lambda: any(_equal(value, each) for each in operand),
-        "not_in": lambda: not any(_equal(value, each) for each in operand),
+        "in": lambda: any(_equal(value, item) for item in operand),
+        "not_in": lambda: not any(_equal(value, item) for item in operand),
         "regex": lambda: text is not None and re.search(operand, text) is not None,
     }
     return bool(tests[operator]())

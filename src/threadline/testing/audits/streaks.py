@@ -64,7 +64,7 @@ def days(
 ) -> dict[str, list[SentEvent]]:
     """The active events of each local day."""
     active = [event for event in events if event["occurred_at"] < now and _is_active(event)]
-    return {day.isoformat(): found for day, found in _dated(active, day_start, default, now)[0].items()}
+    return {day.isoformat(): own for day, own in _dated(active, day_start, default, now)[0].items()}
 
 
 def _is_active(event: SentEvent) -> bool:
@@ -85,7 +85,7 @@ class _Group:
     begins: int = 0
     """Of those without a zone the quarter of an hour, or the hour, that they lie in."""
     events: list[SentEvent] = dataclasses.field(default_factory=list)
-    found: list[dt.date] = dataclasses.field(default_factory=list)
+    counted_days: list[dt.date] = dataclasses.field(default_factory=list)
     """The days for which the events at the stops count."""
 
     @property
@@ -106,15 +106,15 @@ def _dated(
             counted[_date(event["occurred_at"], _zone(_named(event)) or default, day_start)].append(event)
     groups = _groups(timely, day_start)
     stops = sorted(
-        (group.block, at, group.zone, place, number)
-        for place, group in enumerate(groups)
+        (group.block, at, group.zone, index, number)
+        for index, group in enumerate(groups)
         for number, at in enumerate(group.stops)
     )
     leapt: set[dt.date] = set()
     name, changed_at = "", None
     been: list[tuple[int, dt.date]] = []
-    for _, at, zone, place, _ in stops:
-        group = groups[place]
+    for _, at, zone, index, _ in stops:
+        group = groups[index]
         if zone and zone != name:
             if name:
                 changed_at = at
@@ -125,9 +125,9 @@ def _dated(
         if changed_at is not None and 0 <= at - changed_at < _HOURS_24 and len(lately) > 1 and day not in lately:
             day = max(been)[1]
         been.append((at, day))
-        group.found.append(day)
+        group.counted_days.append(day)
     for group in groups:
-        counted[group.day if group.zone and group.day in group.found else group.found[-1]] += group.events
+        counted[group.day if group.zone and group.day in group.counted_days else group.counted_days[-1]] += group.events
     return dict(counted), _zone(name) or default, leapt
 
 
@@ -148,7 +148,7 @@ def _groups(events: list[SentEvent], day_start: dt.timedelta) -> list[_Group]:
         zones = sorted(zone for other, zone in named if other == day)
         for zone in zones[_ZONES_PER_DAY:]:
             named[day, zones[_ZONES_PER_DAY - 1]].events += named.pop((day, zone)).events
-    return [*named.values(), *(group for day, found in bare.items() for group in _slots(day, found, day_start))]
+    return [*named.values(), *(group for day, own in bare.items() for group in _slots(day, own, day_start))]
 
 
 def _slots(day: dt.date, events: list[SentEvent], day_start: dt.timedelta) -> Iterator[_Group]:
@@ -165,7 +165,7 @@ def _slots(day: dt.date, events: list[SentEvent], day_start: dt.timedelta) -> It
 
 def _leap(old: str, new: str, at: int, day_start: dt.timedelta, leapt: set[dt.date]) -> set[dt.date]:
     """The date that a change of zone puts the clock over, unless another one was forgiven within seven days."""
-    before, after = (_zone(each) or dt.UTC for each in (old, new))
+    before, after = (_zone(name) or dt.UTC for name in (old, new))
     cut = _date(at, after, day_start) - _ONE
     ahead = (_clock(at, after).utcoffset() or _MIDNIGHT) - (_clock(at, before).utcoffset() or _MIDNIGHT)
     forward = ahead >= dt.timedelta(hours=12) and cut >= _date(at, before, day_start)

@@ -81,11 +81,11 @@ def bounced(sender: str, return_path: str | None, subject: str, text: str, mine:
     delayed = _DELAY.search(f"{subject}\n{report}") is not None
     if not delayed and _FAILURE.search(f"{subject}\n{report}") is None:
         return []
-    found = _listed_bare(lines, sender) or _listed(lines, mine)
+    addresses = _listed_bare(lines, sender) or _listed(lines, mine)
     action: Action = "delayed" if delayed else "failed"
     return [
         Recipient(address, action, "4.0.0" if delayed else code_of(detail), detail[:500].strip())
-        for address, detail in list(found.items())[:RECIPIENTS_MAX]
+        for address, detail in list(addresses.items())[:RECIPIENTS_MAX]
     ]
 
 
@@ -95,7 +95,7 @@ def _report(text: str) -> list[str]:
         if lines and _COPY.search(line[:200]):
             break
         if lines and _ORIGINAL.search(line[:200]):
-            if any(_CANDIDATE.search(each) for each in lines):
+            if any(_CANDIDATE.search(copied) for copied in lines):
                 break
             continue
         lines.append(line[:1_000])
@@ -105,12 +105,12 @@ def _report(text: str) -> list[str]:
 def _listed(lines: list[str], mine: frozenset[str]) -> dict[str, str]:
     """Address -> what is said about it. Those after "the following recipients", or all where nothing like that is."""
     starts = [number for number, line in enumerate(lines) if _RECIPIENTS.search(line)]
-    found = _addresses(lines[starts[0] :], mine) if starts else {}
-    return found or _addresses(lines, mine)
+    addresses = _addresses(lines[starts[0] :], mine) if starts else {}
+    return addresses or _addresses(lines, mine)
 
 
 def _addresses(lines: list[str], mine: frozenset[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    addresses: dict[str, str] = {}
     names: dict[str, str] = {}
     last = ""
     for line in lines:
@@ -119,10 +119,10 @@ def _addresses(lines: list[str], mine: frozenset[str]) -> dict[str, str]:
             address = address_of(match[0].rpartition("=")[2] if "SMTP=" in match[0] else match[0])
             if address and not others and address.lower() not in mine and not _POSTMASTER.match(address):
                 last = names.setdefault(address.lower(), address)
-                found.setdefault(last, "")
-        if last and len(found[last]) < 500:
-            found[last] += f" {line.strip()}"
-    return found
+                addresses.setdefault(last, "")
+        if last and len(addresses[last]) < 500:
+            addresses[last] += f" {line.strip()}"
+    return addresses
 
 
 def _listed_bare(lines: list[str], sender: str) -> dict[str, str]:
@@ -132,10 +132,10 @@ def _listed_bare(lines: list[str], sender: str) -> dict[str, str]:
     if start < 0 or not host:
         return {}
     domains = next((names for domain, names in _DIRECTORIES.items() if host.endswith(f".{domain}")), (host,))
-    found: dict[str, str] = {}
+    addresses: dict[str, str] = {}
     for line in lines[start + 1 :]:
         if (match := _BARE.match(line)) is not None:
-            found.update({f"{match[1]}@{domain}": line.strip() for domain in domains})
+            addresses.update({f"{match[1]}@{domain}": line.strip() for domain in domains})
         elif line.strip():
             break
-    return found
+    return addresses

@@ -39,8 +39,8 @@ class Recipient(NamedTuple):
         if self.code in _NO_HOST:
             return "permanent"
         exact = "" if self.code.endswith(".0.0") else self.code
-        found = bounce_of(550, exact, self.text)
-        return found or "content"
+        bounce = bounce_of(550, exact, self.text)
+        return bounce or "content"
 
 
 def address_of(text: str) -> str:
@@ -64,12 +64,12 @@ def code_of(text: str) -> str:
 
 def delivery_status(part: Part) -> list[Recipient]:
     """The recipients in a part of the type ``message/delivery-status``."""
-    found: dict[str, Recipient] = {}
+    recipients: dict[str, Recipient] = {}
     for fields in _blocks(part):
         recipient = _recipient(fields)
-        if recipient is not None and len(found) < RECIPIENTS_MAX:
-            found.setdefault(recipient.address.lower(), recipient)
-    return list(found.values())
+        if recipient is not None and len(recipients) < RECIPIENTS_MAX:
+            recipients.setdefault(recipient.address.lower(), recipient)
+    return list(recipients.values())
 
 
 def _blocks(part: Part) -> Iterator[Part]:
@@ -86,7 +86,7 @@ def _recipient(fields: Part) -> Recipient | None:
         return None
     # The final recipient may be an address behind a forward that the sender has never heard of.
     names = ("original-recipient", "final-recipient", "x-actual-recipient")
-    address = next((found for name in names if (found := address_of(fields.header(name)))), "")
+    address = next((original for name in names if (original := address_of(fields.header(name)))), "")
     if not address:
         return None
     diagnostic, status = fields.header("diagnostic-code"), fields.header("status")

@@ -54,7 +54,7 @@ def read_mail(raw: bytes, recipients: Iterable[str] = (), sender: str | None = N
     everything = list(parts(message))
     envelope = tuple(recipients)
     addresses = (*envelope, *message.addresses("delivered-to", "x-original-to", "envelope-to", "to", "cc"))
-    found = Mail(
+    mail = Mail(
         kind="other",
         to=tuple(dict.fromkeys(address.strip().lower() for address in addresses if address.strip()))[:IDS_MAX],
         sender=next(iter(message.addresses("from", "sender")), ""),
@@ -64,9 +64,9 @@ def read_mail(raw: bytes, recipients: Iterable[str] = (), sender: str | None = N
     )
     return_path = sender if sender is not None else _return_path(message)
     return (
-        _complaint(found, message, everything)
-        or _report(found, message, everything, return_path, envelope)
-        or _written(found, message, everything, return_path)
+        _complaint(mail, message, everything)
+        or _report(mail, message, everything, return_path, envelope)
+        or _written(mail, message, everything, return_path)
     )
 
 
@@ -74,26 +74,28 @@ def _return_path(message: Part) -> str | None:
     return message.header("return-path") if "return-path" in message.headers else None
 
 
-def _complaint(found: Mail, message: Part, everything: list[Part]) -> Mail | None:
+def _complaint(mail: Mail, message: Part, everything: list[Part]) -> Mail | None:
     report = next((part for part in everything if part.type == "message/feedback-report"), None)
     if report is None:
         hotmail = address_of(message.header("x-hmxmroriginalrecipient"))
         recipient = Recipient(hotmail, "delivered")
-        return found._replace(kind="complaint", feedback="abuse", recipients=(recipient,)) if hotmail else None
+        return mail._replace(kind="complaint", feedback="abuse", recipients=(recipient,)) if hotmail else None
     fields = read_part(report.body.lstrip(b"\r\n"))
     feedback = fields.header("feedback-type").strip().lower()[:50] or "other"
     addresses = fields.addresses("original-rcpt-to", "removal-recipient") or [
         address for part in everything if part.type in _ENCLOSED for address in enclosed(part).addresses("to")
     ]
-    return found._replace(
+    return mail._replace(
         kind="other" if feedback in COMPLAINT_TYPES_WITHOUT_BLAME else "complaint",
         feedback=feedback,
-        recipients=tuple(Recipient(each, "delivered") for each in dict.fromkeys(map(address_of, addresses)) if each),
+        recipients=tuple(
+            Recipient(address, "delivered") for address in dict.fromkeys(map(address_of, addresses)) if address
+        ),
     )
 
 
 def _report(
-    found: Mail, message: Part, everything: list[Part], return_path: str | None, envelope: tuple[str, ...]
+    mail: Mail, message: Part, everything: list[Part], return_path: str | None, envelope: tuple[str, ...]
 ) -> Mail | None:
     sender = message.header("from")
     machine = is_machine(sender) or (return_path is not None and is_machine(return_path))
@@ -103,65 +105,65 @@ def _report(
         inner = next((enclosed(part) for part in everything if part.type in _ENCLOSED), None)
         if inner is not None and inner.type == "multipart/report":
             everything = [*everything, *parts(inner)]
-            found = found._replace(about=tuple(dict.fromkeys((*found.about, *_about(inner, everything)))))
+            mail = mail._replace(about=tuple(dict.fromkeys((*mail.about, *_about(inner, everything)))))
     recipients: list[Recipient] = []
     mine = (*envelope, *message.addresses("to", "delivered-to"))
     if machine or reports:
         status = (part for part in everything if part.type == "message/delivery-status")
-        recipients = [each for part in status for each in delivery_status(part)]
+        recipients = [recipient for part in status for recipient in delivery_status(part)]
     if not recipients:
         text = "\n".join(part.text for part in everything if part.type.startswith("text/") and _is_prose(part))
-        recipients = bounced(sender, return_path, found.subject, text, frozenset(each.lower() for each in mine))
+        recipients = bounced(sender, return_path, mail.subject, text, frozenset(address.lower() for address in mine))
     failed = header_failed(message) if not recipients and machine else []
     recipients = recipients or failed
     if not recipients:
         return None
     actions = {recipient.action for recipient in recipients}
     kind: Kind = "bounce" if "failed" in actions else "delay" if "delayed" in actions else "delivered"
-    return found._replace(kind=kind, recipients=tuple(recipients))
+    return mail._replace(kind=kind, recipients=tuple(recipients))
 
 
 def header_failed(message: Part) -> list[Recipient]:
     """The recipients in the header with which Exim says who failed."""
     failed = [address_of(address) for address in message.addresses("x-failed-recipients")]
-    return [Recipient(each, "failed") for each in dict.fromkeys(failed) if each]
+    return [Recipient(address, "failed") for address in dict.fromkeys(failed) if address]
 
 
 def _is_prose(part: Part) -> bool:
     return part.type not in _ENCLOSED and not part.header("content-disposition").lower().startswith("attachment")
 
 
-def _written(found: Mail, message: Part, everything: list[Part], return_path: str | None) -> Mail:
+def _written(mail: Mail, message: Part, everything: list[Part], return_path: str | None) -> Mail:
     automatic = (
         message.header("auto-submitted").strip().lower().partition(";")[0] not in ("", "no")
         or message.header("precedence").strip().lower() in ("bulk", "junk", "auto_reply")
         or any(name in message.headers for name in _AUTO_HEADERS)
-        or _AUTO_SUBJECT.search(found.subject) is not None
+        or _AUTO_SUBJECT.search(mail.subject) is not None
         or any(part.type == "message/disposition-notification" for part in everything)
         or (return_path is not None and return_path.strip() in ("", "<>"))
     )
     if is_machine(message.header("from")):
-        return found  # a mail server that says something else, or in words that nobody has met
+        return mail  # a mail server that says something else, or in words that nobody has met
     if automatic:
-        return found._replace(kind="auto_reply")
+        return mail._replace(kind="auto_reply")
     texts = {part.type: part for part in reversed(everything) if part.type in ("text/plain", "text/html")}
     written = texts.get("text/plain") or texts.get("text/html")
-    return found._replace(kind="reply", text=visible(written.text) if written is not None else "")
+    return mail._replace(kind="reply", text=visible(written.text) if written is not None else "")
 
 
 def _about(message: Part, everything: list[Part]) -> tuple[str, ...]:
     """Of a report the messages enclosed in it, then those that the headers name, the last of a thread first."""
     originals = [enclosed(part) for part in everything if part.type in _ENCLOSED]
     # First our own header, which nobody replaces: a provider may have given the mail another Message-ID.
-    found = [own for each in originals if (own := each.header(OWN_HEADER))]
-    found += [id for original in originals for id in _ids(original.header("message-id"))]
-    found += [id for part in everything for id in _ids(part.header("original-message-id"))]
-    found += _ids(message.header("in-reply-to"))
-    found += reversed(_ids(message.header("references")))
-    if not found:  # reports in prose quote the message after their own text
+    ids = [own for original in originals if (own := original.header(OWN_HEADER))]
+    ids += [id for original in originals for id in _ids(original.header("message-id"))]
+    ids += [id for part in everything for id in _ids(part.header("original-message-id"))]
+    ids += _ids(message.header("in-reply-to"))
+    ids += reversed(_ids(message.header("references")))
+    if not ids:  # reports in prose quote the message after their own text
         texts = (part.text for part in everything if part.type.startswith("text/"))
-        found = [each for text in texts for each in re.findall(r"(?im)^>? ?message-id: *<([^<>\s]{1,500})>", text)]
-    return tuple(dict.fromkeys(found))[:IDS_MAX]
+        ids = [id for text in texts for id in re.findall(r"(?im)^>? ?message-id: *<([^<>\s]{1,500})>", text)]
+    return tuple(dict.fromkeys(ids))[:IDS_MAX]
 
 
 def _ids(text: str) -> list[str]:

@@ -70,7 +70,7 @@ def decoded(value: object) -> str:
         pieces = decode_header(text)
     except Exception:  # noqa: BLE001 — encoded words that are none stand as they are
         return text.encode("utf-8", "replace").decode()
-    return "".join(each if isinstance(each, str) else _charset(each, name or "ascii") for each, name in pieces)
+    return "".join(piece if isinstance(piece, str) else _charset(piece, name or "ascii") for piece, name in pieces)
 
 
 def read_part(raw: bytes, depth: int = 0) -> Part:
@@ -96,7 +96,7 @@ def parts(message: Part) -> Iterator[Part]:
         part = waiting.pop(0)
         yield part
         if part.type.startswith("multipart/") and part.depth < DEPTH_MAX:
-            waiting[:0] = [read_part(each, part.depth + 1) for each in _split(part)]
+            waiting[:0] = [read_part(raw, part.depth + 1) for raw in _split(part)]
 
 
 def enclosed(part: Part) -> Part:

@@ -58,7 +58,7 @@ def _cut(lines: list[str]) -> int:
     for number, line in enumerate(lines):
         if _ORIGINAL.search(line):
             return number
-        if _FIELD.match(line) and sum(bool(_FIELD.match(each)) for each in lines[number : number + 5]) >= 3:
+        if _FIELD.match(line) and sum(bool(_FIELD.match(following)) for following in lines[number : number + 5]) >= 3:
             return number
         size = _wrote(lines, number)
         # What stands below a quote was written too: who answers between the lines writes below.
@@ -96,6 +96,6 @@ def _introduces(lines: list[str]) -> bool:
 
 def _without_signature(lines: list[str]) -> list[str]:
     for number, line in enumerate(lines):
-        if number and _SIGNATURE.match(line) and not any(each.lstrip().startswith(">") for each in lines[number:]):
+        if number and _SIGNATURE.match(line) and not any(later.lstrip().startswith(">") for later in lines[number:]):
             return lines[:number]
     return lines
