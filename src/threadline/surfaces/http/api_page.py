@@ -168,7 +168,8 @@ def _form(method: str, path: str, body: dict[str, Any], kind: str, example: Any)
     """Fields to try a call with, which the page's script sends to this server."""
     inputs = "".join(
         f"<label><code>{html.escape(parameter['name'])}</code> "
-        f'<input name="{html.escape(parameter["name"])}" value="{html.escape(str(parameter.get("example", "")))}"></label>'
+        f'<input name="{html.escape(parameter["name"])}" '
+        f'value="{html.escape(str(parameter.get("example", "")))}"></label>'
         for parameter in body.get("parameters", ())
         if parameter["in"] in ("path", "query")
     )
