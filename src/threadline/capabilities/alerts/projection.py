@@ -33,9 +33,9 @@ def _fold(state: State, recorded: Recorded) -> State | None:
     return keep_smallest(state, ALERT_DISMISSALS_MAX)
 
 
-def merge(one: State, other: State) -> State:
+def merge(first: State, second: State) -> State:
     """The state of the union of two people's events."""
-    return keep_smallest(merge_entries(one, other, min), ALERT_DISMISSALS_MAX)
+    return keep_smallest(merge_entries(first, second, min), ALERT_DISMISSALS_MAX)
 
 
 def _view(state: State, now: int, edges: list[Recorded]) -> dict[str, Any]:

@@ -31,8 +31,8 @@ class Needs(Reads, WithRecorder, WithCatalogue, Protocol):
 
 def active(context: Context[WithShared]) -> Active:
     """The alerts of the workspace that are not withdrawn, as the store has them now."""
-    found: Active = context.engine.shared.fresh(context.workspace, ALERTS)
-    return found
+    alerts: Active = context.engine.shared.fresh(context.workspace, ALERTS)
+    return alerts
 
 
 def newest(context: Context[WithStore], id: str) -> Version:
@@ -71,9 +71,9 @@ def at_instant(context: Context[WithStore], at: int) -> Iterator[tuple[str, Vers
     """The version of each alert that was in force at an instant, by id; withdrawn ones are left out."""
     for item in query_pages(context.engine.store, NEWEST, context.workspace):
         id = item.key.sort
-        found = _latest(context, id, _version(item), at)
-        if found.at <= at and not found.withdrawn:
-            yield id, found
+        latest = _latest(context, id, _version(item), at)
+        if latest.at <= at and not latest.withdrawn:
+            yield id, latest
 
 
 def _latest(context: Context[WithStore], id: str, newest: Version, at: int) -> Version:
@@ -139,7 +139,7 @@ def _next(
 
 
 def _refuse_too_many(context: Context[Needs], id: str) -> None:
-    others = (each for name, each in active(context).items() if name != id)
+    others = (other for name, other in active(context).items() if name != id)
     if sum(not other.alert.is_over(context.now) for other in others) >= ALERTS_MAX:
         raise LimitExceeded(f"{ALERTS_MAX} alerts are in force or lie ahead, which is the limit; withdraw some first")
 
@@ -170,11 +170,13 @@ def _changed(
 
 def _over(context: Context[Needs], id: str) -> Iterator[Delete | Check]:
     """Take alerts that are over out of those that every reader goes through; their versions stay."""
-    found = [(name, each) for name, each in active(context).items() if name != id and each.alert.is_over(context.now)]
-    for name, each in sorted(found, key=lambda one: one[0])[: BATCH_WRITES_MAX // 4]:
+    ended = [
+        (name, entry) for name, entry in active(context).items() if name != id and entry.alert.is_over(context.now)
+    ]
+    for name, entry in sorted(ended, key=lambda pair: pair[0])[: BATCH_WRITES_MAX // 4]:
         yield Delete(Key(ALERTS, context.workspace, name))
         # Another process may just have prolonged it. The item is written once for each version.
-        yield Check(Key(NEWEST, context.workspace, name), each.number)
+        yield Check(Key(NEWEST, context.workspace, name), entry.number)
 
 
 def _where(context: Context[object], id: str) -> str:

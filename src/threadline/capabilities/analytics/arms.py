@@ -77,8 +77,8 @@ def assignment_of(context: Context[Needs], asked: Asked) -> Assignment:
 def _of_broadcast(broadcast: Broadcast) -> dict[str, float]:
     weights = {arm.name: arm.weight for arm in broadcast.arms} or {ALL: 1}
     share = (1 - broadcast.holdout) * (broadcast.winner.share if broadcast.winner is not None else 1)
-    found = {name: share * weight / sum(weights.values()) for name, weight in weights.items()}
-    return found | ({HOLDOUT: broadcast.holdout} if broadcast.holdout else {})
+    shares = {name: share * weight / sum(weights.values()) for name, weight in weights.items()}
+    return shares | ({HOLDOUT: broadcast.holdout} if broadcast.holdout else {})
 
 
 def _of_step(journey: Journey, name: str) -> dict[str, float]:

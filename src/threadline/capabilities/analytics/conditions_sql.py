@@ -193,7 +193,7 @@ def _number(operand: Any) -> str:
 
 _OPERATORS: dict[str, Callable[[_Value, Any], str]] = {
     "equals": _equals,
-    "in": lambda value, operand: _any([_equals(value, each) for each in operand]),
+    "in": lambda value, operand: _any([_equals(value, item) for item in operand]),
     "contains": _contains,
     "starts_with": _on_text("starts_with"),
     "ends_with": _on_text("ends_with"),

@@ -58,8 +58,8 @@ def fit_purchases(x: Any, t_x: Any, t: Any) -> Purchases:
         start += gammaln(a + b) + gammaln(b + x) - gammaln(b) - gammaln(a + b + x)
         stays = -(r + x) * np.log(alpha + t)
         left = np.log(a) - np.log(np.where(x > 0, b + x - 1, 1)) - (r + x) * np.log(alpha + t_x)
-        each = start + np.where(x > 0, np.logaddexp(stays, left), stays)
-        return float(-(weight * each).sum() / weight.sum())
+        terms = start + np.where(x > 0, np.logaddexp(stays, left), stays)
+        return float(-(weight * terms).sum() / weight.sum())
 
     return Purchases(*_minimum(loss, (0.5, float(np.mean(t)) / 4 + 0.1, 1.0, 2.0)))
 
@@ -78,9 +78,9 @@ def fit_spending(x: Any, m: Any) -> Spending:
 
     def loss(logs: Any) -> float:
         p, q, v = np.exp(logs)
-        each = gammaln(p * x + q) - gammaln(p * x) - gammaln(q) + q * np.log(v)
-        each += (p * x - 1) * np.log(m) + p * x * np.log(x) - (p * x + q) * np.log(x * m + v)
-        return float(-each.mean())
+        terms = gammaln(p * x + q) - gammaln(p * x) - gammaln(q) + q * np.log(v)
+        terms += (p * x - 1) * np.log(m) + p * x * np.log(x) - (p * x + q) * np.log(x * m + v)
+        return float(-terms.mean())
 
     return Spending(*_minimum(loss, (2.0, 2.0, float(m.mean()))))
 
@@ -89,7 +89,7 @@ def forecast(model: Purchases, x: Any, t_x: Any, t: Any, ahead: float) -> Foreca
     """Whether people still buy, and how often they will within so many weeks."""
     np, special = numbers("numpy"), numbers("scipy.special")
     r, alpha, a, b = model
-    x, t_x, t = (np.asarray(each, float) for each in (x, t_x, t))
+    x, t_x, t = (np.asarray(values, float) for values in (x, t_x, t))
     odds = np.where(x > 0, a / np.where(x > 0, b + x - 1, 1) * ((alpha + t) / (alpha + t_x)) ** (r + x), 0.0)
     share = 1 - ((alpha + t) / (alpha + t + ahead)) ** (r + x) * special.hyp2f1(
         r + x, b + x, a + b + x - 1, ahead / (alpha + t + ahead)
@@ -111,12 +111,12 @@ def _minimum(loss: Any, start: tuple[float, ...]) -> list[float]:
     logs, least = np.log(start), float("inf")
     for _ in range(10):
         options = {"xatol": 1e-7, "fatol": 1e-11, "maxiter": 3_000, "maxfev": 3_000}
-        found = optimize.minimize(loss, logs, method="Nelder-Mead", options=options)
-        logs, before, least = found.x, least, float(found.fun)
+        result = optimize.minimize(loss, logs, method="Nelder-Mead", options=options)
+        logs, before, least = result.x, least, float(result.fun)
         if before - least < 1e-10:
             break
     if not np.isfinite(least) or np.abs(logs).max() > 12:
         raise InvalidValue(
             "no model of purchases fits these people; take a longer time, or another event", param="event"
         )
-    return [float(each) for each in np.exp(logs)]
+    return [float(number) for number in np.exp(logs)]

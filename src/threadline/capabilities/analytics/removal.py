@@ -30,19 +30,21 @@ def removal_effects(moves: Iterable[Move]) -> dict[str, float]:
     np = numbers("numpy")
     moves = list(moves)
     names = sorted({move.source for move in moves if move.source is not None})
-    place = {name: at for at, name in enumerate([None, *names])}
+    index_of = {name: at for at, name in enumerate([None, *names])}
     going: Counter[str | None] = Counter()
     for move in moves:
         going[move.source] += move.times
-    between, won = np.zeros((len(place), len(place))), np.zeros(len(place))
+    between, won = np.zeros((len(index_of), len(index_of))), np.zeros(len(index_of))
     for move in moves:
         share = move.times / going[move.source]
         if move.target is not None:
-            between[place[move.source], place[move.target]] += share
+            between[index_of[move.source], index_of[move.target]] += share
         elif move.is_won:
-            won[place[move.source]] += share
-    visits = np.linalg.inv(np.eye(len(place)) - between)
+            won[index_of[move.source]] += share
+    visits = np.linalg.inv(np.eye(len(index_of)) - between)
     chance = visits @ won
     if not chance[0]:
         return dict.fromkeys(names, 0.0)
-    return {name: float(visits[0, at] / visits[at, at] * chance[at] / chance[0]) for name, at in place.items() if name}
+    return {
+        name: float(visits[0, at] / visits[at, at] * chance[at] / chance[0]) for name, at in index_of.items() if name
+    }

@@ -59,7 +59,7 @@ def _list(context: Context[WithAuditLog], params: AuditLogParams) -> AuditLogPag
         context.workspace, start=time_param(params.start), stop=time_param(params.stop),
         before=checked_cursor(params.cursor, _CURSOR), limit=params.limit, wanted=lambda entry: _wanted(params, entry),
     )  # fmt: skip
-    return AuditLogPage(entries=[_view(each) for each in entries], next=following)
+    return AuditLogPage(entries=[_view(entry) for entry in entries], next=following)
 
 
 def _wanted(params: AuditLogParams, entry: AuditEntry) -> bool:

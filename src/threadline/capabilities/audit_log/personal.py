@@ -54,7 +54,7 @@ class _Named:
 def _texts(entry: AuditEntry) -> Iterator[str]:
     values: list[Any] = [*entry.object.values(), *entry.given.values()]
     for value in values:
-        yield from (each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str))
+        yield from (text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str))
 
 
 AUDIT_LOG_TABLE = StoreTable(

@@ -52,9 +52,9 @@ class Resolver:
         """The whole audience, page by page."""
         after = ""
         while True:
-            found = self.page(engine, workspace, at, after, size)
-            yield found
-            after = found.next
+            page = self.page(engine, workspace, at, after, size)
+            yield page
+            after = page.next
             if not after:
                 return
 

@@ -184,7 +184,7 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def message(self, arm: str) -> dict[str, Any]:
         """What is sent to the recipients of an arm, as the properties of their event."""
-        chosen = next((each for each in self.arms if each.name == arm), Arm(name=arm))
+        chosen = next((candidate for candidate in self.arms if candidate.name == arm), Arm(name=arm))
         given = {
             "template": chosen.template or self.template, "subject": chosen.subject or self.subject,
             "sender": self.sender, "topic": self.topic, "variables": self.variables,
@@ -202,10 +202,10 @@ def _share(id: str, person: str, what: str) -> float:
 
 def _instant(local: str, zone: str) -> int | None:
     """The instant of a local time; None if it is none. A time that a change of clocks leaves out is an hour later."""
-    place = zone_of(zone)
-    if place is None or not _LOCAL_TIME.fullmatch(local):
+    zone_info = zone_of(zone)
+    if zone_info is None or not _LOCAL_TIME.fullmatch(local):
         return None
     try:
-        return from_datetime(datetime.fromisoformat(local).replace(tzinfo=place))
+        return from_datetime(datetime.fromisoformat(local).replace(tzinfo=zone_info))
     except ValueError:
         return None

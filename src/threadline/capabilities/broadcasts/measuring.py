@@ -62,7 +62,7 @@ def _converted(
 def _step(engine: Ports, job: Job, limit: int) -> Step:
     id: str = job.params["broadcast"]
     page = list(islice(repository.recipients(engine.store, job.workspace, id, job.cursor, limit), limit))
-    addressed = [each for each in page if each.arm]
+    addressed = [recipient for recipient in page if recipient.arm]
     counts = measured(
         engine, job.workspace, id, addressed, "conversions", job.params["event"], job.params["within"]
     )  # fmt: skip

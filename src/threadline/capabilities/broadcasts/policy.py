@@ -47,11 +47,11 @@ def _due(text: object) -> int:
 
 def _allow(engine: Ports, due: Sequence[DueEffect]) -> list[str | Postponed]:
     """Whether the broadcasts of mails go on."""
-    named = [(one.workspace, one.effect.data["broadcast"]) for _, one in due]
+    named = [(pending.workspace, pending.effect.data["broadcast"]) for _, pending in due]
     answers: dict[tuple[str, str], str | Postponed] = {
         (workspace, id): _answer(engine, workspace, id) for workspace, id in set(named)
     }
-    return [answers[each] for each in named]
+    return [answers[key] for key in named]
 
 
 def _answer(engine: Ports, workspace: str, id: str) -> str | Postponed:

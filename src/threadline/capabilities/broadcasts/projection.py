@@ -67,8 +67,8 @@ def _view(state: State, now: int, edges: list[Recorded]) -> dict[str, dict[str, 
     return dict(sorted(shown.items()))
 
 
-def _merge(one: State, other: State) -> State:
-    return sorted([*one, *other])[-ENTRIES_MAX:]
+def _merge(first: State, second: State) -> State:
+    return sorted([*first, *second])[-ENTRIES_MAX:]
 
 
 def _event_rows(recorded: Recorded) -> Iterable[Row]:

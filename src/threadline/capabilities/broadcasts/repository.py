@@ -86,8 +86,8 @@ def page(store: Store, workspace: str, start: int | None, stop: str, limit: int)
     first = "" if start is None else time_key(start)
     rows = store.query(BROADCAST_CREATED, workspace, first, stop or None, limit, reverse=True)
     items = store.get([Key(BROADCAST, workspace, row.value.decode()) for row in rows])
-    found = [_created(item) for item in items if item is not None]
-    return found, rows[-1].key.sort if len(rows) == limit else ""
+    created = [_created(item) for item in items if item is not None]
+    return created, rows[-1].key.sort if len(rows) == limit else ""
 
 
 def _created(item: Item) -> Created:

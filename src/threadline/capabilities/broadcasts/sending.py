@@ -53,23 +53,23 @@ class _Work:
         """Write a row for each person of the audience, with their arm."""
         workspace, broadcast = self._job.workspace, self._broadcast
         resolver = Resolver(broadcast.audience)
-        found = resolver.page(self._engine, workspace, self._engine.recorder.now(), self._after, self._limit)
-        chosen = [Recipient(person, broadcast.arm_of(self._id, person)) for person in found.ids]
+        page = resolver.page(self._engine, workspace, self._engine.recorder.now(), self._after, self._limit)
+        chosen = [Recipient(person, broadcast.arm_of(self._id, person)) for person in page.ids]
         # A worker that was killed at this page may have left rows of people who belong to the audience no more.
-        rows = repository.recipients(self._engine.store, workspace, self._id, self._after, self._limit, found.next)
-        left = {row.person for row in rows}.difference(found.ids)
+        rows = repository.recipients(self._engine.store, workspace, self._id, self._after, self._limit, page.next)
+        left = {row.person for row in rows}.difference(page.ids)
         writes: list[Put | Delete] = [
             repository.recipient_delete(workspace, self._id, person) for person in sorted(left)
         ]
         writes += [repository.recipient_put(workspace, self._id, recipient) for recipient in chosen]
-        counts = {"looked_at": found.looked_at, "total": len(chosen)}
-        cursor = f"{RESOLVE}:{found.next}" if found.next else f"{SEND}:"
+        counts = {"looked_at": page.looked_at, "total": len(chosen)}
+        cursor = f"{RESOLVE}:{page.next}" if page.next else f"{SEND}:"
         return Step(cursor, counts, writes=writes)
 
     def send(self) -> Step:
         """Address everybody who has an arm."""
         page, cursor = self._page(SEND)
-        addressed = self._addressed([each for each in page if each.arm], self._began)
+        addressed = self._addressed([recipient for recipient in page if recipient.arm], self._began)
         if cursor or self._broadcast.winner is None:
             return addressed._replace(cursor=cursor, finished=not cursor)
         return addressed._replace(cursor=f"{MEASURE}:", due_at=self._broadcast.rest_begins_at(self._began))
@@ -79,7 +79,7 @@ class _Work:
         winner = self._broadcast.winner
         assert winner is not None
         page, cursor = self._page(MEASURE)
-        tested = [each for each in page if each.arm and each.arm != HOLDOUT]
+        tested = [recipient for recipient in page if recipient.arm and recipient.arm != HOLDOUT]
         counts = measured(
             self._engine, self._job.workspace, self._id, tested, winner.metric, winner.event,
             parse_duration(winner.after),
@@ -91,8 +91,12 @@ class _Work:
         page, cursor = self._page(REST)
         arm = winner_of(self._broadcast, self._job.counts)
         # By the draw and not by the rows: a page that is done again has some that bear their arm already.
-        rest = [Recipient(each.person, arm) for each in page if not self._broadcast.arm_of(self._id, each.person)]
-        writes = [repository.recipient_put(self._job.workspace, self._id, each) for each in rest]
+        rest = [
+            Recipient(recipient.person, arm)
+            for recipient in page
+            if not self._broadcast.arm_of(self._id, recipient.person)
+        ]
+        writes = [repository.recipient_put(self._job.workspace, self._id, recipient) for recipient in rest]
         step = self._addressed(rest, self._broadcast.rest_begins_at(self._began))
         return step._replace(cursor=cursor, finished=not cursor, writes=writes)
 

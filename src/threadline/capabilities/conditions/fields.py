@@ -161,9 +161,9 @@ def _walk(value: Any, steps: Path) -> Any:
     return value
 
 
-def _time_of(found: tuple[Any, Any]) -> Any:
+def _time_of(pair: tuple[Any, Any]) -> Any:
     # What a view tells as a value is somebody's own, whatever it is called: it stays as it is.
-    value, around = found
+    value, around = pair
     return _as_time(value) if around is None else value
 
 

@@ -85,10 +85,10 @@ def _not_equals(operand: Any) -> Check:
 
 def _within(operand: tuple[Any, ...]) -> Check:
     """Equal to one of these: what `_equals` says of each, by looking up instead of going through them."""
-    texts = frozenset(each for each in operand if type(each) is str)
-    flags = frozenset(each for each in operand if type(each) is bool)
+    texts = frozenset(item for item in operand if type(item) is str)
+    flags = frozenset(item for item in operand if type(item) is bool)
     instants = frozenset(at for text in texts if (at := instant_of(text)) is not None)
-    numbers = frozenset(decimal_of(each) for each in operand if type(each) in (int, float))
+    numbers = frozenset(decimal_of(item) for item in operand if type(item) in (int, float))
     all_numbers = numbers | {number for text in texts if (number := decimal_of(text)) is not None}
 
     def check(value: Any) -> bool | None:
@@ -163,7 +163,7 @@ def _contains(operand: Any) -> Check:
     def check(value: Any) -> bool | None:
         kind = type(value)
         if kind is list:
-            return any(each is not None and equals(each) for each in value)
+            return any(item is not None and equals(item) for item in value)
         if text is None:
             return None
         return text in value if kind is str or kind is dict else None
@@ -175,8 +175,8 @@ def _not_contains(operand: Any) -> Check:
     contains = _contains(operand)
 
     def check(value: Any) -> bool | None:
-        found = contains(value)
-        return None if found is None else not found
+        result = contains(value)
+        return None if result is None else not result
 
     return check
 

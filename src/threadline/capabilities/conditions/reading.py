@@ -23,7 +23,7 @@ GROUPS = ("all", "any", "not")
 NESTING_MAX = 4 * CONDITION_DEPTH_MAX
 
 
-def read_json(value: Any, place: str = "conditions") -> Node:
+def read_json(value: Any, label: str = "conditions") -> Node:
     """The tree of plain values, as JSON gives them.
 
     Raises `InvalidDefinition` with every mistake, one a line, each with its place, such as ``conditions.all[0].field``.
@@ -31,7 +31,7 @@ def read_json(value: Any, place: str = "conditions") -> Node:
     problems: list[str] = []
 
     def fail(at: Place, text: str) -> None:
-        problems.append(f"{place}{shown_place(at)}: {text}")
+        problems.append(f"{label}{shown_place(at)}: {text}")
 
     tree = _Reader(fail).tree(value)
     if tree is None or problems:
@@ -50,14 +50,14 @@ def read_tree(part: Part) -> Node:
 
 def misread(part: Part, is_literal: Callable[[str], bool]) -> bool:
     """Note the values that YAML reads otherwise than they look, under keys whose values are compared with."""
-    found = False
+    is_misread = False
     for leaf in part.leaves():
         key = next((step for step in reversed(leaf.at) if isinstance(step, str)), "")
         problem = leaf.whole.misread(leaf.at) if is_literal(key) else ""
         if problem:
-            found = True
+            is_misread = True
             leaf.whole.fail(leaf.at, problem)
-    return found
+    return is_misread
 
 
 def read_plain(value: Any, fail: Callable[[Place, str], None]) -> Node | None:
@@ -107,7 +107,7 @@ class _Reader:
         if not isinstance(listed, list) or not listed:
             self._fail(at, f"`{group}` takes a list of at least one condition")
             return None
-        parts = [self._node(each, (*at, index), depth + 1) for index, each in enumerate(listed)]
+        parts = [self._node(item, (*at, index), depth + 1) for index, item in enumerate(listed)]
         known = tuple(part for part in parts if part is not None)
         if len(known) < len(parts):
             return None
@@ -158,7 +158,7 @@ def _wrong_operand(operator: str, operand: Any) -> str:
         case "list":
             if not isinstance(operand, list) or not 0 < len(operand) <= CONDITION_VALUES_MAX:
                 return f"takes a list of 1 to {CONDITION_VALUES_MAX} values"
-            return next((problem for each in operand if (problem := _wrong_scalar(each))), "")
+            return next((problem for item in operand if (problem := _wrong_scalar(item))), "")
         case "orderable" if type(operand) is bool:
             return "takes a number or a text; true and false have no order"
         case "text" if not isinstance(operand, str):

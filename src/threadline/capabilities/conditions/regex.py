@@ -27,11 +27,11 @@ def compile_regex(pattern: str) -> Callable[[str], bool]:
     except (re2.error, UnicodeEncodeError) as error:
         raise InvalidValue(f"{pattern[:80]!r} is not a regular expression of RE2: {_reason(error)}") from None
 
-    def found(text: str) -> bool:
+    def matches(text: str) -> bool:
         # A text with half a surrogate pair is no UTF-8; RE2 finds in it what lies outside of that.
         return search(text.encode("utf-8", "surrogatepass")) is not None
 
-    return found
+    return matches
 
 
 def _reason(error: Exception) -> str:

@@ -61,22 +61,22 @@ def read_where(part: Part) -> Where:
 
     def fail(at: Place, text: str) -> None:
         failed.append(text)
-        place = (*trees[at[1]][0], *at[2:]) if len(at) > 1 and isinstance(at[1], int) else ()
-        if place and isinstance(place[0], str):
-            text = f"write a tree as an item of a list, `- {place[0]}: …`" if place[0] in GROUPS else text
-            part.wrong(f"on {place[0]!r}: {text}", *place)
+        path = (*trees[at[1]][0], *at[2:]) if len(at) > 1 and isinstance(at[1], int) else ()
+        if path and isinstance(path[0], str):
+            text = f"write a tree as an item of a list, `- {path[0]}: …`" if path[0] in GROUPS else text
+            part.wrong(f"on {path[0]!r}: {text}", *path)
         else:
-            part.fail(text, *place)
+            part.fail(text, *path)
 
     tree = read_plain({"all": [tree for _, tree in trees]}, fail)
     if not isinstance(tree, All) or failed:
         raise Noted
-    for (place, _), each in zip(trees, tree.parts, strict=True):
-        for test in tests_of(each):
+    for (path, _), branch in zip(trees, tree.parts, strict=True):
+        for test in tests_of(branch):
             if test.path[0] != EVENT or test.path[1] in RECORDED_FIELDS:
                 fields = "a field of the event other than event.id and event.recorded_at"
                 failed.append(f"cannot read {test.field}; name {fields}")
-                part.wrong(failed[-1], *place)
+                part.wrong(failed[-1], *path)
     if failed:
         raise Noted
     return Where(tree.parts)
@@ -84,12 +84,12 @@ def read_where(part: Part) -> Where:
 
 def short_form(value: dict[str, Any]) -> list[tuple[Place, Any]]:
     """Each condition of ``{total: {gt: 5}, action: [open, click]}`` as a tree, with its place."""
-    found: list[tuple[Place, Any]] = []
+    conditions: list[tuple[Place, Any]] = []
     for name, wanted in value.items():
         steps = name.split(".")
         field = [EVENT, *steps] if steps[0] == "context" else [EVENT, "properties", *steps]
         tests = wanted if isinstance(wanted, dict) else {"in" if isinstance(wanted, list) else "equals": wanted}
         # `field` comes last: an operator of that name is none, and must not stand for the path.
         trees = [{operator: operand, "field": field} for operator, operand in tests.items()] or [{"field": field}]
-        found += [((name,), tree) for tree in trees]
-    return found
+        conditions += [((name,), tree) for tree in trees]
+    return conditions

@@ -40,8 +40,8 @@ def _fold(state: State, recorded: Recorded) -> State | None:
     return state
 
 
-def _merge(one: State, other: State) -> State:
-    return min(one, other, key=lambda state: state.get("since", LATEST + 1))
+def _merge(first: State, second: State) -> State:
+    return min(first, second, key=lambda state: state.get("since", LATEST + 1))
 
 
 def _view(state: State, now: int, edges: list[Recorded]) -> dict[str, Any]:

@@ -63,17 +63,17 @@ def consent_projection(consent: Consent) -> Projection:
     )
 
 
-def _newer(one: Mark | None, other: Mark | None) -> Mark | None:
-    return newest(one, other) if one is not None and other is not None else one or other
+def _newer(first: Mark | None, second: Mark | None) -> Mark | None:
+    return newest(first, second) if first is not None and second is not None else first or second
 
 
-def _merge(one: State, other: State) -> State:
-    return merge_entries(one, other, _merge_words)
+def _merge(first: State, second: State) -> State:
+    return merge_entries(first, second, _merge_words)
 
 
-def _merge_words(one: Words, other: Words) -> Words:
-    merged = merge_entries(one[1], other[1], lambda a, b: [_newer(a[0], b[0]), _newer(a[1], b[1])])
-    return [_newer(one[0], other[0]), keep_smallest(merged, ADDRESSES_MAX)]
+def _merge_words(first: Words, second: Words) -> Words:
+    merged = merge_entries(first[1], second[1], lambda a, b: [_newer(a[0], b[0]), _newer(a[1], b[1])])
+    return [_newer(first[0], second[0]), keep_smallest(merged, ADDRESSES_MAX)]
 
 
 def _viewed(consent: Consent) -> Callable[[State, int, list[Recorded]], dict[str, Any]]:
@@ -88,8 +88,8 @@ def _viewed(consent: Consent) -> Callable[[State, int, list[Recorded]], dict[str
             }
             unsubscribed_at = max(_time(unsubscribed), every)
             best = Statements(unsubscribed_at)
-            for each in addresses.values():
-                best = best.newest(Statements("", each["confirmed_at"], each["subscribed_at"]))
+            for entry in addresses.values():
+                best = best.newest(Statements("", entry["confirmed_at"], entry["subscribed_at"]))
             standing = status_of(topic, best)
             topics[name] = {
                 "status": standing,
@@ -124,8 +124,8 @@ def _suppress(state: dict[str, Mark], recorded: Recorded) -> dict[str, Mark] | N
     return keep_smallest(state, ADDRESSES_MAX)
 
 
-def _merge_suppression(one: dict[str, Mark], other: dict[str, Mark]) -> dict[str, Mark]:
-    return keep_smallest(merge_entries(one, other, max), ADDRESSES_MAX)
+def _merge_suppression(first: dict[str, Mark], second: dict[str, Mark]) -> dict[str, Mark]:
+    return keep_smallest(merge_entries(first, second, max), ADDRESSES_MAX)
 
 
 def _suppression_view(state: dict[str, Mark], now: int, edges: list[Recorded]) -> dict[str, Any]:

@@ -29,9 +29,9 @@ class Needs(WithReader, WithRecorder, WithStore, WithCatalogue, WithLog, Protoco
 
 def identifier_for(engine: WithCatalogue, address: str) -> Identifier:
     """The identifier under which events about an address alone are recorded."""
-    found: Identifier | None = engine.catalogue.rules.normalise(Identifier("email", address))
+    identifier: Identifier | None = engine.catalogue.rules.normalise(Identifier("email", address))
     # An address that is shared, or that names nobody, is blocked as an identifier and must be suppressible.
-    return found or Identifier("external_id", f"mailto:{address}")
+    return identifier or Identifier("external_id", f"mailto:{address}")
 
 
 def after(last: str, event: Event) -> Event:

@@ -29,15 +29,17 @@ def refusals(ports: WithStore, mailings: Sequence[Mailing]) -> list[str]:
     and ``opted_out``. One reading of the store for all, and a second one for what is not transactional.
     """
     known = [KnownAddress(mailing.workspace, normal_address(mailing.address)) for mailing in mailings]
-    found = ["" if address else "invalid_address" for _, address in known]
-    valid = [place for place, why in enumerate(found) if not why]
-    for place, newest in zip(valid, newest_suppressions(ports.store, [known[each] for each in valid]), strict=True):
-        found[place] = "" if newest is None or newest.lifted else f"suppressed:{newest.reason}"
-    asked = [place for place in valid if not found[place] and not mailings[place].transactional]
-    topics = [(known[place], (mailings[place].topic,)) for place in asked]
-    for place, statements in zip(asked, statements_of_each(ports.store, topics) if topics else (), strict=True):
-        found[place] = _unwanted(mailings[place], known[place].address, statements[mailings[place].topic])
-    return found
+    reasons = ["" if address else "invalid_address" for _, address in known]
+    valid = [index for index, why in enumerate(reasons) if not why]
+    for index, newest in zip(
+        valid, newest_suppressions(ports.store, [known[position] for position in valid]), strict=True
+    ):
+        reasons[index] = "" if newest is None or newest.lifted else f"suppressed:{newest.reason}"
+    asked = [index for index in valid if not reasons[index] and not mailings[index].transactional]
+    topics = [(known[index], (mailings[index].topic,)) for index in asked]
+    for index, statements in zip(asked, statements_of_each(ports.store, topics) if topics else (), strict=True):
+        reasons[index] = _unwanted(mailings[index], known[index].address, statements[mailings[index].topic])
+    return reasons
 
 
 def _unwanted(mailing: Mailing, address: str, across: Statements) -> str:
@@ -49,5 +51,5 @@ def _unwanted(mailing: Mailing, address: str, across: Statements) -> str:
         signalled=mailing.view.view("privacy")["global_privacy_control"],
     )
     statements = across.newest(statements_of_person(shown, mailing.topic, address))
-    found = status(statements, default, double=declared is not None and declared["double_opt_in"])
-    return "" if found in GETS_MAIL else found
+    current = status(statements, default, double=declared is not None and declared["double_opt_in"])
+    return "" if current in GETS_MAIL else current

@@ -33,22 +33,22 @@ _remaining = msgspec.json.Decoder(Remaining)
 
 def remaining_about(store: Store, addresses: Sequence[KnownAddress]) -> list[dict[str, Remaining]]:
     """What is kept of each address: that it is `SUPPRESSED`, or by topic ("": all) when it was unsubscribed."""
-    found: list[dict[str, Remaining]] = [{} for _ in addresses]
+    results: list[dict[str, Remaining]] = [{} for _ in addresses]
     for key in pseudonym_keys(store):
         names = [(workspace, pseudonym(key, workspace, address)) for workspace, address in addresses]
         wanted = [Range(REMAINING_TABLE, f"{workspace}/{name[0]}", f"{name} ", f"{name}!") for workspace, name in names]
-        for stored, items in zip(found, store.ranges(wanted), strict=True):
+        for stored, items in zip(results, store.ranges(wanted), strict=True):
             for item in items:
                 about = item.key.sort.partition(" ")[2]
                 remaining = _remaining.decode(item.value)
                 if about not in stored or stored[about].at < remaining.at:
                     stored[about] = remaining
-    return [{about: remaining for about, remaining in stored.items() if not remaining.over} for stored in found]
+    return [{about: remaining for about, remaining in stored.items() if not remaining.over} for stored in results]
 
 
 def unsubscribed_since(remaining: Mapping[str, Remaining], topic: str) -> int | None:
     """When an address was unsubscribed from a topic or from all; None if nothing of that kind is kept."""
-    times = [remaining[name].at for each in {topic, ""} if (name := _about(each)) in remaining]
+    times = [remaining[name].at for scope in {topic, ""} if (name := _about(scope)) in remaining]
     return max(times, default=None)
 
 
@@ -80,7 +80,7 @@ class _Words:
 
     def since(self, address: str, topic: str) -> int | None:
         """Since when an address gets nothing about a topic; None if it does."""
-        times = [self.unsubscribed[each] for each in ((address, topic), ("", topic)) if each in self.unsubscribed]
+        times = [self.unsubscribed[key] for key in ((address, topic), ("", topic)) if key in self.unsubscribed]
         at = max(times, default=None)
         return at if at is not None and at >= self.subscribed_at(address, topic) else None
 
@@ -105,11 +105,11 @@ def _words_of(subject: Subject) -> _Words:
             words.suppressed[verdict.address] = max(latest, words.suppressed.get(verdict.address, latest))
         elif event.type in WORDS and (statement := statement_of(event)) is not None:
             words.addresses.update({statement.address} - {""})
-            place, at = (statement.address, statement.topic), event.occurred_at
+            key, at = (statement.address, statement.topic), event.occurred_at
             if statement.kind == "unsubscribed":
-                words.unsubscribe(*place, at)
+                words.unsubscribe(*key, at)
             else:
-                words.subscribed[place] = max(at, words.subscribed.get(place, at))
+                words.subscribed[key] = max(at, words.subscribed.get(key, at))
     return words
 
 

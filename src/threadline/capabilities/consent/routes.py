@@ -119,7 +119,7 @@ def _show_preferences(visit: Visit, saved: bool = False) -> PublicAnswer:
     consent, engine, recipient = visit.consent, visit.engine, visit.recipient
     # Whom the browser speaks for by Global Privacy Control has agreed to nothing by default.
     agreed = GETS_MAIL - {"opted_in"} if visit.signal else GETS_MAIL
-    ticked = {name for name, each in standings(engine, consent, recipient).items() if each.status in agreed}
+    ticked = {name for name, standing in standings(engine, consent, recipient).items() if standing.status in agreed}
     suppressed = suppression_of(engine.store, recipient.workspace, normal_address(recipient.address)) is not None
     return page.preferences(consent, recipient.address, ticked, saved=saved, suppressed=suppressed)
 

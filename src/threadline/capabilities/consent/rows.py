@@ -81,13 +81,13 @@ def newest_suppression(store: Store, workspace: str, address: str) -> Suppressio
 def newest_suppressions(store: Store, addresses: Sequence[KnownAddress]) -> list[Suppression | None]:
     """The newest word on each address, None if there never was one: one reading for all of them, and one more of a
     store in which somebody was erased."""
-    found = store.ranges([_about(SUPPRESSION_TABLE, address, 1) for address in addresses])
-    newest = [_suppression.decode(items[0].value) if items else None for items in found]
-    for place, remaining in enumerate(remaining_about(store, addresses)):
-        stored, suppressed = newest[place], remaining.get(SUPPRESSED)
+    pages = store.ranges([_about(SUPPRESSION_TABLE, address, 1) for address in addresses])
+    newest = [_suppression.decode(items[0].value) if items else None for items in pages]
+    for index, remaining in enumerate(remaining_about(store, addresses)):
+        stored, suppressed = newest[index], remaining.get(SUPPRESSED)
         if suppressed is not None and (stored is None or stored.at < _shown(suppressed.at)):
-            newest[place] = Suppression(
-                address=addresses[place].address, reason=suppressed.reason, at=_shown(suppressed.at)
+            newest[index] = Suppression(
+                address=addresses[index].address, reason=suppressed.reason, at=_shown(suppressed.at)
             )
     return newest
 
@@ -113,9 +113,9 @@ def suppressions(store: Store, workspace: str, after: str = "") -> Iterator[tupl
             hash = item.key.sort.partition(" ")[0]
             if hash != before:
                 before = hash
-                found = _suppression.decode(item.value)
-                if not found.lifted:
-                    yield hash, found
+                suppression = _suppression.decode(item.value)
+                if not suppression.lifted:
+                    yield hash, suppression
 
 
 # --- words --------------------------------------------------------------------------------------

@@ -37,9 +37,9 @@ def statements_of_person(shown: Any, topic: str, address: str) -> Statements:
     view = shown["topics"].get(topic)
     if view is None:
         return Statements(shown["unsubscribed_at"])
-    words = [view["addresses"][each] for each in dict.fromkeys(("", address)) if each in view["addresses"]]
+    entries = [view["addresses"][key] for key in dict.fromkeys(("", address)) if key in view["addresses"]]
     return Statements(
         view["unsubscribed_at"],
-        max((each["confirmed_at"] for each in words), default=""),
-        max((each["subscribed_at"] for each in words), default=""),
+        max((entry["confirmed_at"] for entry in entries), default=""),
+        max((entry["subscribed_at"] for entry in entries), default=""),
     )

@@ -519,12 +519,12 @@ class Named(Generic[T]):
     def declared(self) -> Section:
         """The section with its JSON Schema."""
         ref = self.what.replace(" ", "_")
-        one: dict[str, Any] = {"$ref": f"#/$defs/{ref}"}
+        entry_schema: dict[str, Any] = {"$ref": f"#/$defs/{ref}"}
         schema = {
             "type": "object",
             "description": self.description,
             "propertyNames": {"pattern": f"^{self.names.pattern}$"} | self._taken,
-            "additionalProperties": {"oneOf": [FALSE.schema, one]} if self.ships else one,
+            "additionalProperties": {"oneOf": [FALSE.schema, entry_schema]} if self.ships else entry_schema,
         }
         return Section(
             self.section, schema | _given({"maxProperties": self.most}), {**self.form.defs, ref: self.form.schema}

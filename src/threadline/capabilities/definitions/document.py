@@ -73,10 +73,10 @@ class Document:
 
     def mapping(self, node: yaml.Node, what: str) -> Keys:
         """Keys with their key and value nodes; anything that is no mapping of texts is a problem."""
-        found: Keys = {}
+        keys: Keys = {}
         if not isinstance(node, yaml.MappingNode):
             self.fail(node, f"{what} must be a mapping, `key: value` on lines of its own")
-            return found
+            return keys
         for key, value in node.value:
             name = self.literal(key)
             if name is True or name is False:
@@ -84,11 +84,11 @@ class Document:
                 name = key.value
             if not isinstance(name, str):
                 self.fail(key, f"{what}: a key must be text; write it in quotes")
-            elif name in found:
+            elif name in keys:
                 self.fail(key, f"{what}: {name!r} is listed twice; keep one")
             else:
-                found[name] = (key, value)
-        return found
+                keys[name] = (key, value)
+        return keys
 
     def known(self, keys: Keys, allowed: Collection[str], what: str) -> None:
         """Every key that is not allowed is a problem, told with the nearest one that is."""
@@ -139,12 +139,12 @@ def _halved(root: yaml.Node) -> yaml.Node | None:
     while waiting:
         node = waiting.pop()
         if isinstance(node, yaml.ScalarNode):
-            if not node.value.isascii() and any("\ud800" <= each <= "\udfff" for each in node.value):
+            if not node.value.isascii() and any("\ud800" <= character <= "\udfff" for character in node.value):
                 return node
             continue
-        inner = [each for pair in node.value for each in pair] if isinstance(node, yaml.MappingNode) else node.value
+        inner = [child for pair in node.value for child in pair] if isinstance(node, yaml.MappingNode) else node.value
         # An alias is the very node that it names: each is looked at once.
-        fresh = [each for each in reversed(inner) if id(each) not in seen]
+        fresh = [child for child in reversed(inner) if id(child) not in seen]
         seen.update(map(id, fresh))
         waiting += fresh
     return None

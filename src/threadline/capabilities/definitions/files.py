@@ -73,31 +73,33 @@ class Definitions:
             except (OSError, UnicodeDecodeError) as error:
                 texts.append((str(file), ""))
                 problems.append(f"{file}:1: the file cannot be read as UTF-8 text: {error}")
-        found = cls(texts)
-        found.problems += problems
-        return found
+        definitions = cls(texts)
+        definitions.problems += problems
+        return definitions
 
     @classmethod
     def shipped(cls, package: str) -> Definitions:
         """The definitions that ship with a capability, in the file ``shipped.yaml`` of its package."""
-        found = cls()
-        found._add(Document(_SHIPPED), _shipped(package))
-        return found
+        definitions = cls()
+        definitions._add(Document(_SHIPPED), _shipped(package))
+        return definitions
 
     def with_candidate(self, name: str, text: str, aside: Collection[str] = ()) -> Definitions:
         """The same with a candidate: each section that it holds stands in the place of all there is of that section.
 
         Sections ``aside`` stay as they are, whatever the candidate says of them.
         """
-        found = Definitions([*self._texts, (name, text)])
-        document, sections = found._sections[-1] if len(found._sections) > len(self._sections) else (None, {})
+        definitions = Definitions([*self._texts, (name, text)])
+        document, sections = (
+            definitions._sections[-1] if len(definitions._sections) > len(self._sections) else (None, {})
+        )
         if document is not None:
             for untouched in aside:
                 sections.pop(untouched, None)
-            for _, others in found._sections[:-1]:
+            for _, others in definitions._sections[:-1]:
                 for replaced in sections:
                     others.pop(replaced, None)
-        return found
+        return definitions
 
     def with_draft(
         self, name: str, text: str, by_name: Collection[str], section: str = "", entry: str = ""
@@ -107,20 +109,20 @@ class Definitions:
         Sections that are not ``by_name`` are replaced whole. With ``section`` and ``entry`` the text is no file but
         what stands under this name in that section.
         """
-        found = Definitions(self._texts)
+        definitions = Definitions(self._texts)
         document = Document(name)
         root = document.compose(text)
         if section and not document.problems:
             root = _under(section, _under(entry, root))
-        found._add(document, root)
-        written = found._sections[-1][1] if root is not None else {}
-        for _, others in found._sections[:-1]:
-            for each, (_, value) in written.items():
-                if each in others and each in by_name:
-                    _leave_out(others[each][1], value)
+        definitions._add(document, root)
+        written = definitions._sections[-1][1] if root is not None else {}
+        for _, others in definitions._sections[:-1]:
+            for section_name, (_, value) in written.items():
+                if section_name in others and section_name in by_name:
+                    _leave_out(others[section_name][1], value)
                 else:
-                    others.pop(each, None)
-        return found
+                    others.pop(section_name, None)
+        return definitions
 
     def declared_in(self, name: str) -> dict[str, list[str]]:
         """Section -> the names under it in the document of this name, rightly or wrongly declared."""
@@ -143,13 +145,13 @@ class Definitions:
 
     def contents(self) -> dict[str, dict[str, str]]:
         """Section -> name -> a hash of what is declared under it; a section that holds no names is one without."""
-        found: dict[str, dict[str, str]] = {}
+        hashes: dict[str, dict[str, str]] = {}
         for _, sections in self._sections:
             for section, (_, node) in sections.items():
                 value = Plain(Document(""), section).value(node)
                 named = value if isinstance(value, dict) else {"": value}
-                found.setdefault(section, {}).update({name: _digest(each) for name, each in named.items()})
-        return found
+                hashes.setdefault(section, {}).update({name: _digest(content) for name, content in named.items()})
+        return hashes
 
     @property
     def names(self) -> frozenset[str]:
@@ -173,8 +175,8 @@ class Definitions:
         """Problems or warnings, each once, in the order of the files and their lines; what has no place comes last."""
         order = {document.name: number for number, document in enumerate(self._documents)}
         # Two capabilities may read one section, and each notes what is wrong with it.
-        found = map(problem_of, dict.fromkeys(lines))
-        return sorted(found, key=lambda problem: (order.get(problem.file, len(order)), problem.line))
+        problems = map(problem_of, dict.fromkeys(lines))
+        return sorted(problems, key=lambda problem: (order.get(problem.file, len(order)), problem.line))
 
     def refuse_unknown(self) -> None:
         """The same with every section that nobody has asked for; to be called when all capabilities have read."""
@@ -212,4 +214,4 @@ def _digest(value: object) -> str:
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    return sorted(each for each in path.iterdir() if each.suffix in (".yaml", ".yml"))
+    return sorted(file for file in path.iterdir() if file.suffix in (".yaml", ".yml"))

@@ -55,12 +55,12 @@ def _put(lines: list[str], node: yaml.Node, stop: int, column: int, keys: Sequen
     if any(lines[mark.line][: mark.column].strip() for mark in starts):
         return None
     column = starts[0].column if starts else column
-    place = next((place for place, (key, _) in enumerate(node.value) if key.value == keys[0]), None)
-    if place is None:
+    index = next((index for index, (key, _) in enumerate(node.value) if key.value == keys[0]), None)
+    if index is None:
         return _added(lines, stop, column, keys, body)
-    begin = starts[place].line
-    end = starts[place + 1].line if place + 1 < len(starts) else stop
-    value = node.value[place][1]
+    begin = starts[index].line
+    end = starts[index + 1].line if index + 1 < len(starts) else stop
+    value = node.value[index][1]
     if len(keys) > 1 and _is_block(value):
         return _put(lines, value, end, column + _INDENT, keys[1:], body)
     if len(keys) > 1 and not (isinstance(value, yaml.ScalarNode) and not value.value):
@@ -70,8 +70,8 @@ def _put(lines: list[str], node: yaml.Node, stop: int, column: int, keys: Sequen
 
 
 def _added(lines: list[str], stop: int, column: int, keys: Sequence[str], body: str) -> list[str]:
-    place = stop if stop == len(lines) else _without_rest(lines, 0, stop)
-    return [*lines[:place], *_written(column, keys, body), *lines[place:]]
+    line = stop if stop == len(lines) else _without_rest(lines, 0, stop)
+    return [*lines[:line], *_written(column, keys, body), *lines[line:]]
 
 
 def _without_rest(lines: Sequence[str], begin: int, end: int) -> int:

@@ -30,10 +30,10 @@ class DoctorResult(msgspec.Struct, kw_only=True):
 
 
 def _doctor(context: Context[WithDoctor], params: NoParams) -> DoctorResult:
-    found = context.engine.doctor.findings(context.now)
+    findings = context.engine.doctor.findings(context.now)
     return DoctorResult(
-        well=all(each.sign != "fault" for each in found),
-        findings=[FindingView(what=each.what, sign=each.sign, seen=each.seen) for each in found],
+        well=all(finding.sign != "fault" for finding in findings),
+        findings=[FindingView(what=finding.what, sign=finding.sign, seen=finding.seen) for finding in findings],
     )
 
 

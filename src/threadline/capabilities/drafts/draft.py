@@ -51,13 +51,13 @@ class Read(NamedTuple):
 def read_draft(context: Context[WithCatalogue], text: str, section: str = "", name: str = "") -> Read:
     """The draft in the place of what has its names, beside everything else in force."""
     catalogue = context.engine.catalogue
-    found = in_force(catalogue).with_draft(DRAFT, text, names_of(catalogue), section, name)
-    for each in ASIDE:
-        found.section(each)
+    definitions = in_force(catalogue).with_draft(DRAFT, text, names_of(catalogue), section, name)
+    for aside in ASIDE:
+        definitions.section(aside)
     try:
-        return Read(found, catalogue.variant(found), [])
+        return Read(definitions, catalogue.variant(definitions), [])
     except InvalidDefinition as error:
-        return Read(found, None, found.in_order(str(error).split("\n")))
+        return Read(definitions, None, definitions.in_order(str(error).split("\n")))
 
 
 def in_force(catalogue: Catalogue) -> Definitions:
@@ -75,7 +75,7 @@ def shown(text: str, definitions: Definitions, problems: Sequence[Problem]) -> l
     """Problems as callers read them; those of the draft first."""
     lines = text.splitlines()
     made = [_shown(lines, definitions, problem) for problem in problems]
-    return sorted(made, key=lambda each: (bool(each.file), each.file, each.line, each.column))
+    return sorted(made, key=lambda problem: (bool(problem.file), problem.file, problem.line, problem.column))
 
 
 def _shown(lines: Sequence[str], definitions: Definitions, problem: Problem) -> DraftProblem:

@@ -58,10 +58,10 @@ def find(context: Context[WithStore], section: str, name: str) -> Stored | None:
 
 def named(context: Context[WithStore], section: str, name: str) -> Stored:
     """The same; raises `NotFound`."""
-    found = find(context, section, name)
-    if found is None:
+    stored = find(context, section, name)
+    if stored is None:
         raise NotFound(f"no {section} {name[:64]!r} is proposed", hint="`definitions_proposals` lists them all")
-    return found
+    return stored
 
 
 def write(context: Context[WithStore], proposal: Proposal, version: int) -> None:

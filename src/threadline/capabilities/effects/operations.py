@@ -65,13 +65,13 @@ class ParkedLine(Line, kw_only=True):
     last: Annotated[dict[str, Any], Meta(description="What the last attempt came to.")]
 
 
-def _line(context: Context[WithReader], each: UnknownEffect | DeadLetter) -> dict[str, Any]:
-    one = each.pending
-    person = context.engine.reader.by_thread(one.thread)
+def _line(context: Context[WithReader], effect: UnknownEffect | DeadLetter) -> dict[str, Any]:
+    pending = effect.pending
+    person = context.engine.reader.by_thread(pending.thread)
     return {
-        "id": one.id, "kind": one.effect.kind, "queue": each.queue, "policy": one.policy, "cause": one.cause,
-        "person": "" if person is None else person.id, "attempts": one.attempts, "why": each.why,
-        "since": format_time(each.at), "data": one.effect.data,
+        "id": pending.id, "kind": pending.effect.kind, "queue": effect.queue, "policy": pending.policy,
+        "cause": pending.cause, "person": "" if person is None else person.id, "attempts": pending.attempts,
+        "why": effect.why, "since": format_time(effect.at), "data": pending.effect.data,
     }  # fmt: skip
 
 
@@ -91,13 +91,13 @@ class UnknownPage(msgspec.Struct, kw_only=True):
 
 def _unknown(context: Context[Needs], params: UnknownParams) -> UnknownPage:
     cursor = checked_cursor(params.cursor, _ID)
-    found = context.engine.delivery.unknown(context.workspace, cursor, params.limit)
+    effects = context.engine.delivery.unknown(context.workspace, cursor, params.limit)
     lines = []
-    for each in found:
-        claim = each.pending.claim
+    for effect in effects:
+        claim = effect.pending.claim
         at, noted = (None, {}) if claim is None else (format_time(claim.at), claim.properties)
-        lines.append(UnknownLine(**_line(context, each), claimed_at=at, noted=noted))
-    return UnknownPage(effects=lines, next=next_of(found, params.limit, lambda each: each.cursor))
+        lines.append(UnknownLine(**_line(context, effect), claimed_at=at, noted=noted))
+    return UnknownPage(effects=lines, next=next_of(effects, params.limit, lambda effect: effect.cursor))
 
 
 UNKNOWN = Operation(
@@ -187,9 +187,9 @@ def _dead_letters(
 
 
 def _parked(context: Context[Needs], params: ParkedEffectsParams) -> ParkedEffects:
-    found = _dead_letters(context, params)
-    lines = [ParkedLine(**_line(context, each), last=each.outcome) for each in found]
-    return ParkedEffects(effects=lines, next=next_of(found, params.limit, lambda each: each.cursor))
+    letters = _dead_letters(context, params)
+    lines = [ParkedLine(**_line(context, letter), last=letter.outcome) for letter in letters]
+    return ParkedEffects(effects=lines, next=next_of(letters, params.limit, lambda letter: letter.cursor))
 
 
 PARKED = Operation(
@@ -224,9 +224,9 @@ class RedrivenEffects(msgspec.Struct, kw_only=True):
 
 def _redrive(context: Context[WithDelivery], params: RedriveEffectsParams) -> RedrivenEffects:
     looked_at = _dead_letters(context, params)
-    found = [each for each in looked_at if not params.ids or each.pending.id in params.ids]
-    done = context.engine.delivery.redrive(found, context.source)
-    return RedrivenEffects(redriven=done, next=next_of(looked_at, params.limit, lambda each: each.cursor))
+    letters = [letter for letter in looked_at if not params.ids or letter.pending.id in params.ids]
+    done = context.engine.delivery.redrive(letters, context.source)
+    return RedrivenEffects(redriven=done, next=next_of(looked_at, params.limit, lambda letter: letter.cursor))
 
 
 REDRIVE = Operation(
@@ -269,16 +269,16 @@ class TimersPage(msgspec.Struct, kw_only=True):
 
 def _timers(context: Context[Needs], params: TimersParams) -> TimersPage:
     after = checked_cursor(params.cursor, _TIMER)
-    found = context.engine.delivery.pending_timers(context.workspace, after, params.limit)
-    people = context.engine.reader.by_threads([each.thread for each in found])
+    timers = context.engine.delivery.pending_timers(context.workspace, after, params.limit)
+    people = context.engine.reader.by_threads([timer.thread for timer in timers])
     lines = [
         TimerLine(
-            due_at=instant(each.due_at), policy=each.policy, key=each.key, data=each.data,
-            person=people[each.thread].id if each.thread in people else "",
+            due_at=instant(timer.due_at), policy=timer.policy, key=timer.key, data=timer.data,
+            person=people[timer.thread].id if timer.thread in people else "",
         )
-        for each in found
+        for timer in timers
     ]  # fmt: skip
-    return TimersPage(timers=lines, next=next_of(found, params.limit, lambda each: each.cursor))
+    return TimersPage(timers=lines, next=next_of(timers, params.limit, lambda timer: timer.cursor))
 
 
 TIMERS = Operation(
@@ -317,14 +317,14 @@ class QueueList(msgspec.Struct, kw_only=True):
     queues: list[QueueLine]
 
 
-def _queue(context: Context[object], each: QueueState) -> QueueLine:
-    circuit = each.circuit
+def _queue(context: Context[object], queue_state: QueueState) -> QueueLine:
+    circuit = queue_state.circuit
     resting = circuit.rests_at(context.now)
     state = "stopped" if circuit.stopped_at else "resting" if resting else "testing" if circuit.rests else "open"
-    oldest = None if each.oldest is None else instant(each.oldest)
+    oldest = None if queue_state.oldest is None else instant(queue_state.oldest)
     return QueueLine(
-        name=each.queue.name, state=state, claims=each.queue.claims, waiting=each.waiting, oldest=oldest,
-        unknown=each.unknown, retried=each.retried, parked=each.parked,
+        name=queue_state.queue.name, state=state, claims=queue_state.queue.claims, waiting=queue_state.waiting,
+        oldest=oldest, unknown=queue_state.unknown, retried=queue_state.retried, parked=queue_state.parked,
     )  # fmt: skip
 
 

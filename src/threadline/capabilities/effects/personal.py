@@ -19,19 +19,20 @@ from threadline.kernel.sender import (
 
 
 def _pending(subject: Subject) -> Iterator[dict[str, Any]]:
-    for one in subject.engine.delivery.waiting(subject.person.heads):
-        yield {"status": "waiting", **_shown(one)}
+    for pending in subject.engine.delivery.waiting(subject.person.heads):
+        yield {"status": "waiting", **_shown(pending)}
     for letter in subject.dead_letters():
         yield {"status": "given up", "why": letter.why, "last": letter.outcome, **_shown(letter.pending)}
     for unknown in subject.unknown_effects():
         yield {"status": "unknown", "why": unknown.why, **_shown(unknown.pending)}
 
 
-def _shown(one: PendingEffect) -> dict[str, Any]:
-    noted = {} if one.claim is None else one.claim.properties
+def _shown(pending: PendingEffect) -> dict[str, Any]:
+    noted = {} if pending.claim is None else pending.claim.properties
     return {
-        "id": one.id, "kind": one.effect.kind, "queue": one.effect.queue, "policy": one.policy, "cause": one.cause,
-        "attempts": one.attempts, "since": shown_time(one.since), "data": one.effect.data, "noted": noted,
+        "id": pending.id, "kind": pending.effect.kind, "queue": pending.effect.queue, "policy": pending.policy,
+        "cause": pending.cause, "attempts": pending.attempts, "since": shown_time(pending.since),
+        "data": pending.effect.data, "noted": noted,
     }  # fmt: skip
 
 

@@ -15,13 +15,13 @@ _STEPS_MAX = 10
 def _step(ports: Ports, job: Job, limit: int) -> Step:
     try:
         for _ in range(_STEPS_MAX):
-            found = ports.erasures.advance(job.workspace, job.params["erasure"])
-            if found.state == "done":
+            erasure = ports.erasures.advance(job.workspace, job.params["erasure"])
+            if erasure.state == "done":
                 break
     except NotFound:
         return Step(finished=True)  # of a copy of this store, done again here, which has no certificate of its own
-    counts = {"done": found.events, "total": found.events_total}
-    return Step(cursor="erasing", totals=counts, finished=found.state == "done")
+    counts = {"done": erasure.events, "total": erasure.events_total}
+    return Step(cursor="erasing", totals=counts, finished=erasure.state == "done")
 
 
 KIND = JobKind(JOB_KIND, _step)

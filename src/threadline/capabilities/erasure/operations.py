@@ -50,14 +50,16 @@ def _erase(context: Context[WithErasures], params: EraseParams) -> EraseResult:
     if params.dry_run:
         preview = erasures.preview(context.workspace, params.id)
         return EraseResult(done=False, removed=preview.removed, remaining=preview.remaining)
-    found = erasures.begin(
+    erasure = erasures.begin(
         context.workspace, params.id, request=params.request, by=context.source, reason=params.reason
     )
-    while found.state == "running" and found.events_total <= EVENTS_AT_ONCE:
-        found = erasures.advance(context.workspace, found.id)
-    certificate = certificate_of(found.certificate) if found.certificate else {"before": {}, "remaining": {}}
+    while erasure.state == "running" and erasure.events_total <= EVENTS_AT_ONCE:
+        erasure = erasures.advance(context.workspace, erasure.id)
+    certificate = certificate_of(erasure.certificate) if erasure.certificate else {"before": {}, "remaining": {}}
     remaining = {table: len(rows) for table, rows in certificate["remaining"].items()}
-    return EraseResult(done=found.state == "done", erasure=found.id, removed=certificate["before"], remaining=remaining)
+    return EraseResult(
+        done=erasure.state == "done", erasure=erasure.id, removed=certificate["before"], remaining=remaining
+    )
 
 
 ERASE = Operation(
@@ -94,11 +96,11 @@ class ErasureView(msgspec.Struct, kw_only=True):
     ] = None  # fmt: skip
 
 
-def _view(found: Erasure) -> ErasureView:
+def _view(erasure: Erasure) -> ErasureView:
     return ErasureView(
-        id=found.id, state=found.state, begun_at=instant(found.begun_at), by=found.by, reason=found.reason,
-        events=found.events, events_total=found.events_total,
-        certificate=dict(certificate_of(found.certificate)) if found.certificate else None,
+        id=erasure.id, state=erasure.state, begun_at=instant(erasure.begun_at), by=erasure.by, reason=erasure.reason,
+        events=erasure.events, events_total=erasure.events_total,
+        certificate=dict(certificate_of(erasure.certificate)) if erasure.certificate else None,
     )  # fmt: skip
 
 
@@ -116,7 +118,9 @@ class ErasuresPage(msgspec.Struct, kw_only=True):
 def _list(context: Context[WithErasures], params: ErasuresParams) -> ErasuresPage:
     after = checked_cursor(params.cursor, _CURSOR)
     page = context.engine.erasures.page(context.workspace, after, params.limit)
-    return ErasuresPage(erasures=[_view(each) for each in page], next=next_of(page, params.limit, lambda each: each.id))
+    return ErasuresPage(
+        erasures=[_view(erasure) for erasure in page], next=next_of(page, params.limit, lambda erasure: erasure.id)
+    )
 
 
 class ErasureParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

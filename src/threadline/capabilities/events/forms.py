@@ -185,21 +185,21 @@ def original(forms: Mapping[str, Callable[[Event], dict[str, Any]]], event: Even
 
 
 def native_event(
-    native: NativeEvent, *, workspace: str, source: str, source_type: str, received_at: int, place: str = "event"
+    native: NativeEvent, *, workspace: str, source: str, source_type: str, received_at: int, label: str = "event"
 ) -> Event:
     """The event that a caller wrote, stamped with its way in.
 
-    Raises `EventRejected`, with ``place`` in the message, for what is not well formed.
+    Raises `EventRejected`, with ``label`` in the message, for what is not well formed.
     """
     if not native.key:
         raise EventRejected(
-            "invalid_key", f"{place}: give a `key`; it is what makes sending the same event again harmless"
+            "invalid_key", f"{label}: give a `key`; it is what makes sending the same event again harmless"
         )
     try:
         given = None if native.occurred_at is None else parse_time(native.occurred_at)
     except InvalidValue as error:
-        raise EventRejected("invalid_time", f"{place}.occurred_at: {error}") from None
-    _check_numbers(native, place)
+        raise EventRejected("invalid_time", f"{label}.occurred_at: {error}") from None
+    _check_numbers(native, label)
     identifiers = [
         Identifier(kind, value)
         for kind, values in native.identifiers.items()
@@ -214,12 +214,12 @@ def native_event(
     )  # fmt: skip
 
 
-def _check_numbers(native: NativeEvent, place: str) -> None:
+def _check_numbers(native: NativeEvent, label: str) -> None:
     try:
         # States are MessagePack: integers beyond 64 bits could be recorded but never folded.
         msgspec.msgpack.encode((native.properties, native.context))
     except (OverflowError, ValueError, TypeError, RecursionError) as error:
-        message = f"{place}: a number does not fit into 64 bits, or a value cannot be kept; send it as text ({error})"
+        message = f"{label}: a number does not fit into 64 bits, or a value cannot be kept; send it as text ({error})"
         raise EventRejected("number_out_of_range", message) from None
 
 

@@ -63,9 +63,9 @@ class TimePage(Page, kw_only=True, forbid_unknown_fields=True):
     stop: Stop = None
 
 
-def page_of(found: Iterable[T], limit: int, cursor_of: Callable[[T], str]) -> tuple[list[T], str]:
+def page_of(items: Iterable[T], limit: int, cursor_of: Callable[[T], str]) -> tuple[list[T], str]:
     """The first ``limit`` of these and the cursor after them, empty if there are no more: one more is read to know."""
-    page = list(islice(found, limit + 1))
+    page = list(islice(items, limit + 1))
     return page[:limit], cursor_of(page[limit - 1]) if len(page) > limit else ""
 
 

@@ -31,24 +31,24 @@ class Draft(NamedTuple):
     expected: int | None = None
 
 
-def read_native(value: Any, place: str) -> NativeEvent:
-    """A caller's event. Raises `EventRejected`, with ``place`` in the message."""
+def read_native(value: Any, label: str) -> NativeEvent:
+    """A caller's event. Raises `EventRejected`, with ``label`` in the message."""
     if isinstance(value, Unreadable):
         raise value.error
     try:
         return converted(value, NativeEvent)
     except msgspec.ValidationError as error:
-        raise EventRejected("invalid_value", readable(error, place)) from None
+        raise EventRejected("invalid_value", readable(error, label)) from None
 
 
 def draft(
-    value: Any, *, workspace: str, source: str, source_type: str, received_at: int, place: str
+    value: Any, *, workspace: str, source: str, source_type: str, received_at: int, label: str
 ) -> Draft | RejectedEntry:
     """What a caller's event becomes, stamped with its way in."""
     try:
-        native = read_native(value, place)
+        native = read_native(value, label)
         event = native_event(
-            native, workspace=workspace, source=source, source_type=source_type, received_at=received_at, place=place
+            native, workspace=workspace, source=source, source_type=source_type, received_at=received_at, label=label
         )
         return Draft(event, native.expected)
     except EventRejected as error:
@@ -69,13 +69,13 @@ def unfit(value: Any, error: EventRejected, *, workspace: str, source: str, rece
 
 def record(engine: Needs, drafts: Sequence[Draft | RejectedEntry]) -> list[Receipt]:
     """One receipt each, in order. What is accepted, and what is kept of the rest, is durable when this returns."""
-    refused = {place: entry for place, entry in enumerate(drafts) if isinstance(entry, RejectedEntry)}
+    refused = {index: entry for index, entry in enumerate(drafts) if isinstance(entry, RejectedEntry)}
     if refused:
         engine.rejected.add(refused.values())
-    events = (each for each in drafts if isinstance(each, Draft))
+    events = (item for item in drafts if isinstance(item, Draft))
     receipts: list[Receipt] = []
     for expected, group in itertools.groupby(events, key=lambda event: event.expected):
-        receipts += engine.recorder.record([each.event for each in group], expected=expected)
-    for place, entry in refused.items():
-        receipts.insert(place, entry.receipt)
+        receipts += engine.recorder.record([item.event for item in group], expected=expected)
+    for index, entry in refused.items():
+        receipts.insert(index, entry.receipt)
     return receipts

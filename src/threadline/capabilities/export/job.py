@@ -90,11 +90,11 @@ def _step(engine: Ports, job: Job, limit: int) -> Step:
 def _page(engine: Ports, storage: Storage, job: Job, asked: Asked, after: str, limit: int) -> Step:
     """Write the files of a page of people. They count once the page is committed, with their names."""
     now = engine.recorder.now()
-    found = Resolver(asked.audience).page(engine, job.workspace, now, after, limit)
-    people = engine.reader.people_of(job.workspace, found.ids)
+    audience = Resolver(asked.audience).page(engine, job.workspace, now, after, limit)
+    people = engine.reader.people_of(job.workspace, audience.ids)
     lines = {"people": _Lines(), "events": _Lines()}
-    written, following = list[Person](), found.next
-    for id in found.ids:
+    written, following = list[Person](), audience.next
+    for id in audience.ids:
         # A row may name somebody who was merged since: what they had is the survivor's, who has a page of their own.
         if (person := people.get(id)) is None or person.id != id:
             continue
@@ -102,11 +102,11 @@ def _page(engine: Ports, storage: Storage, job: Job, asked: Asked, after: str, l
         if asked.events:
             lines["events"].add(_event_lines(engine, person))
         written.append(person)
-        if sum(line.size for line in lines.values()) >= PAGE_BYTES and id != found.ids[-1]:
+        if sum(line.size for line in lines.values()) >= PAGE_BYTES and id != audience.ids[-1]:
             following = id
             break
     number = job.counts.get("pages", 0)
-    files = [_written(storage, f"{_folder(job)}{name}/{number:06}", each) for name, each in lines.items() if each.count]
+    files = [_written(storage, f"{_folder(job)}{name}/{number:06}", line) for name, line in lines.items() if line.count]
     damaged = engine.log.damaged([thread for person in written for thread in person.heads]) if asked.events else []
     page = ExportedPage(files=files, damaged_events=damaged)
     counts = {
@@ -122,7 +122,7 @@ def _finish(engine: Ports, storage: Storage, job: Job, asked: Asked) -> None:
     pages = [msgspec.json.decode(row.value, type=ExportedPage) for row in rows]
     files = [file for page in pages for file in page.files]
     names, folder = {file.name for file in files}, _folder(job)
-    there = {each.name for each in storage.list(folder)}
+    there = {file.name for file in storage.list(folder)}
     if missing := sorted(names - there):
         hint = "Other processes may have written it elsewhere: all that work on jobs need the same folder, or S3."
         raise Conflict(f"{storage.url(missing[0])} is gone, one of {len(missing)}", hint=hint)

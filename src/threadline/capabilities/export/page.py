@@ -134,18 +134,18 @@ def _line(line: Mapping[str, Any]) -> Iterator[str]:
 
 def _value(value: Any, depth: int) -> Iterator[str]:
     if isinstance(value, Mapping) and value and depth < _DEPTH_MAX:
-        shown = {name: each for name, each in value.items() if not _says_nothing(each)}
+        shown = {name: item for name, item in value.items() if not _says_nothing(item)}
         yield "<dl>"
-        for name, each in shown.items():
+        for name, item in shown.items():
             yield f"<dt>{_text(_words(name))}</dt><dd>"
-            yield from _value(each, depth + 1)
+            yield from _value(item, depth + 1)
             yield "</dd>"
         yield "</dl>"
     elif isinstance(value, list | tuple) and value and depth < _DEPTH_MAX:
         yield "<ul>"
-        for each in value:
+        for item in value:
             yield "<li>"
-            yield from _value(each, depth + 1)
+            yield from _value(item, depth + 1)
             yield "</li>"
         yield "</ul>"
     else:

@@ -50,10 +50,10 @@ def read_feature_updates(definitions: Definitions) -> FeatureUpdates | None:
     """What is declared; None if no file has the section. Problems are noted in the documents."""
     if not definitions.section(SECTION.section):
         return None
-    found = SECTION.read(definitions, FeatureUpdates())
+    updates = SECTION.read(definitions, FeatureUpdates())
     known = DESTINATIONS.read(definitions).places
-    if found.destination and found.destination not in known:
-        nearest = suggestion(found.destination, known) if known else "none is declared"
-        text = f"{found.destination!r} is no declared destination; {nearest}"
-        definitions.problems.append(f"{found.destination_place}: `feature_updates`: `destination`: {text}")
-    return found
+    if updates.destination and updates.destination not in known:
+        nearest = suggestion(updates.destination, known) if known else "none is declared"
+        text = f"{updates.destination!r} is no declared destination; {nearest}"
+        definitions.problems.append(f"{updates.destination_place}: `feature_updates`: `destination`: {text}")
+    return updates

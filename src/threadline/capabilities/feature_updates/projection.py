@@ -50,5 +50,5 @@ def feature_updates_projection() -> Projection:
         empty=dict,
         fold=_fold,
         view=_view,
-        faster=Faster(merge=lambda one, other: keep_smallest(merge_entries(one, other, newest), _KNOWN_MAX)),
+        faster=Faster(merge=lambda first, second: keep_smallest(merge_entries(first, second, newest), _KNOWN_MAX)),
     )

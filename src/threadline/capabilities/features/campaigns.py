@@ -35,9 +35,9 @@ def campaign_of(properties: dict[str, Any]) -> str | None:
 
 
 def _fold(state: State, recorded: Recorded) -> State | None:
-    place = _PLACES.get(recorded.event.type)
+    column = _PLACES.get(recorded.event.type)
     campaign = campaign_of(recorded.event.properties)
-    if place is None or campaign is None:
+    if column is None or campaign is None:
         return None
     at, key = recorded.event.occurred_at, [_hash(campaign), campaign]
     row = bisect_left(state, key)
@@ -47,10 +47,10 @@ def _fold(state: State, recorded: Recorded) -> State | None:
             return None
         state.insert(row, [*key, None, None, None])
         del state[CAMPAIGNS_MAX:]
-    known = state[row][place]
+    known = state[row][column]
     if known is not None and known <= at:
         return None
-    state[row][place] = at
+    state[row][column] = at
     return state
 
 
@@ -61,9 +61,9 @@ def times_of(state: State, campaign: str) -> list[int | None] | None:
     return state[row][_DELIVERED:] if row < len(state) and state[row][:_DELIVERED] == key else None
 
 
-def _merge(one: State, other: State) -> State:
+def _merge(first: State, second: State) -> State:
     merged: State = []
-    for known in sorted(one + other, key=lambda each: each[:_DELIVERED]):
+    for known in sorted(first + second, key=lambda entry: entry[:_DELIVERED]):
         if merged and merged[-1][:_DELIVERED] == known[:_DELIVERED]:
             merged[-1][_DELIVERED:] = map(_earlier, merged[-1][_DELIVERED:], known[_DELIVERED:])
         else:
@@ -71,8 +71,8 @@ def _merge(one: State, other: State) -> State:
     return merged[:CAMPAIGNS_MAX]
 
 
-def _earlier(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else min(one, other)
+def _earlier(first: int | None, second: int | None) -> int | None:
+    return second if first is None else first if second is None else min(first, second)
 
 
 def _hash(campaign: str) -> int:

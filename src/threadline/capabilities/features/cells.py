@@ -109,18 +109,18 @@ def started(size: int, index: int) -> list[int]:
     return _add_at([0] * size, index)
 
 
-def _add_lists(one: list[int], other: list[int]) -> list[int]:
-    return [a + b for a, b in zip(one, other, strict=True)]
+def _add_lists(first: list[int], second: list[int]) -> list[int]:
+    return [a + b for a, b in zip(first, second, strict=True)]
 
 
-def _merge_keys(one: list[int], other: list[int]) -> list[int]:
-    return sorted({*one, *other})[: DISTINCT_VALUES_MAX + 1]
+def _merge_keys(first: list[int], second: list[int]) -> list[int]:
+    return sorted({*first, *second})[: DISTINCT_VALUES_MAX + 1]
 
 
 def _merge_by_currency(join: Callable[[list[Any], list[Any]], list[Any]]) -> Callable[[Iterable[Any]], Any]:
-    def merge(one: dict[str, list[Any]], other: dict[str, list[Any]]) -> dict[str, list[Any]]:
-        merged = {code: list(cell) for code, cell in one.items()}
-        for code, cell in other.items():
+    def merge(first: dict[str, list[Any]], second: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        merged = {code: list(cell) for code, cell in first.items()}
+        for code, cell in second.items():
             merged[code] = join(merged[code], cell) if code in merged else list(cell)
         return {code: merged[code] for code in sorted(merged)[: CURRENCIES_MAX + 1]}
 

@@ -357,7 +357,7 @@ class Feature(Chosen, frozen=True, kw_only=True):
         aggregate, rules = self.aggregate, AGGREGATES[self.aggregate]
         for key in written:
             if key not in allowed_keys(aggregate):
-                fitting = ", ".join(each for each in AGGREGATES if key in allowed_keys(each))
+                fitting = ", ".join(name for name in AGGREGATES if key in allowed_keys(name))
                 yield key, f"{aggregate!r} takes no `{key}`; remove it, or use one of {fitting}"
         for key in _NEEDED.get(aggregate, ("events",)):
             if key not in written:
@@ -597,7 +597,7 @@ def _unfit(feature: Feature, name: str, features: Mapping[str, Feature], declare
         )
     needed = features.get(name)
     if needed is None:
-        known = [each.name for each in features.values() if not each.hidden and each.name != owner]
+        known = [other.name for other in features.values() if not other.hidden and other.name != owner]
         return f"{place}: feature {owner!r} is built on {name!r}, which is not declared; {suggestion(name, known)}"
     if AGGREGATES[needed.aggregate].reads == "scalar":
         return (

@@ -28,26 +28,26 @@ CAPPED = {"capped": True}
 
 def finisher(feature: Feature, slot: Slot, currencies: Currencies) -> Finish:
     """How the value of a feature is made of the tally of its slot."""
-    place = {cell: at for at, cell in enumerate(slot.cells)}
+    index_of = {cell: at for at, cell in enumerate(slot.cells)}
     if slot.kind == "money":
-        return _money_finisher(feature.aggregate, place, currencies)
+        return _money_finisher(feature.aggregate, index_of, currencies)
     match feature.aggregate:
         case "count":
-            return lambda tally: Finished(tally[place["n"]])
+            return lambda tally: Finished(tally[index_of["n"]])
         case "sum":
-            return lambda tally: Finished(from_fixed(int(tally[place["sum"]])))
+            return lambda tally: Finished(from_fixed(int(tally[index_of["sum"]])))
         case "average":
-            return lambda tally: Finished(int(tally[place["sum"]]) / (tally[place["n"]] * SCALE))
+            return lambda tally: Finished(int(tally[index_of["sum"]]) / (tally[index_of["n"]] * SCALE))
         case "min" | "max":
-            return lambda tally: Finished(from_fixed(tally[place[feature.aggregate]]))
+            return lambda tally: Finished(from_fixed(tally[index_of[feature.aggregate]]))
         case "first" | "last":
-            return lambda tally: _scalar(feature, tally[place[feature.aggregate]][2])
+            return lambda tally: _scalar(feature, tally[index_of[feature.aggregate]][2])
         case "distinct":
-            return lambda tally: _distinct(tally[place["keys"]])
+            return lambda tally: _distinct(tally[index_of["keys"]])
         case "preferred_hour":
-            return lambda tally: Finished(_most(tally[place["hours"]]))
+            return lambda tally: Finished(_most(tally[index_of["hours"]]))
         case "preferred_day":
-            return lambda tally: Finished(_most(tally[place["days"]]) + 1)
+            return lambda tally: Finished(_most(tally[index_of["days"]]) + 1)
         case _:
             # `any` and `days_since` are read from the head of the slot.
             return lambda tally: Finished(None)
@@ -68,9 +68,9 @@ def _most(counts: list[int]) -> int:
     return counts.index(max(counts))
 
 
-def _money_finisher(aggregate: str, place: dict[str, int], currencies: Currencies) -> Finish:
-    cell = place["money" if aggregate in ("sum", "average") else "range"]
-    one = _ONE_CURRENCY[aggregate]
+def _money_finisher(aggregate: str, index_of: dict[str, int], currencies: Currencies) -> Finish:
+    cell = index_of["money" if aggregate in ("sum", "average") else "range"]
+    value_of = _ONE_CURRENCY[aggregate]
     rates = {code: Fraction(rate) for code, rate in currencies.rates.items()}
     if currencies.total_in:
         rates[currencies.total_in] = Fraction(1)
@@ -79,11 +79,11 @@ def _money_finisher(aggregate: str, place: dict[str, int], currencies: Currencie
         amounts: dict[str, list[Any]] = tally[cell]
         if len(amounts) > CURRENCIES_MAX:
             reason = f"more than {CURRENCIES_MAX} currencies"
-            return Finished(None, {"currency": None, "amounts": _shown(amounts, one), "reason": reason, **CAPPED})
+            return Finished(None, {"currency": None, "amounts": _shown(amounts, value_of), "reason": reason, **CAPPED})
         named = {code or currencies.default: cell for code, cell in amounts.items()}
         if len(named) < len(amounts):
             named = _renamed(amounts, currencies.default, aggregate)
-        return _total(named, one, rates, currencies.total_in, aggregate)
+        return _total(named, value_of, rates, currencies.total_in, aggregate)
 
     return finish
 
@@ -110,27 +110,27 @@ def _renamed(amounts: dict[str, list[Any]], default: str, aggregate: str) -> dic
 
 def _total(
     amounts: dict[str, list[Any]],
-    one: Callable[[list[Any]], Fraction],
+    value_of: Callable[[list[Any]], Fraction],
     rates: dict[str, Fraction],
     total_in: str,
     aggregate: str,
 ) -> Finished:
     single = next(iter(amounts)) if len(amounts) == 1 else None
     if single is not None and (not total_in or single == total_in):
-        return Finished(_amount(one(amounts[single])), {"currency": single or None})
-    shown = _shown(amounts, one)
+        return Finished(_amount(value_of(amounts[single])), {"currency": single or None})
+    shown = _shown(amounts, value_of)
     if not all(code in rates for code in amounts):
         return Finished(None, {"currency": None, "amounts": shown, "reason": _no_total(amounts, rates, total_in)})
     match aggregate:
         case "sum":
-            total = sum((one(cell) * rates[code] for code, cell in amounts.items()), Fraction(0))
+            total = sum((value_of(cell) * rates[code] for code, cell in amounts.items()), Fraction(0))
         case "average":
             total = sum((_units(cell) * rates[code] for code, cell in amounts.items()), Fraction(0))
             total /= sum(cell[0] for cell in amounts.values())
         case "min":
-            total = min(one(cell) * rates[code] for code, cell in amounts.items())
+            total = min(value_of(cell) * rates[code] for code, cell in amounts.items())
         case _:
-            total = max(one(cell) * rates[code] for code, cell in amounts.items())
+            total = max(value_of(cell) * rates[code] for code, cell in amounts.items())
     return Finished(_amount(total), {"currency": total_in, "amounts": shown})
 
 
@@ -147,8 +147,8 @@ def _listed(codes: Iterable[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _shown(amounts: dict[str, list[Any]], one: Callable[[list[Any]], Fraction]) -> dict[str, float]:
-    return {code or "unknown": _amount(one(cell)) for code, cell in sorted(amounts.items())}
+def _shown(amounts: dict[str, list[Any]], value_of: Callable[[list[Any]], Fraction]) -> dict[str, float]:
+    return {code or "unknown": _amount(value_of(cell)) for code, cell in sorted(amounts.items())}
 
 
 def _amount(units: Fraction) -> float:

@@ -147,14 +147,14 @@ class Slot:
         for at, series in enumerate(self.series, self.series_at):
             series.push(slot_state[at], occurred_at, entry, slot_state[1])
 
-    def merge(self, one: list[Any], other: list[Any]) -> list[Any]:
+    def merge(self, first: list[Any], second: list[Any]) -> list[Any]:
         """The slot's state of the union of the events of two states; it may change and reuse both."""
-        newest = max(one[1], other[1])
-        merged: list[Any] = [max(one[0], other[0]), newest]
+        newest = max(first[1], second[1])
+        merged: list[Any] = [max(first[0], second[0]), newest]
         if self.lifetime:
-            merged.append(self.tally_layout.total((one[2], other[2])))
+            merged.append(self.tally_layout.total((first[2], second[2])))
         for at, series in enumerate(self.series, self.series_at):
-            merged.append(series.merge(one[at], other[at], newest))
+            merged.append(series.merge(first[at], second[at], newest))
         return merged
 
 
@@ -172,13 +172,13 @@ class Plan:
         types = {feed.type for slot in self.slots for feed in slot.source.feeds}
         return None if ANY in types else frozenset(types)
 
-    def merge(self, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    def merge(self, first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
         """The state of the union of two people's events. It may change and reuse both."""
         for slot in self.slots:
-            slot_state, theirs = one.get(slot.name), other.get(slot.name)
+            slot_state, theirs = first.get(slot.name), second.get(slot.name)
             if theirs is not None:
-                one[slot.name] = theirs if slot_state is None else slot.merge(slot_state, theirs)
-        return one
+                first[slot.name] = theirs if slot_state is None else slot.merge(slot_state, theirs)
+        return first
 
     @property
     def fingerprint(self) -> str:

@@ -43,9 +43,9 @@ def _feeds(features: FeatureSet, path: tuple[str, ...]) -> frozenset[str] | None
     types: set[str] = set()
     waiting = [feature]
     while waiting:
-        one = waiting.pop()
-        waiting += [features.by_name[name] for name in one.needs]
-        types |= {feed.type for feed in one.source.feeds} if one.source is not None else set()
+        needed = waiting.pop()
+        waiting += [features.by_name[name] for name in needed.needs]
+        types |= {feed.type for feed in needed.source.feeds} if needed.source is not None else set()
     return None if ANY in types else frozenset(types)
 
 

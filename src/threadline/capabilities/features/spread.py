@@ -51,7 +51,7 @@ def bins_of(values: Sequence[Any], before: Sequence[Any] | None = None) -> list[
         for text in named
     ]
     if len(texts) > len(named):
-        bins.append(Bin(value=OTHERS, people=sum(texts.values()) - sum(each.people for each in bins)))
+        bins.append(Bin(value=OTHERS, people=sum(texts.values()) - sum(part.people for part in bins)))
     return bins
 
 
@@ -68,15 +68,15 @@ def summary(values: Sequence[Any]) -> dict[str, float]:
 def histogram(name: str, bins: Sequence[Bin], people: int, *, exact: bool) -> Chart:
     """The people of each bin, and beside them those by the feature in force, if the bins have both."""
     is_number = bool(bins) and bins[0].low is not None
-    sides = [("as it is written", [each.people for each in bins])]
+    sides = [("as it is written", [part.people for part in bins])]
     if bins and bins[0].people_now is not None:
-        sides.append(("in force", [each.people_now or 0 for each in bins]))
+        sides.append(("in force", [part.people_now or 0 for part in bins]))
     series = tuple(
         Series(
             side if len(sides) > 1 else "",
             tuple(
-                Point(each.value if each.low is None else each.low, count, high=each.high)
-                for each, count in zip(bins, counts, strict=True)
+                Point(part.value if part.low is None else part.low, count, high=part.high)
+                for part, count in zip(bins, counts, strict=True)
             ),
         )
         for side, counts in sides
@@ -102,17 +102,19 @@ def _texts(values: Sequence[Any]) -> Mapping[str, int]:
 def _edges(numbers: Sequence[float]) -> list[float]:
     """The ends of bins of one width: a step of 1, 2 or 5 times a power of ten, and no more bins than are readable."""
     low, high = min(numbers), max(numbers)
-    least = 1.0 if all(each.is_integer() for each in numbers) else 0.0
-    step = next(each for each in _steps(high - low) if each >= least and (high - low) / each < BINS_MAX - 1)
+    least = 1.0 if all(number.is_integer() for number in numbers) else 0.0
+    step = next(
+        candidate for candidate in _steps(high - low) if candidate >= least and (high - low) / candidate < BINS_MAX - 1
+    )
     first, last = math.floor(low / step), math.floor(high / step) + 1
     return [round(number * step, 12) for number in range(first, last + 1)]
 
 
 def _steps(span: float) -> list[float]:
     power = math.floor(math.log10(span)) if span > 0 else 0
-    return [factor * 10.0**each for each in range(power - 2, max(power, 0) + 2) for factor in (1, 2, 5)]
+    return [factor * 10.0**exponent for exponent in range(power - 2, max(power, 0) + 2) for factor in (1, 2, 5)]
 
 
 def _in_ranges(numbers: Sequence[float], edges: Sequence[float]) -> list[int]:
-    counts = Counter(min(max(bisect_right(edges, each) - 1, 0), len(edges) - 2) for each in numbers)
+    counts = Counter(min(max(bisect_right(edges, number) - 1, 0), len(edges) - 2) for number in numbers)
     return [counts[number] for number in range(len(edges) - 1)]

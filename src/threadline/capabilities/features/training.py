@@ -46,18 +46,18 @@ def read_labels(labels: Sequence[tuple[str, str, Any]], now: int) -> list[Label]
 
     An instant that lies ahead is refused: what will be known by then is not known, so nothing could equal it.
     """
-    found = []
-    for place, (person, at, value) in enumerate(labels):
+    parsed = []
+    for index, (person, at, value) in enumerate(labels):
         try:
             instant = parse_time(at)
         except InvalidValue as error:
-            raise InvalidValue(f"labels[{place}].at: {error}", param="labels") from None
+            raise InvalidValue(f"labels[{index}].at: {error}", param="labels") from None
         if instant > now:
             raise InvalidValue(
-                f"labels[{place}].at: {at} is in the future; it is now {format_time(now)}", param="labels"
+                f"labels[{index}].at: {at} is in the future; it is now {format_time(now)}", param="labels"
             )
-        found.append(Label(person, instant, value))
-    return found
+        parsed.append(Label(person, instant, value))
+    return parsed
 
 
 def training_rows(labels: Sequence[Label], columns: Sequence[str], whom: Callable[[str], ReadVector]) -> list[Row]:
@@ -68,15 +68,15 @@ def training_rows(labels: Sequence[Label], columns: Sequence[str], whom: Callabl
     """
     nulls, missing = dict.fromkeys(columns), dict.fromkeys(columns, "NOT_FOUND")
     rows = [Row(label, "", nulls, missing) for label in labels]
-    places: dict[str, list[int]] = {}
-    for place, label in enumerate(labels):
-        places.setdefault(label.person, []).append(place)
-    for ref, where in places.items():
+    positions: dict[str, list[int]] = {}
+    for index, label in enumerate(labels):
+        positions.setdefault(label.person, []).append(index)
+    for ref, where in positions.items():
         with suppress(NotFound):
             read = cache(_columns_of(columns, whom(ref)))
-            for place in where:
+            for index in where:
                 with suppress(NotFound):
-                    rows[place] = Row(labels[place], *read(labels[place].at))
+                    rows[index] = Row(labels[index], *read(labels[index].at))
     return rows
 
 

@@ -93,7 +93,7 @@ def day_offset(zone: str, default: str, day: int) -> int | None:
 @lru_cache(maxsize=4_096)
 def _zone(name: str, default: str) -> ZoneInfo:
     # Of the database only: what an operating system has besides means another clock on every machine.
-    return ZoneInfo(next((each for each in (name, default) if each in zone_names()), "UTC"))
+    return ZoneInfo(next((candidate for candidate in (name, default) if candidate in zone_names()), "UTC"))
 
 
 def _offset(zone: ZoneInfo, at: int) -> int:

@@ -64,12 +64,12 @@ class _Moment:
 
     def _entries(self, slot: Slot) -> Callable[[int, int], Iterable[Entry]]:
         def between(start: int, stop: int) -> Iterable[Entry]:
-            found = []
+            entries = []
             for type in slot.types or self.by_type:
                 if (feed := slot.feed(type)) is not None:
-                    events = (each for each in self.by_type.get(type, ()) if start <= each.event.occurred_at < stop)
-                    found += [slot.entry_through(feed, event) for event in events]
-            return [entry for entry in found if entry is not None]
+                    events = (event for event in self.by_type.get(type, ()) if start <= event.event.occurred_at < stop)
+                    entries += [slot.entry_through(feed, event) for event in events]
+            return [entry for entry in entries if entry is not None]
 
         return between
 
@@ -81,14 +81,14 @@ class Reader:
         self._plan = plan
         self._visible = [features.by_name[name] for name in features.names if only is None or name in only]
         needed = None if only is None else _with_needs(features, self._visible)
-        self._features = [each for each in features.features if needed is None or each.name in needed]
+        self._features = [feature for feature in features.features if needed is None or feature.name in needed]
         slots = [slot for slot in plan.slots if needed is None or _feeds(plan, slot, needed)]
         self._finishes = {
             feature.name: finisher(feature, slot, features.currencies)
             for feature in features.features
             if (slot := plan.slot_of.get(feature.name)) is not None
         }
-        self._windowed = [(slot, at, each) for slot in slots for at, each in enumerate(slot.series, slot.series_at)]
+        self._windowed = [(slot, at, series) for slot in slots for at, series in enumerate(slot.series, slot.series_at)]
         self._instants = [(slot.name, instant) for slot in plan.slots for instant in _instants(features, plan, slot)]
         self._staleness = [
             (_slots_under(features, plan, feature), feature.stale_after)
@@ -145,17 +145,17 @@ class Reader:
 
 
 def _with_needs(features: FeatureSet, visible: Iterable[Feature]) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     waiting = list(visible)
     while waiting:
-        one = waiting.pop()
-        found.add(one.name)
-        waiting += [features.by_name[name] for name in one.needs if name not in found]
-    return found
+        feature = waiting.pop()
+        names.add(feature.name)
+        waiting += [features.by_name[name] for name in feature.needs if name not in names]
+    return names
 
 
 def _feeds(plan: Plan, slot: Slot, names: Collection[str]) -> bool:
-    return any(each is slot and name in names for name, each in plan.slot_of.items())
+    return any(other_slot is slot and name in names for name, other_slot in plan.slot_of.items())
 
 
 Instant = Callable[[list[Any], int], int | None]
@@ -192,7 +192,7 @@ def _slots_under(features: FeatureSet, plan: Plan, feature: Feature) -> tuple[st
 
 def _joined(edges: list[Edge]) -> list[Edge]:
     joined: list[Edge] = []
-    for edge in sorted(edges, key=lambda each: each.start):
+    for edge in sorted(edges, key=lambda item: item.start):
         last = joined[-1] if joined else None
         if last is not None and edge.start <= last.stop:
             # What is handed over besides feeds no slot that asks for it.
@@ -230,16 +230,16 @@ def _ageing(feature: Feature, reading: Reading, now: int) -> Reading:
     return reading._replace(changes_at=_soonest(reading.changes_at, reading.newest + feature.stale_after + 1))
 
 
-def _soonest(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)
+def _soonest(first: int | None, second: int | None) -> int | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return min(first, second)
 
 
-def _newer(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return max(one, other)
+def _newer(first: int | None, second: int | None) -> int | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return max(first, second)
 
 
 def _of_events(feature: Feature, slot: Slot, finish: Finish, moment: _Moment) -> Reading:

@@ -67,11 +67,11 @@ class Series:
         elif index == buckets[-1][0]:
             self._add(buckets[-1], at, entry)
         else:
-            place = bisect_left(buckets, index, key=_index)
-            if buckets[place][0] == index:
-                self._add(buckets[place], at, entry)
+            position = bisect_left(buckets, index, key=_index)
+            if buckets[position][0] == index:
+                self._add(buckets[position], at, entry)
             else:
-                buckets.insert(place, [index, [entry]])
+                buckets.insert(position, [index, [entry]])
         # (index + 1) × width <= newest − span, for whole numbers.
         floor = (newest - self.span) // self.width
         while buckets[0][0] < floor:
@@ -91,27 +91,27 @@ class Series:
             insort(entries, entry)
         if len(entries) > WINDOW_BUCKET_ENTRIES_MAX:
             tally = self.tally_layout.start(entries[0])
-            for each in entries[1:]:
-                self._absorb(tally, each)
+            for single in entries[1:]:
+                self._absorb(tally, single)
             bucket[1:] = [self.time_of(entries[0]), tally]
             if self.tally_layout.small:
                 bucket.append([None] * PARTS)
-                for each in entries:
-                    self._add_part(bucket[3], self.time_of(each), each)
+                for single in entries:
+                    self._add_part(bucket[3], self.time_of(single), single)
 
     def _add_part(self, parts: list[Tally | None], at: int, entry: Entry) -> None:
-        place = at % self.width * PARTS // self.width
-        tally = parts[place]
+        part = at % self.width * PARTS // self.width
+        tally = parts[part]
         if tally is None:
-            parts[place] = self.tally_layout.start(entry)
+            parts[part] = self.tally_layout.start(entry)
         else:
             self.tally_layout.absorb(tally, entry)
 
-    def merge(self, one: list[Bucket], other: list[Bucket], newest: int) -> list[Bucket]:
+    def merge(self, first: list[Bucket], second: list[Bucket], newest: int) -> list[Bucket]:
         """The buckets of both together; it may change and reuse them. ``newest`` is the newest time of the slot."""
         floor = (newest - self.span) // self.width
         merged: list[Bucket] = []
-        for bucket in sorted((*one, *other), key=_index):
+        for bucket in sorted((*first, *second), key=_index):
             if merged and merged[-1][0] == bucket[0]:
                 self._join(merged[-1], bucket)
             elif bucket[0] >= floor:
@@ -153,10 +153,10 @@ class Series:
         index = start // self.width
         if start == index * self.width:
             return None
-        place = bisect_left(buckets, index, key=_index)
-        if place == len(buckets) or buckets[place][0] != index or len(buckets[place]) == 2:
+        position = bisect_left(buckets, index, key=_index)
+        if position == len(buckets) or buckets[position][0] != index or len(buckets[position]) == 2:
             return None
-        needed = self._parts_needed(buckets[place], start)
+        needed = self._parts_needed(buckets[position], start)
         return (start, min(self._part_starts(index, needed), now)) if needed else None
 
     def _parts_needed(self, bucket: Bucket, start: int) -> int:

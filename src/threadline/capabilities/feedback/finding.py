@@ -31,8 +31,8 @@ def find_mail(ports: FindingPorts, workspace: str, names: Iterable[str], provide
     """
     messages = dict.fromkeys(message for name in names if (message := message_in(name)))
     for message in messages:
-        if (found := _outcome(ports, workspace, message)) is not None:
-            return found
+        if (outcome := _outcome(ports, workspace, message)) is not None:
+            return outcome
     message = message_of(ports.store, workspace, provider_id) if provider_id else ""
     return _outcome(ports, workspace, message) if message else None
 

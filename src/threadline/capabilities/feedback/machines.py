@@ -66,18 +66,18 @@ def is_image_proxy(agent: str) -> bool:
 def scanned(clicks: Iterable[Click]) -> dict[Click, str]:
     """Those of one mail's clicks that a scanner has made, and why: together they say what no single one does."""
     ordered = sorted(clicks)
-    traps = [each.at for each in ordered if not each.link]
-    found: dict[Click, str] = {}
+    traps = [click.at for click in ordered if not click.link]
+    reasons: dict[Click, str] = {}
     start = 0
     for end, last in enumerate(ordered):
         while last.at - ordered[start].at > BURST:
             start += 1
         within = ordered[start : end + 1]
-        if len({each.link for each in within}) >= BURST_LINKS:
-            found.update(dict.fromkeys(within, "scanner"))
+        if len({click.link for click in within}) >= BURST_LINKS:
+            reasons.update(dict.fromkeys(within, "scanner"))
         if any(abs(last.at - trap) <= HONEYPOT_WITHIN for trap in traps):
-            found[last] = "honeypot"
-    return found
+            reasons[last] = "honeypot"
+    return reasons
 
 
 @cache

@@ -35,16 +35,16 @@ def take_mail(
     from threadline.wire.mime.mail import read_mail
 
     mail = read_mail(raw, recipients, sender)
-    found = list(feedback_of(mail, raw))
+    feedbacks = list(feedback_of(mail, raw))
     shown = {
         "kind": mail.kind, "from": mail.sender, "to": list(mail.to), "subject": mail.subject,
         "raw": raw[:RAW_LENGTH_MAX].decode("utf-8", "backslashreplace"),
     }  # fmt: skip
     # A complaint that was taken back is understood, and nothing follows from it.
-    if not found and mail.kind != "auto_reply" and not mail.feedback:
+    if not feedbacks and mail.kind != "auto_reply" and not mail.feedback:
         keep(ports, workspace, _key(mail, raw), "unreadable_mail", "a report that names no recipient", shown)
         return TakenMail(mail.kind, [Taken("unmatched")])
-    return TakenMail(mail.kind, [take(ports, workspace, each, shown) for each in found])
+    return TakenMail(mail.kind, [take(ports, workspace, feedback, shown) for feedback in feedbacks])
 
 
 def feedback_of(mail: Mail, raw: bytes) -> Iterator[Feedback]:

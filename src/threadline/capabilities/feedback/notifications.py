@@ -31,12 +31,12 @@ class Certificates:
 
     def at(self, ports: WithWeb, url: str) -> bytes:
         """The certificate at an address."""
-        found = self._known.get(url)
-        if found is None:
+        certificate = self._known.get(url)
+        if certificate is None:
             if len(self._known) >= CERTIFICATES_MAX:
                 self._known.clear()
-            found = self._known[url] = ports.web.get(url, CERTIFICATE_BYTES_MAX)
-        return found
+            certificate = self._known[url] = ports.web.get(url, CERTIFICATE_BYTES_MAX)
+        return certificate
 
 
 def take_envelope(
@@ -74,11 +74,11 @@ def take_notification(ports: RecordingPorts, workspace: str, text: str, *, of_an
         keep(ports, workspace, key, "unreadable_feedback", str(error), {"text": text[:_TEXT_LENGTH_MAX]})
         return [Taken("unmatched")]
     taken: list[Taken] = []
-    for each in feedback:
-        if isinstance(each, Received):
-            taken += take_mail(ports, workspace, each.raw, each.recipients, each.sender).taken
+    for item in feedback:
+        if isinstance(item, Received):
+            taken += take_mail(ports, workspace, item.raw, item.recipients, item.sender).taken
         else:
             # One topic serves all workspaces: a mail bears the name of its own.
-            named = of_any and is_workspace(each.workspace)
-            taken.append(take(ports, each.workspace if named else workspace, each))
+            named = of_any and is_workspace(item.workspace)
+            taken.append(take(ports, item.workspace if named else workspace, item))
     return taken

@@ -62,13 +62,13 @@ def _fold(state: State, recorded: Recorded) -> State | None:
     return keep_smallest(state, ADDRESSES_MAX)
 
 
-def _merge(one: State, other: State) -> State:
-    return keep_smallest(merge_entries(one, other, _merge_address), ADDRESSES_MAX)
+def _merge(first: State, second: State) -> State:
+    return keep_smallest(merge_entries(first, second, _merge_address), ADDRESSES_MAX)
 
 
-def _merge_address(one: list[Any], other: list[Any]) -> list[Any]:
-    proof = max(one[_PROOF], other[_PROOF])
-    bounces = sorted(at for at in (*one[_BOUNCES], *other[_BOUNCES]) if at > proof)
+def _merge_address(first: list[Any], second: list[Any]) -> list[Any]:
+    proof = max(first[_PROOF], second[_PROOF])
+    bounces = sorted(at for at in (*first[_BOUNCES], *second[_BOUNCES]) if at > proof)
     return [proof, bounces[-TRANSIENT_MAX:]]
 
 

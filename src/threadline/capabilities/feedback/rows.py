@@ -102,8 +102,8 @@ def rows_of(
 
 def message_of(store: Store, workspace: str, provider_id: str) -> str:
     """The mail to which a provider has given this id; empty if there is none."""
-    found = store.get([_provider_key(workspace, provider_id)])[0]
-    return found.value.decode() if found is not None else ""
+    item = store.get([_provider_key(workspace, provider_id)])[0]
+    return item.value.decode() if item is not None else ""
 
 
 def _provider_key(workspace: str, provider_id: str) -> Key:

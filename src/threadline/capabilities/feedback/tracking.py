@@ -41,12 +41,12 @@ def tracked_html(html: str, click: Click, pixel: str = "", honeypot: str = "") -
 def tracked_text(text: str, click: Click) -> str:
     """Plain text with its web addresses replaced."""
 
-    def replaced(found: re.Match[str]) -> str:
-        link = found[0].rstrip(_AFTER_LINK)
+    def replaced(match: re.Match[str]) -> str:
+        link = match[0].rstrip(_AFTER_LINK)
         # A bracket within the address belongs to it.
-        if found[0][len(link) :].startswith(")") and link.count("(") > link.count(")"):
+        if match[0][len(link) :].startswith(")") and link.count("(") > link.count(")"):
             link += ")"
-        return (click(link) or link) + found[0][len(link) :]
+        return (click(link) or link) + match[0][len(link) :]
 
     return _TEXT_LINK.sub(replaced, text)
 
@@ -55,9 +55,9 @@ def _tag(tag: str, click: Click) -> str:
     if _UNTRACKED.search(tag):
         return tag
 
-    def replaced(found: re.Match[str]) -> str:
-        link = markup.unescape(next(group for group in found.groups() if group is not None)).strip()
+    def replaced(match: re.Match[str]) -> str:
+        link = markup.unescape(next(group for group in match.groups() if group is not None)).strip()
         tracked = click(link) if _WEB.match(link) else ""
-        return f'href="{markup.escape(tracked)}"' if tracked else found[0]
+        return f'href="{markup.escape(tracked)}"' if tracked else match[0]
 
     return _HREF.sub(replaced, tag, count=1)

@@ -36,7 +36,7 @@ def parts_of(message: bytes) -> Parts:
     """The parts of a message. What cannot be decoded shows as replacement characters."""
     parsed = message_from_bytes(message, EmailMessage, policy=policy.default)
     html, text = _text(parsed.get_body(("html",))), _text(parsed.get_body(("plain",)))
-    links = dict.fromkeys(unescape(one or other) for one, other in _HREF.findall(html))
+    links = dict.fromkeys(unescape(double or single) for double, single in _HREF.findall(html))
     attached = [
         Attachment(part.get_filename() or "", part.get_content_type(), len(part.get_payload(decode=True) or b""))
         for part in parsed.iter_attachments()

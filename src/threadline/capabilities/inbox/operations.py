@@ -107,10 +107,10 @@ def _list(context: Context[InboxNeeds], params: InboxListParams) -> InboxListRes
     refuse_elsewhere(context.engine)
     wanted = params.to.lower()
     lines = (_line(item) for item in _newest_first(context, params.cursor))
-    found, following = page_of(
+    messages, following = page_of(
         (line for line in lines if wanted in line.to.lower()), params.limit, lambda line: line.id
     )
-    return InboxListResult(messages=found, next=following)
+    return InboxListResult(messages=messages, next=following)
 
 
 def _newest_first(context: Context[InboxNeeds], before: str) -> Iterator[Item]:

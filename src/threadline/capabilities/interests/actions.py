@@ -55,8 +55,8 @@ def reader_of(source: Source) -> Reader:
             names = []
             for scope, field in scopes:
                 given = properties.get(field)
-                for each in given if type(given) is list else (given,):
-                    value = _text(each, VALUE_LENGTH_MAX)
+                for item in given if type(given) is list else (given,):
+                    value = _text(item, VALUE_LENGTH_MAX)
                     if value:
                         names.append(f"{start}{scope}{value}")
         if len(names) > 1:
@@ -68,9 +68,9 @@ def reader_of(source: Source) -> Reader:
 
 
 def _listed(given: object) -> Iterator[str]:
-    for each in given if type(given) is list else ():
-        if type(each) is dict:
-            scope, value = _text(each.get("topic"), SCOPE_LENGTH_MAX), _text(each.get("value"), VALUE_LENGTH_MAX)
+    for item in given if type(given) is list else ():
+        if type(item) is dict:
+            scope, value = _text(item.get("topic"), SCOPE_LENGTH_MAX), _text(item.get("value"), VALUE_LENGTH_MAX)
             if scope or value:
                 yield f"{SEPARATOR}{scope}{SEPARATOR}{value}"
 

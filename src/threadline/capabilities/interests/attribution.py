@@ -26,13 +26,13 @@ def campaign_of(properties: dict[str, Any], context: dict[str, Any]) -> dict[str
     """The campaign that an event names: ``context.campaign``, else the UTM parameters of its page; None if none."""
     named = context.get("campaign")
     if type(named) is dict:
-        found = {}
+        campaign = {}
         for field in FIELDS:
             value = named.get(field)
             if type(value) is str and (text := value.strip()[:FIELD_LENGTH_MAX]):
-                found[field] = text
-        if found:
-            return found
+                campaign[field] = text
+        if campaign:
+            return campaign
     page = context.get("page")
     if type(page) is dict and (of_page := _of_page(page)):
         return of_page
@@ -42,8 +42,8 @@ def campaign_of(properties: dict[str, Any], context: dict[str, Any]) -> dict[str
 def _of_page(page: dict[str, Any]) -> dict[str, str] | None:
     for name in ("search", "url"):
         address = page.get(name)
-        if type(address) is str and "utm_" in address and (found := _from_query(address)):
-            return found
+        if type(address) is str and "utm_" in address and (campaign := _from_query(address)):
+            return campaign
     return None
 
 
@@ -86,11 +86,11 @@ def _shown(touch: list[Any] | None) -> dict[str, Any] | None:
     return None if touch is None else {"at": instant(touch[0]), "event": touch[1], **touch[2]}
 
 
-def _merge(one: State, other: State) -> State:
-    if one[0] is None or other[0] is None:
-        return other if one[0] is None else one
-    later = newest(one[0], other[0])
-    return [one[0] if later is other[0] else other[0], newest(one[1], other[1])]
+def _merge(first: State, second: State) -> State:
+    if first[0] is None or second[0] is None:
+        return second if first[0] is None else first
+    later = newest(first[0], second[0])
+    return [first[0] if later is second[0] else second[0], newest(first[1], second[1])]
 
 
 ATTRIBUTION = Projection(

@@ -182,7 +182,7 @@ class Interests:
         """What shapes the fold, hashed: sources and counting. Modes, periods and half-lives are applied at reading."""
         default = [self.default.slot, self.default.most]
         counting = {name: [topic.slot, topic.most] for name, topic in self.topics.items()}
-        counting = {"": default} | {name: each for name, each in counting.items() if each != default}
+        counting = {"": default} | {name: counts for name, counts in counting.items() if counts != default}
         sources = {name: msgspec.structs.asdict(source) for name, source in self.sources.items()}
         return f"{digest64([counting, sources]) & (1 << 64) - 1:016x}"
 

@@ -107,7 +107,7 @@ def _interests(interests: Interests, context: Context[WithReader], params: Inter
         interests, asked.state(NAME), asked.at, topic=params.topic, application=params.application,
         mode=None if params.mode == "declared" else params.mode, half_life=half_life,
     )  # fmt: skip
-    topics = [_topic_view(name, each, half_life, params) for name, each in ranked.items()]
+    topics = [_topic_view(name, ranking, half_life, params) for name, ranking in ranked.items()]
     return InterestsResult(
         person=asked.person.id, position=asked.person.position, as_of=asked.shown_at,
         topics=[topic for topic in topics if topic.values],
@@ -130,7 +130,7 @@ def _topic_view(name: str, ranked: Ranked, half_life: int | None, params: Intere
     chosen = [entry for entry in ranked.entries if params.scope in (None, entry.scope)]
     view = TopicView(
         topic=name, mode=ranked.mode, counting=rules.counting, weight=ranked.weight, capped=ranked.capped,
-        values=[_value_view(ranked.mode, each) for each in chosen[: params.limit]],
+        values=[_value_view(ranked.mode, entry) for entry in chosen[: params.limit]],
     )  # fmt: skip
     if ranked.mode == "decay":
         view.half_life = format_duration(half_life or rules.half_life)

@@ -76,7 +76,7 @@ def _fold_of(interests: Interests, source: Source) -> Fold:
                 _count(cell, slot, rules.most)
         if len(state) > BLOCKS_MAX + 1:
             # What is older than so many blocks can never be among the newest again.
-            del state[min((each for each in state if each != TOPICS), key=int)]
+            del state[min((block for block in state if block != TOPICS), key=int)]
         return state
 
     return fold
@@ -86,8 +86,8 @@ def _part(state: State, name: str) -> dict[str, Any]:
     part = state.get(name)
     if part is None:
         part = state[name] = {}
-    found: dict[str, Any] = part
-    return found
+    typed: dict[str, Any] = part
+    return typed
 
 
 def _begin(topics: dict[str, int], topic: str, day: int) -> None:
@@ -102,14 +102,14 @@ def _begin(topics: dict[str, int], topic: str, day: int) -> None:
 
 def _count(cell: list[int], slot: int, most: int) -> None:
     """Count one action; ``most`` bounds what one slot counts, 0 does not."""
-    place = len(cell) - 2
-    while place >= 0 and cell[place] > slot:
-        place -= 2
-    if place >= 0 and cell[place] == slot:
-        if not most or cell[place + 1] < most:
-            cell[place + 1] += 1
+    position = len(cell) - 2
+    while position >= 0 and cell[position] > slot:
+        position -= 2
+    if position >= 0 and cell[position] == slot:
+        if not most or cell[position + 1] < most:
+            cell[position + 1] += 1
         return
-    cell[place + 2 : place + 2] = (slot, 1)
+    cell[position + 2 : position + 2] = (slot, 1)
     if len(cell) > 2 * SLOTS_MAX:
         del cell[:2]
 
@@ -144,9 +144,9 @@ def _hash(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
-def _merge(interests: Interests, one: State, other: State) -> State:
-    topics = merge_entries(one.pop(TOPICS, {}), other.pop(TOPICS, {}), min)
-    merged = merge_entries(one, other, partial(_merge_blocks, interests))
+def _merge(interests: Interests, first: State, second: State) -> State:
+    topics = merge_entries(first.pop(TOPICS, {}), second.pop(TOPICS, {}), min)
+    merged = merge_entries(first, second, partial(_merge_blocks, interests))
     for block in sorted(merged, key=int)[:-BLOCKS_MAX]:
         del merged[block]
     if topics:
@@ -154,11 +154,11 @@ def _merge(interests: Interests, one: State, other: State) -> State:
     return merged
 
 
-def _merge_blocks(interests: Interests, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    cutoffs = [cells.pop(CUTOFF) for cells in (one, other) if CUTOFF in cells]
-    cells = one
-    for name, cell in other.items():
-        other_cell = one.get(name)
+def _merge_blocks(interests: Interests, first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    cutoffs = [cells.pop(CUTOFF) for cells in (first, second) if CUTOFF in cells]
+    cells = first
+    for name, cell in second.items():
+        other_cell = first.get(name)
         cells[name] = (
             cell if other_cell is None else _merge_cells(other_cell, cell, interests.topic(cell_of(name).topic).most)
         )
@@ -170,9 +170,9 @@ def _merge_blocks(interests: Interests, one: dict[str, Any], other: dict[str, An
     return cells
 
 
-def _merge_cells(one: list[int], other: list[int], most: int) -> list[int]:
-    counts = dict(zip(one[::2], one[1::2], strict=True))
-    for slot, count in zip(other[::2], other[1::2], strict=True):
+def _merge_cells(first: list[int], second: list[int], most: int) -> list[int]:
+    counts = dict(zip(first[::2], first[1::2], strict=True))
+    for slot, count in zip(second[::2], second[1::2], strict=True):
         counts[slot] = counts.get(slot, 0) + count
     slots = sorted(counts)[-SLOTS_MAX:]
     return [number for slot in slots for number in (slot, min(counts[slot], most) if most else counts[slot])]

@@ -77,7 +77,7 @@ def rank(
     """
     today = now // DAY
     capped = any(CUTOFF in cells for block, cells in state.items() if block != TOPICS)
-    found: dict[str, Ranked] = {}
+    by_topic: dict[str, Ranked] = {}
     for name, cells in _by_topic(interests, state, topic).items():
         rules = interests.topic(name)
         chosen = mode or (rules.mode if half_life is None else "decay")
@@ -91,15 +91,15 @@ def rank(
             entries = _by_decay(cells, application, today, half_life or rules.half_life)
         ranked.entries.extend(sorted(entries, key=lambda entry: (-entry.units, entry.scope, entry.value)))
         if ranked.entries:
-            found[name] = ranked
-    return dict(sorted(found.items(), key=lambda item: (-item[1].weight, item[0])))
+            by_topic[name] = ranked
+    return dict(sorted(by_topic.items(), key=lambda item: (-item[1].weight, item[0])))
 
 
 # --- counts per day -----------------------------------------------------------------------------
 
 
 def _by_topic(interests: Interests, state: Mapping[str, Any], topic: str | None) -> dict[str, dict[Cell, Days]]:
-    found: dict[str, dict[Cell, dict[int, int]]] = {}
+    by_topic: dict[str, dict[Cell, dict[int, int]]] = {}
     for block, cells in state.items():
         if block == TOPICS:
             continue
@@ -109,12 +109,12 @@ def _by_topic(interests: Interests, state: Mapping[str, Any], topic: str | None)
                 continue
             cell = cell_of(name)
             start = first_day * (DAY // interests.topic(cell.topic).slot)
-            slots = found.setdefault(cell.topic, {}).setdefault(cell, {})
+            slots = by_topic.setdefault(cell.topic, {}).setdefault(cell, {})
             for slot, count in zip(counts[::2], counts[1::2], strict=True):
                 slots[start + slot] = count
     return {
         name: {cell: credited(interests.topic(name), slots) for cell, slots in cells.items()}
-        for name, cells in found.items()
+        for name, cells in by_topic.items()
     }
 
 
@@ -187,7 +187,7 @@ def _of(cells: Mapping[Cell, Days], application: str | None) -> Iterable[tuple[C
 
 def shown_ranking(ranked: Mapping[str, Ranked]) -> dict[str, Any]:
     """The view: topic -> what it is worth, and per scope its values, the heaviest first."""
-    return {topic: _shown(each) for topic, each in ranked.items()}
+    return {topic: _shown(ranking) for topic, ranking in ranked.items()}
 
 
 def _shown(ranked: Ranked) -> dict[str, Any]:

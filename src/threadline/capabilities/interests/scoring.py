@@ -44,8 +44,8 @@ def decay_weight(age_days: int, half_life: int) -> int:
     # The exponent's fraction, as 64 binary digits.
     digits = (rest << DECAY_BITS) // half_life
     weight = 1 << _WORK_BITS
-    for place, root in enumerate(_roots(), start=1):
-        if digits >> (DECAY_BITS - place) & 1:
+    for position, root in enumerate(_roots(), start=1):
+        if digits >> (DECAY_BITS - position) & 1:
             weight = weight * root >> _WORK_BITS
     return weight >> (_WORK_BITS - DECAY_BITS + halvings)
 

@@ -73,12 +73,12 @@ def _rows(interests: Interests, cell: Cell, slots: dict[int, _Slot], first_days:
         return day - (day - first) % rules.period_days
 
     counted: dict[int, int] = {}
-    for day, count in credited(rules, {slot: each.count for slot, each in slots.items()}).items():
+    for day, count in credited(rules, {slot: content.count for slot, content in slots.items()}).items():
         counted[start_of(day)] = counted.get(start_of(day), 0) + count
     times: dict[int, tuple[int, int]] = {}
-    for slot, each in slots.items():
+    for slot, content in slots.items():
         start = start_of(slot * rules.slot // DAY)
-        known = times.get(start, (each.first_at, each.last_at))
-        times[start] = min(known[0], each.first_at), max(known[1], each.last_at)
+        known = times.get(start, (content.first_at, content.last_at))
+        times[start] = min(known[0], content.first_at), max(known[1], content.last_at)
     for start, (first_at, last_at) in times.items():
         yield Total(cell, start, counted.get(start, 0), first_at, last_at)

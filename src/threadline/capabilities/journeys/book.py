@@ -47,12 +47,12 @@ class Book:
         self.remembered: Mapping[str, bytes] = {}
         """The items of earlier versions, of which `make_book` has made them."""
         # Journeys that are not declared any more have nobody in them.
-        known = [each for each in earlier if each.name in self.in_force]
-        self._versions = {(each.name, each.version): Compiled(each, compiled(each)) for each in known}
-        self._versions |= {(each.journey.name, each.journey.version): each for each in self.in_force.values()}
+        known = [journey for journey in earlier if journey.name in self.in_force]
+        self._versions = {(journey.name, journey.version): Compiled(journey, compiled(journey)) for journey in known}
+        self._versions |= {(active.journey.name, active.journey.version): active for active in self.in_force.values()}
         listening: dict[str, list[str]] = {}
-        for name, each in sorted(self.in_force.items()):
-            for type in sorted({type for on in each.journey.trigger for type in on.types}):
+        for name, active in sorted(self.in_force.items()):
+            for type in sorted({type for on in active.journey.trigger for type in on.types}):
                 listening.setdefault(type, []).append(name)
         self._triggered = {type: tuple(names) for type, names in listening.items()}
         self._types = {type for version in self._versions.values() for type in version.journey.types}

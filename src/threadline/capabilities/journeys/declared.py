@@ -49,9 +49,9 @@ def read_journeys(definitions: Definitions) -> Sequence[Journey] | None:
         return None
     mail = read_mail(definitions)
     topics = read_consent(definitions).topics if definitions.section(CONSENT.section) else None
-    found: list[Journey] = []
+    valid: list[Journey] = []
     for journey in DECLARED.read(definitions).values.values():
         problems = [*mistakes(journey), *_unknown(journey, mail, topics)]
         definitions.problems += [f"{journey.place}: journey {journey.name!r}: {problem}" for problem in problems]
-        found += [] if problems else [journey]
-    return found
+        valid += [] if problems else [journey]
+    return valid

@@ -163,10 +163,10 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         trees = [on.conditions for on in self.ons]
         for step in steps_of(self.steps):
             trees += [step.condition, *(branch.conditions for branch in step.choice)]
-        found = [read for tree in trees if tree is not None for read in tree.reads]
-        found += [viewed(path) for each in self.trigger for path in each.variables.values()]
+        reads = [read for tree in trees if tree is not None for read in tree.reads]
+        reads += [viewed(path) for on in self.trigger for path in on.variables.values()]
         place = f"{self.place}: journey {self.name!r}"
-        return tuple(Read(*read, place) for read in dict.fromkeys(found) if read[0] not in ("", JOURNEY))
+        return tuple(Read(*read, place) for read in dict.fromkeys(reads) if read[0] not in ("", JOURNEY))
 
 
 _FORM = struct(Journey)

@@ -57,7 +57,7 @@ _Lines = Sequence[tuple[str, "_Lines"]]
 
 
 def _lines(steps: tuple[Step, ...], prefix: str, counts: Counts) -> _Lines:
-    found: list[tuple[str, _Lines]] = []
+    drawn: list[tuple[str, _Lines]] = []
     for id, step, inner in named_steps(steps, prefix):
         people = _people(counts.get(id, 0))
         text = f"{id}  {step_text(step)}" + (f"  ({people})" if people else "")
@@ -69,8 +69,8 @@ def _lines(steps: tuple[Step, ...], prefix: str, counts: Counts) -> _Lines:
             if sequence:
                 lines = _lines(sequence, begins, counts)
                 below += [(label, lines)] if label else lines
-        found.append((text, below))
-    return found
+        drawn.append((text, below))
+    return drawn
 
 
 def _branches(lines: _Lines) -> Iterator[str]:

@@ -63,15 +63,15 @@ def withdrawn(pending: PendingEffect, person: PersonView) -> str:
 def _allow(engine: Ports, due: Sequence[DueEffect]) -> list[str | Postponed]:
     """A mail waits as long as its journey is paused, for everybody or for its person."""
     books: dict[str, Book] = {
-        workspace: engine.shared.fresh(workspace, JOURNEYS) for workspace in {one.workspace for _, one in due}
+        workspace: engine.shared.fresh(workspace, JOURNEYS) for workspace in {pending.workspace for _, pending in due}
     }
     later = Postponed(until=engine.recorder.now() + _LOOK_AGAIN)
 
-    def is_paused(view: PersonView, one: PendingEffect) -> bool:
-        journey = one.effect.data["journey"]
-        return journey in books[one.workspace].paused or bool({journey, ""} & {*view.view(JOURNEYS)["paused"]})
+    def is_paused(view: PersonView, pending: PendingEffect) -> bool:
+        journey = pending.effect.data["journey"]
+        return journey in books[pending.workspace].paused or bool({journey, ""} & {*view.view(JOURNEYS)["paused"]})
 
-    return [later if is_paused(*each) else "" for each in due]
+    return [later if is_paused(*effect) else "" for effect in due]
 
 
 GUARD = Guard(JOURNEYS, _allow)

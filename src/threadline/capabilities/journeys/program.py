@@ -101,7 +101,7 @@ def named_steps(steps: tuple[Step, ...], prefix: str) -> Iterator[Named]:
     """The steps of a sequence with their ids; ``prefix`` is what those begin with that are made of positions."""
     for number, step in enumerate(steps, 1):
         id = step.id or f"{prefix}{number}"
-        branches = [(f"{id}.{place}.", branch.steps) for place, branch in enumerate(step.choice, 1)]
+        branches = [(f"{id}.{position}.", branch.steps) for position, branch in enumerate(step.choice, 1)]
         inner = [(f"{id}.", step.steps), (f"{id}.then.", step.then), (f"{id}.else.", step.otherwise)]
         yield Named(id, step, [*branches, *inner])
 

@@ -193,8 +193,8 @@ def _entry(given: Mapping[str, Any]) -> list[Any]:
 
 def bounded_variables(given: Mapping[str, Any]) -> dict[str, Any]:
     """The variables that a run may have: so many, with plain values that are not too large."""
-    found = {name: given[name] for name in sorted(given, key=str) if _is_name(name) and _is_small(given[name])}
-    return dict([*found.items()][:JOURNEY_VARIABLES_MAX])
+    variables = {name: given[name] for name in sorted(given, key=str) if _is_name(name) and _is_small(given[name])}
+    return dict([*variables.items()][:JOURNEY_VARIABLES_MAX])
 
 
 def _is_small(value: Any) -> bool:
@@ -257,27 +257,27 @@ def _bounded(runs: dict[str, Any]) -> dict[str, Any]:
 # --- merging --------------------------------------------------------------------------------
 
 
-def merge(one: State, other: State) -> State:
+def merge(first: State, second: State) -> State:
     """The state of the union of two people's events."""
     return {
-        "runs": keep_smallest(merge_entries(one["runs"], other["runs"], _merge_runs), _JOURNEYS_MAX),
-        "paused": keep_smallest(merge_entries(one["paused"], other["paused"], max), _JOURNEYS_MAX),
-        "mails": keep_smallest(merge_entries(one["mails"], other["mails"], _larger), _TEMPLATES_MAX),
+        "runs": keep_smallest(merge_entries(first["runs"], second["runs"], _merge_runs), _JOURNEYS_MAX),
+        "paused": keep_smallest(merge_entries(first["paused"], second["paused"], max), _JOURNEYS_MAX),
+        "mails": keep_smallest(merge_entries(first["mails"], second["mails"], _larger), _TEMPLATES_MAX),
     }
 
 
-def _merge_runs(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    return _bounded(merge_entries(one, other, _merge_run))
+def _merge_runs(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    return _bounded(merge_entries(first, second, _merge_run))
 
 
-def _merge_run(one: list[Any], other: list[Any]) -> list[Any]:
-    entries = [stored[_ENTRY] for stored in (one, other) if stored[_ENTRY] is not None]
+def _merge_run(first: list[Any], second: list[Any]) -> list[Any]:
+    entries = [stored[_ENTRY] for stored in (first, second) if stored[_ENTRY] is not None]
     entry = min(entries, key=repr) if entries else None
-    return [entry, max(one[_NEWEST], other[_NEWEST])]
+    return [entry, max(first[_NEWEST], second[_NEWEST])]
 
 
-def _larger(one: list[int], other: list[int]) -> list[int]:
-    return [*map(max, one, other)]
+def _larger(first: list[int], second: list[int]) -> list[int]:
+    return [*map(max, first, second)]
 
 
 # --- the view and the rows ------------------------------------------------------------------

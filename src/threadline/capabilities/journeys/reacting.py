@@ -159,8 +159,8 @@ class Reaction:
 
     def _asked_for(self, act: Callable[[str], Act | None]) -> Iterable[Act]:
         name = self._event.properties.get("journey")
-        found = act(name) if isinstance(name, str) and name in self._book.in_force else None
-        return () if found is None else (found,)
+        result = act(name) if isinstance(name, str) and name in self._book.in_force else None
+        return () if result is None else (result,)
 
     def _exit(self, journey: str, reason: str) -> Act | None:
         run = active_run(self._state, journey)

@@ -53,9 +53,9 @@ def _field(written: str) -> tuple[str, ...]:
 
 
 def _time(written: str) -> int:
-    found = time_of_day(written)
-    assert found is not None, "the pattern has passed"
-    return found
+    parsed = time_of_day(written)
+    assert parsed is not None, "the pattern has passed"
+    return parsed
 
 
 NAME_FORM = text("a name of lower-case letters, digits and _", NAME.pattern)

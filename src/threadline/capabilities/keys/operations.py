@@ -65,8 +65,8 @@ def _fields(credential: Any) -> dict[str, Any]:
 
 
 def _keys(context: Context[WithCredentials], params: NoParams) -> KeyList:
-    found = context.engine.credentials.entries(context.workspace)
-    return KeyList([KeyEntry(**_fields(credential)) for credential in found])
+    credentials = context.engine.credentials.entries(context.workspace)
+    return KeyList([KeyEntry(**_fields(credential)) for credential in credentials])
 
 
 def _create(context: Context[WithCredentials], params: KeyCreateParams) -> NewKey:

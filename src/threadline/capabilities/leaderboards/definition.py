@@ -24,14 +24,14 @@ STORED_PERIODS = {"day": 2, "week": 2, "month": 2, ALL: 1}
 """How many of each period are kept in rows, counted back from the person's newest; older ones are read from the log."""
 
 
-def _unique(found: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(found))
+def _unique(values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))
 
 
 _TEXTS = one_or_many(text())
 _TAGS = one_or_many(text(most=100)).then(_unique)
 _PERIODS = one_or_many(choice(STORED_PERIODS)).then(
-    lambda found: tuple(period for period in STORED_PERIODS if period in found)
+    lambda periods: tuple(period for period in STORED_PERIODS if period in periods)
 )
 _SCORES = ["points.earned", "points.balance", "streaks.daily.current", "features.monetary_total"]
 
@@ -97,8 +97,8 @@ class Boards:
     def fingerprint(self) -> str:
         """A hash of whatever decides rows and state."""
         # What is not declared is left out, so that a store written before there was any of it need not be refreshed.
-        found = ((b.name, b.path, b.periods, b.per, b.tags, *([b.segments] if b.segments else [])) for b in self.boards)
-        return _hash(self.timezone, *map(repr, found))
+        parts = ((b.name, b.path, b.periods, b.per, b.tags, *([b.segments] if b.segments else [])) for b in self.boards)
+        return _hash(self.timezone, *map(repr, parts))
 
     def key(self, board: BoardDefinition) -> str:
         """The name of a board's rows: with what its scores are, so that those of another definition are not met."""

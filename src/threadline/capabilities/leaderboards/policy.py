@@ -71,8 +71,8 @@ def _emitted(looked: Sequence[BoardDefinition], recorded: Recorded, known: Polic
     most = emission_budget(known, LEADERBOARD_SCORED)
     again: list[int] = []
     for board in looked:
-        found = measured(board, known.view(board.path[0]))
-        score_change = _changed_score(board, found, known)
+        measure = measured(board, known.view(board.path[0]))
+        score_change = _changed_score(board, measure, known)
         if score_change and len(wishes) == most:
             again.append(known.at)  # the rest have their turn at once, of another cause
             break
@@ -80,13 +80,13 @@ def _emitted(looked: Sequence[BoardDefinition], recorded: Recorded, known: Polic
             wishes.append(
                 Emit(type=LEADERBOARD_SCORED, key=board.name, occurred_at=recorded.recorded_at, properties=score_change)
             )
-        look_at = _look_at(board, found, known, AHEAD_MAX if recorded.event.type == TIMER_FIRED else 0)
+        look_at = _look_at(board, measure, known, AHEAD_MAX if recorded.event.type == TIMER_FIRED else 0)
         if look_at is not None:
             again.append(look_at)
     return [*wishes, Timer(key=TIMER, due_at=min(again), unless_earlier=True)] if again else wishes
 
 
-def _changed_score(board: BoardDefinition, found: Measured, known: PolicyView) -> dict[str, Any]:
+def _changed_score(board: BoardDefinition, measure: Measured, known: PolicyView) -> dict[str, Any]:
     """What is to be told of a board; nothing if its score and its end are those that were told."""
     state: State = known[NAME]
     stored = state["scores"].get(board.name)
@@ -94,26 +94,26 @@ def _changed_score(board: BoardDefinition, found: Measured, known: PolicyView) -
     if end is not None and end <= known.at:
         score, end = 0, None  # time has ended it, and nobody has to be told
     # An end that is too far ahead was cut when it was told; it is told again only with another score.
-    same_end = found.end == end or (found.end is not None and end == at + LIFE_MAX <= found.end)
-    if score == found.score and (not score or same_end):
+    same_end = measure.end == end or (measure.end is not None and end == at + LIFE_MAX <= measure.end)
+    if score == measure.score and (not score or same_end):
         return {}
-    return {"board": board.name, "turn": number + 1, "score": found.score, "end": found.end}
+    return {"board": board.name, "turn": number + 1, "score": measure.score, "end": measure.end}
 
 
-def _look_at(board: BoardDefinition, found: Measured, known: PolicyView, looks: int) -> int | None:
+def _look_at(board: BoardDefinition, measure: Measured, known: PolicyView, looks: int) -> int | None:
     """When to look again if nothing more is told: once time or an event that lies ahead may change the number.
 
     Of many events that lie ahead few do, so that of these as many are looked at: the timer is set for one that does.
     """
     ahead = known.ahead()
     for _ in range(looks):
-        if ahead is None or (found.changes_at is not None and found.changes_at <= ahead):
+        if ahead is None or (measure.changes_at is not None and measure.changes_at <= ahead):
             break
         then = measured(board, known.view(board.path[0], ahead))
-        if then._replace(changes_at=None) != found._replace(changes_at=None):
+        if then._replace(changes_at=None) != measure._replace(changes_at=None):
             break
-        found, ahead = then, known.ahead(ahead)
-    return min((at for at in (found.changes_at, ahead) if at is not None), default=None)
+        measure, ahead = then, known.ahead(ahead)
+    return min((at for at in (measure.changes_at, ahead) if at is not None), default=None)
 
 
 def measured(board: BoardDefinition, view: Any) -> Measured:

@@ -128,16 +128,18 @@ class _Plan:
         state["scores"][board] = [number, at, recorded.id, score, until]
         return True
 
-    def merge(self, one: State, other: State) -> State:
-        sums = {kind: merge_tables(one["sums"][kind], other["sums"][kind], span_of(kind), add) for kind in self.kinds}
+    def merge(self, first: State, second: State) -> State:
+        sums = {
+            kind: merge_tables(first["sums"][kind], second["sums"][kind], span_of(kind), add) for kind in self.kinds
+        }
         merged = {
             "sums": sums,
-            "balance": one["balance"] + other["balance"],
-            "scores": merge_entries(one["scores"], other["scores"], _last_score),
-            "words": merge_entries(one["words"], other["words"], newest_of),
+            "balance": first["balance"] + second["balance"],
+            "scores": merge_entries(first["scores"], second["scores"], _last_score),
+            "words": merge_entries(first["words"], second["words"], newest_of),
         }
         if self.segments:
-            merged["segments"] = merge_segments(one["segments"], other["segments"])
+            merged["segments"] = merge_segments(first["segments"], second["segments"])
         return merged
 
     # --- rows ------------------------------------------------------------------------------
@@ -150,8 +152,8 @@ class _Plan:
                     yield row_of(Board(workspace, name, period.row_name, scope), Place(score, person, end))
 
 
-def _last_score(one: list[Any], other: list[Any]) -> list[Any]:
-    return max(one, other, key=lambda score: (score[NUMBER], score[AT], score[ID]))
+def _last_score(first: list[Any], second: list[Any]) -> list[Any]:
+    return max(first, second, key=lambda score: (score[NUMBER], score[AT], score[ID]))
 
 
 def _keep_newest(state: State, name: str, recorded: Recorded, value: Any) -> bool:
@@ -220,7 +222,7 @@ def scores_of(board: BoardDefinition, state: State) -> Iterator[tuple[Period, in
 def _view(boards: Boards, state: State, now: int, edges: list[Recorded]) -> dict[str, Any]:
     shown = {}
     for board in boards.boards:
-        scores = [each for each in scores_of(board, state) if each[2] is None or now < each[2]]
+        scores = [row for row in scores_of(board, state) if row[2] is None or now < row[2]]
         shown[board.name] = {
             "scores": {period.row_name: plain(score) for period, score, _ in scores},
             "ends_at": next((format_time(end) for _, _, end in scores if end is not None), None),

@@ -63,7 +63,7 @@ def _earned(context: Context[WithReader], person: Person, period: Period, at: in
         return sum(day["earned"] for day in days if first <= day["day"] <= last)
     stop = at if stop is None else stop
     earned = context.engine.reader.all_events(person, start=start, stop=stop, types=frozenset({POINTS_EARNED}))
-    return sum(amount_of(each.event) or 0 for each in earned if is_trusted(each.event))
+    return sum(amount_of(recorded.event) or 0 for recorded in earned if is_trusted(recorded.event))
 
 
 class RecomputedBoard:
@@ -77,8 +77,8 @@ class RecomputedBoard:
             if score:
                 self.total += 1
                 self._counts[score] = self._counts.get(score, 0) + 1
-                for each in wanted:
-                    each.take(Place(score, person.id, None))
+                for nearest in wanted:
+                    nearest.take(Place(score, person.id, None))
 
     def above(self, score: int) -> int:
         """How many have more than a score."""

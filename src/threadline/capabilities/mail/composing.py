@@ -71,7 +71,7 @@ def _date(seconds: int) -> str:
 
 def unstructured(text: str) -> str:
     """The text of a header such as the subject: as it is, or in encoded words (RFC 2047)."""
-    if not _PLAIN.fullmatch(text) or "=?" in text or any(len(word) > _FOLDED_LENGTH for word in text.split(" ")):
+    if not _PLAIN.fullmatch(text) or "=?" in text or any(len(part) > _FOLDED_LENGTH for part in text.split(" ")):
         return _encoded(text)
     return text
 
@@ -90,7 +90,7 @@ def _encoded(text: str) -> str:
         if len(words[-1]) + len(octets) > _ENCODED_BYTES:
             words.append(b"")
         words[-1] += octets
-    return " ".join(f"=?utf-8?b?{binascii.b2a_base64(word, newline=False).decode()}?=" for word in words)
+    return " ".join(f"=?utf-8?b?{binascii.b2a_base64(chunk, newline=False).decode()}?=" for chunk in words)
 
 
 def _written(header: Header) -> bytes:
@@ -100,11 +100,11 @@ def _written(header: Header) -> bytes:
     lines = [f"{header.name}:"]
     if len(header.name) + len(header.value) + 2 <= _FOLDED_LENGTH:
         return f"{header.name}: {header.value}\r\n".encode("utf-8", "replace")
-    for word in header.value.split(" "):
-        if word and len(lines[-1]) + len(word) >= _FOLDED_LENGTH and lines[-1].strip(" ") and not _is_first(lines):
-            lines.append(f" {word}")
+    for part in header.value.split(" "):
+        if part and len(lines[-1]) + len(part) >= _FOLDED_LENGTH and lines[-1].strip(" ") and not _is_first(lines):
+            lines.append(f" {part}")
         else:
-            lines[-1] += f" {word}"
+            lines[-1] += f" {part}"
     octets = "\r\n".join(lines).encode("utf-8", "replace") + b"\r\n"
     if max(map(len, octets.split(b"\r\n"))) > LINE_OCTETS_MAX:
         raise InvalidValue(f"the header {header.name!r} has a line of more than {LINE_OCTETS_MAX} bytes")

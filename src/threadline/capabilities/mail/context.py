@@ -40,7 +40,7 @@ def context_of(
     ``values``: variables, and `topic`, `message_id`, `unsubscribe_url` and the like as far as there are any.
     """
     profile = view.view("profile") or {}
-    defaults = {name: each.default for name, each in compiled.template.variables.items()}
+    defaults = {name: variable.default for name, variable in compiled.template.variables.items()}
     context: dict[str, Any] = {
         **defaults,
         **values,
@@ -65,17 +65,19 @@ def context_of(
 
 def sample_of(compiled: Compiled, given: Mapping[str, Any]) -> dict[str, Any]:
     """The values of variables in a preview: what is given, else the example."""
-    examples = {name: each.example for name, each in compiled.template.variables.items() if each.example is not None}
+    examples = {
+        name: variable.example for name, variable in compiled.template.variables.items() if variable.example is not None
+    }
     return examples | dict(given)
 
 
 def _identifiers(view: PersonView) -> dict[str, str]:
     """By kind the identifier that was used last; of several at one instant the last by name."""
     known = sorted(view.identifiers)
-    if len({each.kind for each in known}) < len(known):
+    if len({identifier.kind for identifier in known}) < len(known):
         uses = view.view("identifiers") or {}
-        known.sort(key=lambda each: str(uses.get(str(each), {}).get("last_used_at", "")))
-    return {each.kind: each.value for each in known}
+        known.sort(key=lambda identifier: str(uses.get(str(identifier), {}).get("last_used_at", "")))
+    return {identifier.kind: identifier.value for identifier in known}
 
 
 def _traits(view: PersonView) -> dict[str, Any]:
@@ -96,5 +98,5 @@ def _features(vector: Mapping[str, Any], names: Set[str]) -> dict[str, Any]:
 
 def _without_nulls(value: Any) -> Any:
     if type(value) is dict:
-        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
-    return [_without_nulls(each) for each in value if each is not None] if type(value) is list else value
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value if item is not None] if type(value) is list else value

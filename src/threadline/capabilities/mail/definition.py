@@ -308,5 +308,5 @@ def read_mail(definitions: Definitions) -> Mail | None:
     if not definitions.section(SECTION_NAME):
         return None
     nothing = Mail(place="")
-    found = MAIL.read(definitions, nothing)
-    return None if found is nothing else found
+    mail = MAIL.read(definitions, nothing)
+    return None if mail is nothing else mail

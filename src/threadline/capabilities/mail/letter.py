@@ -108,4 +108,6 @@ def _headers(order: Order, links: Mapping[str, str]) -> list[Header]:
 
 @lru_cache(1_024)  # those of few templates and senders
 def _token(text: str) -> str:
-    return "".join(each if each.isascii() and (each.isalnum() or each in "-_.") else "_" for each in text)[:60]
+    return "".join(
+        character if character.isascii() and (character.isalnum() or character in "-_.") else "_" for character in text
+    )[:60]

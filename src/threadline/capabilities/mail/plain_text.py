@@ -106,6 +106,6 @@ def text_of(html: str) -> str:
     return _LINE.join(lines).strip() + _LINE
 
 
-def _edge(found: re.Match[str]) -> str:
+def _edge(match: re.Match[str]) -> str:
     """Blocks that end and begin at one place make one line break, or an empty line if one of them stands apart."""
-    return _LINE * 2 if _APART_BLOCK in found[0] else _LINE
+    return _LINE * 2 if _APART_BLOCK in match[0] else _LINE

@@ -35,13 +35,14 @@ def mail_preparation(templates: Templates) -> Preparation:
     counts = WarmUpCounts()
 
     def prepare(ports: Ports, due: Sequence[DueEffect]) -> list[Answer]:
-        ordered = [_ordered(templates, *each) for each in due]
+        ordered = [_ordered(templates, *effect) for effect in due]
         pairs = list(zip(ordered, due, strict=True))
         reasons = iter(
-            refusals(ports, [mailing_of(order, one.view) for order, one in pairs if isinstance(order, Order)])
+            refusals(ports, [mailing_of(order, effect.view) for order, effect in pairs if isinstance(order, Order)])
         )
         return [
-            order if isinstance(order, Outcome) else answer(ports, order, one, next(reasons)) for order, one in pairs
+            order if isinstance(order, Outcome) else answer(ports, order, effect, next(reasons))
+            for order, effect in pairs
         ]
 
     def answer(ports: Ports, order: Order, due: DueEffect, reason: str) -> Answer:

@@ -32,7 +32,7 @@ STATUSES = (
     (MAIL_REPLIED, "replied"), (MAIL_BOUNCED, "bounced"), (MAIL_COMPLAINED, "complained"),
 )  # fmt: skip
 """What is known of a mail, by event type; of several what stands last counts."""
-_BITS = {type: 1 << place for place, (type, _) in enumerate(STATUSES)}
+_BITS = {type: 1 << position for position, (type, _) in enumerate(STATUSES)}
 _OURS = frozenset({MAIL_SENT, MAIL_SKIPPED, EFFECT_PARKED, EFFECT_UNKNOWN})
 _SENT_BIT = _BITS[MAIL_SENT]
 _GONE = _SENT_BIT | _BITS[EFFECT_UNKNOWN]
@@ -82,16 +82,16 @@ def _at(mailed: Mailed) -> int:
     return int(mailed[_SENT_AT] or mailed[_FIRST_AT])
 
 
-def _merge_mailed(one: Mailed, other: Mailed) -> Mailed:
-    sent = [mailed[_SENT_AT] for mailed in (one, other) if mailed[_SENT_AT]]
+def _merge_mailed(first: Mailed, second: Mailed) -> Mailed:
+    sent = [mailed[_SENT_AT] for mailed in (first, second) if mailed[_SENT_AT]]
     return [
-        min(sent, default=0), min(one[_FIRST_AT], other[_FIRST_AT]), one[_SEEN] | other[_SEEN],
-        max(one[_TEMPLATE], other[_TEMPLATE]), one[_TRANSACTIONAL] or other[_TRANSACTIONAL],
+        min(sent, default=0), min(first[_FIRST_AT], second[_FIRST_AT]), first[_SEEN] | second[_SEEN],
+        max(first[_TEMPLATE], second[_TEMPLATE]), first[_TRANSACTIONAL] or second[_TRANSACTIONAL],
     ]  # fmt: skip
 
 
-def _merge_counts(one: list[int], other: list[int]) -> list[int]:
-    return [one[_COUNT] + other[_COUNT], min(one[_FIRST], other[_FIRST]), max(one[_LAST], other[_LAST])]
+def _merge_counts(first: list[int], second: list[int]) -> list[int]:
+    return [first[_COUNT] + second[_COUNT], min(first[_FIRST], second[_FIRST]), max(first[_LAST], second[_LAST])]
 
 
 def _in_place(state: State, recorded: Recorded) -> bool:
@@ -99,13 +99,13 @@ def _in_place(state: State, recorded: Recorded) -> bool:
     return len(state["mails"]) < MAIL_LEDGER_MAX
 
 
-def _merge(one: State, other: State) -> State | None:
-    if len(one["mails"]) + len(other["mails"]) > MAIL_LEDGER_MAX:
+def _merge(first: State, second: State) -> State | None:
+    if len(first["mails"]) + len(second["mails"]) > MAIL_LEDGER_MAX:
         return None
     return {
-        "mails": merge_entries(one["mails"], other["mails"], _merge_mailed),
+        "mails": merge_entries(first["mails"], second["mails"], _merge_mailed),
         "templates": keep_smallest(
-            merge_entries(one["templates"], other["templates"], _merge_counts), MAIL_TEMPLATES_MAX
+            merge_entries(first["templates"], second["templates"], _merge_counts), MAIL_TEMPLATES_MAX
         ),
     }
 

@@ -144,12 +144,12 @@ class Compiled:
         from minijinja import TemplateError
 
         try:
-            found = self._environments[True].undeclared_variables_in_str(self.sources.texts[name], nested=True)
+            paths = self._environments[True].undeclared_variables_in_str(self.sources.texts[name], nested=True)
         except TemplateError as error:
             place = self.sources.place(name, error.line or 1)
             what = error.detail or error.message.splitlines()[0]
             raise InvalidDefinition(f"{place}: template {self.template.name!r}: {what}") from None
-        return {path for path in found if path.partition(".")[0] not in _FUNCTIONS}
+        return {path for path in paths if path.partition(".")[0] not in _FUNCTIONS}
 
     def _filled(self, part: str, context: Mapping[str, Any]) -> str:
         from minijinja import TemplateError

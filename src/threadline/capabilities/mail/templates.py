@@ -32,11 +32,11 @@ class Templates:
 
     def named(self, name: str) -> Compiled:
         """The template in force of this name; raises `NotFound` with the nearest one."""
-        found = self._made.get(name)
-        if found is None:
+        made = self._made.get(name)
+        if made is None:
             hint = suggestion(name, self._made) if self._made else "none is declared"
             raise NotFound(f"there is no mail template {name[:64]!r}; {hint}")
-        return found
+        return made
 
     def of_version(self, history: DefinitionHistory, name: str, version: str) -> Compiled:
         """A template as it was in a version; raises `NotFound` if that was never declared."""
@@ -54,8 +54,8 @@ class Templates:
     def declared(self) -> tuple[Declared, ...]:
         """Each template as a version that never changes: its number is its hash."""
         return tuple(
-            Declared(each.template.name, number_of(each.version), each.sources.packed, each.template.place)
-            for each in self._made.values()
+            Declared(made.template.name, number_of(made.version), made.sources.packed, made.template.place)
+            for made in self._made.values()
         )
 
     def reread(self, name: str) -> Compiled:

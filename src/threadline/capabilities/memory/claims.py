@@ -78,8 +78,8 @@ def _newest_reader(derivation: Derivation) -> Callable[[FactState], list[Claim]]
     unsure = derivation.confidence is not None and type(derivation.confidence) is not int
     single = derivation.value is not None
     fields = [
-        (name, None if of == "last" else _field_reader(of, place), place)
-        for name, of, place in derivation.cells_by_name
+        (name, None if of == "last" else _field_reader(of, index), index)
+        for name, of, index in derivation.cells_by_name
     ]
 
     def read(piece: FactState) -> list[Claim]:
@@ -88,7 +88,7 @@ def _newest_reader(derivation: Derivation) -> Callable[[FactState], list[Claim]]
         value: Any = (
             statements[0]
             if single
-            else {name: statements[place] if field is None else field(piece) for name, field, place in fields}
+            else {name: statements[index] if field is None else field(piece) for name, field, index in fields}
         )
         confidence = statements[-1 - dated] if unsure else None
         until = statements[-1] if dated else None
@@ -111,9 +111,9 @@ def _expiry_reader(derivation: Derivation) -> Callable[[int, int | None], int | 
     return read
 
 
-def _field_reader(aggregate: str, place: int) -> Callable[[FactState], Any]:
+def _field_reader(aggregate: str, index: int) -> Callable[[FactState], Any]:
     if (of_cell := _OF_CELLS.get(aggregate)) is not None:
-        cell = CELLS + place
+        cell = CELLS + index
         return lambda piece: of_cell(piece[cell])
     return _OF_TIMES[aggregate]
 
@@ -193,10 +193,10 @@ def by_value(claims: Sequence[Claim]) -> list[list[Claim]]:
     for claim in statements.values():
         groups.setdefault((claim.strength, canonical_json(claim.value)), []).append(claim)
     newest = {place: max((claim.at, claim.id) for claim in group) for place, group in groups.items()}
-    ordered = sorted(groups, key=lambda place: newest[place], reverse=True)
-    ordered.sort(key=lambda place: (place[0], -agreed(groups[place])))
+    ordered = sorted(groups, key=lambda key: newest[key], reverse=True)
+    ordered.sort(key=lambda key: (key[0], -agreed(groups[key])))
     wins = ordered[0]
-    return [groups[place] for place in ordered if place == wins or place[1] != wins[1]]
+    return [groups[key] for key in ordered if key == wins or key[1] != wins[1]]
 
 
 # --- what a retraction takes along --------------------------------------------------------------
@@ -241,5 +241,5 @@ def _bound(claims: list[Claim], bounds: Mapping[FactId, tuple[int, FactId]], now
 
 def cause_of(claim: Claim, bounds: Mapping[FactId, tuple[int, FactId]]) -> tuple[int, FactId] | None:
     """What voids a claim because of what it rests on; None if nothing does."""
-    found = [bounds[premise] for premise in claim.premises if premise in bounds and claim.at <= bounds[premise][0]]
-    return max(found, default=None)
+    voids = [bounds[premise] for premise in claim.premises if premise in bounds and claim.at <= bounds[premise][0]]
+    return max(voids, default=None)

@@ -307,19 +307,19 @@ class Derivation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         A sum of money is shown twice: as ``sums``, and under ``…_by_currency`` as ``amounts``.
         """
-        found = []
+        entries = []
         words = cells = 0
         for field in self.fields:
             money = field.aggregate == "sum" and field.currency is not None
-            place = words if field.aggregate == "last" else cells
-            found.append((field.name, "sums" if money else field.aggregate, place))
+            index = words if field.aggregate == "last" else cells
+            entries.append((field.name, "sums" if money else field.aggregate, index))
             if money:
-                found.append((f"{field.name}_by_currency", "amounts", place))
+                entries.append((f"{field.name}_by_currency", "amounts", index))
             words += field.aggregate == "last"
             cells += field.aggregate in ("first", "sum")
-        found += [(name, "last", words + number) for number, name in enumerate(self.constants)]
+        entries += [(name, "last", words + number) for number, name in enumerate(self.constants)]
         # Of equal names the last one counts.
-        return tuple(sorted({name: (name, made, place) for name, made, place in found}.values()))
+        return tuple(sorted({name: (name, made, index) for name, made, index in entries}.values()))
 
     @cached_property
     def strength(self) -> int:

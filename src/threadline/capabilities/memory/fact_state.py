@@ -38,9 +38,9 @@ def note_event(piece: FactState, at: int, id: str, length: int) -> bool:
         del tail[length:]
         return True
     piece[FIRST_AT] = min(piece[FIRST_AT], at)
-    for place in range(2, length, 2):
-        if place == len(tail) or (at, id) > (tail[place], tail[place + 1]):
-            tail[place:place] = (at, id)
+    for index in range(2, length, 2):
+        if index == len(tail) or (at, id) > (tail[index], tail[index + 1]):
+            tail[index:index] = (at, id)
             del tail[length:]
             break
     return False
@@ -61,24 +61,24 @@ def add_statement(statements: dict[str, list[Any]], voice: str, statement: list[
 # --- cells: what a field keeps beside the newest event ------------------------------------------
 
 
-def open_cell(aggregate: str, at: int, id: str, found: Any) -> Any:
+def open_cell(aggregate: str, at: int, id: str, value: Any) -> Any:
     """The cell of one event. ``found`` is None, or a value (first), units (sum), or units with a currency."""
-    if found is None:
+    if value is None:
         return None
     if aggregate == "first":
-        return [at, id, found]
-    return {found[1]: [1, found[0]]} if type(found) is tuple else found
+        return [at, id, value]
+    return {value[1]: [1, value[0]]} if type(value) is tuple else value
 
 
-def add_to_cell(cell: Any, aggregate: str, at: int, id: str, found: Any) -> Any:
+def add_to_cell(cell: Any, aggregate: str, at: int, id: str, value: Any) -> Any:
     """The cell with one more event in it."""
-    if found is None:
+    if value is None:
         return cell
     if cell is None:
-        return open_cell(aggregate, at, id, found)
+        return open_cell(aggregate, at, id, value)
     if aggregate == "first":
-        return [at, id, found] if (at, id) < (cell[0], cell[1]) else cell
-    return add_money(cell, found[0], found[1]) if type(found) is tuple else add_units(cell, found)
+        return [at, id, value] if (at, id) < (cell[0], cell[1]) else cell
+    return add_money(cell, value[0], value[1]) if type(value) is tuple else add_units(cell, value)
 
 
 # --- retractions --------------------------------------------------------------------------------

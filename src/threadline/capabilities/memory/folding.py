@@ -122,7 +122,7 @@ def _adder_of_newest(maker: FactDerivation) -> Add:
                 value = keep(value)
             statements.append(value)
         cells = [(aggregate, reader(element, event)) for aggregate, reader in readers] if readers else ()
-        if not is_counted and statements.count(None) == most and all(found is None for _, found in cells):
+        if not is_counted and statements.count(None) == most and all(value is None for _, value in cells):
             return False
         at, id = event.occurred_at, recorded.id
         if is_more_added and not again:
@@ -130,7 +130,7 @@ def _adder_of_newest(maker: FactDerivation) -> Add:
         piece = pieces.get(part)
         if piece is None:
             if not again:
-                opened = [open_cell(aggregate, at, id, found) for aggregate, found in cells]
+                opened = [open_cell(aggregate, at, id, value) for aggregate, value in cells]
                 _keep(maker, pieces, part, [1, at, [at, id], statements, *opened])
         elif again:
             _add_to_cells(piece, at, id, [cell if cell[0] == "sum" else (cell[0], None) for cell in cells])
@@ -154,8 +154,8 @@ def _add_further(maker: FactDerivation, statements: list[Any], element: Element,
 
 
 def _add_to_cells(piece: FactState, at: int, id: str, cells: Iterable[tuple[str, Any]]) -> None:
-    for place, (aggregate, found) in enumerate(cells, CELLS):
-        piece[place] = add_to_cell(piece[place], aggregate, at, id, found)
+    for index, (aggregate, value) in enumerate(cells, CELLS):
+        piece[index] = add_to_cell(piece[index], aggregate, at, id, value)
 
 
 def _adder_of_voices(maker: FactDerivation) -> Add:

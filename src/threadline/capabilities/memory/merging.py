@@ -30,32 +30,34 @@ from threadline.kernel.limits import FACT_RETRACTIONS_MAX, FACT_VOICES_MAX, FACT
 from threadline.kernel.merging import keep_smallest, merge_entries, newest
 
 
-def merge(makers: Mapping[str, FactDerivation], one: State, other: State) -> State | None:
+def merge(makers: Mapping[str, FactDerivation], first: State, second: State) -> State | None:
     """The state of both together, or None; it reuses both. ``makers`` are by code."""
-    if SORTED_OUT in one or SORTED_OUT in other:
+    if SORTED_OUT in first or SORTED_OUT in second:
         return None
-    for code in one.keys() & other.keys() - {RETRACTED_FACTS}:
-        if makers[code].room and len(one[code].keys() | other[code].keys()) > makers[code].room:
+    for code in first.keys() & second.keys() - {RETRACTED_FACTS}:
+        if makers[code].room and len(first[code].keys() | second[code].keys()) > makers[code].room:
             return None
-    for code, part in other.items():
-        if code not in one:
-            one[code] = part
+    for code, part in second.items():
+        if code not in first:
+            first[code] = part
         elif code == RETRACTED_FACTS:
-            one[code] = keep_smallest(merge_entries(one[code], part, _merge_retractions), FACTS_RETRACTED_MAX, hash_of)
+            first[code] = keep_smallest(
+                merge_entries(first[code], part, _merge_retractions), FACTS_RETRACTED_MAX, hash_of
+            )
         else:
-            one[code] = _merge_parts(makers[code], one[code], part)
-    return one
+            first[code] = _merge_parts(makers[code], first[code], part)
+    return first
 
 
-def _merge_parts(maker: FactDerivation, one: Any, other: Any) -> Any:
+def _merge_parts(maker: FactDerivation, first: Any, second: Any) -> Any:
     if not maker.many:
-        return _merge_pieces(maker, one, other)
-    merged = merge_entries(one, other, partial(_merge_pieces, maker))
+        return _merge_pieces(maker, first, second)
+    merged = merge_entries(first, second, partial(_merge_pieces, maker))
     return merged if maker.room else keep_smallest(merged, maker.derivation.most, hash_of)
 
 
-def _merge_pieces(maker: FactDerivation, one: FactState, other: FactState) -> FactState:
-    older, newer = sorted((one, other), key=lambda piece: piece[TAIL][:2])
+def _merge_pieces(maker: FactDerivation, first: FactState, second: FactState) -> FactState:
+    older, newer = sorted((first, second), key=lambda piece: piece[TAIL][:2])
     if maker.derivation.says:
         statements = keep_smallest(merge_entries(older[STATEMENTS], newer[STATEMENTS], newest), FACT_VOICES_MAX)
     else:
@@ -65,23 +67,25 @@ def _merge_pieces(maker: FactDerivation, one: FactState, other: FactState) -> Fa
     return [count, first_at, _merge_tails(newer[TAIL], older[TAIL], maker.tail), statements, *cells]
 
 
-def _merge_tails(one: list[Any], other: list[Any], length: int) -> list[Any]:
-    events = sorted((*zip(one[::2], one[1::2], strict=True), *zip(other[::2], other[1::2], strict=True)), reverse=True)
+def _merge_tails(first: list[Any], second: list[Any], length: int) -> list[Any]:
+    events = sorted(
+        (*zip(first[::2], first[1::2], strict=True), *zip(second[::2], second[1::2], strict=True)), reverse=True
+    )
     return [part for event in events for part in event][:length]
 
 
-def _merge_cells(one: Any, other: Any) -> Any:
-    if one is None or other is None:
-        return one if other is None else other
-    if isinstance(one, dict):
-        return TALLIES["money"].total((one, other))
-    if isinstance(one, list):
-        return min(one, other, key=lambda cell: (cell[0], cell[1]))
-    return add_units(one, int(other))
+def _merge_cells(first: Any, second: Any) -> Any:
+    if first is None or second is None:
+        return first if second is None else second
+    if isinstance(first, dict):
+        return TALLIES["money"].total((first, second))
+    if isinstance(first, list):
+        return min(first, second, key=lambda cell: (cell[0], cell[1]))
+    return add_units(first, int(second))
 
 
-def _merge_retractions(one: Retractions, other: Retractions) -> Retractions:
+def _merge_retractions(first: Retractions, second: Retractions) -> Retractions:
     bits: dict[tuple[int, str], int] = {}
-    for at, id, bit in (*one, *other):
+    for at, id, bit in (*first, *second):
         bits[at, id] = bits.get((at, id), 0) | bit
     return [[at, id, bits[at, id]] for at, id in sorted(bits, reverse=True)[:FACT_RETRACTIONS_MAX]]

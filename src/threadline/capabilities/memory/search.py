@@ -42,11 +42,11 @@ def ranked(facts: Iterable[dict[str, Any]], query: str) -> list[tuple[float, dic
     known = [(fact, _counted(fact)) for fact in facts]
     scores = [0.0] * len(known)
     for term in list(dict.fromkeys(terms_of(query)))[:_QUERY_TERMS_MAX]:
-        found = [_occurrences(term, counts) for _, counts in known]
-        having = sum(1 for f in found if f)
+        occurrences = [_occurrences(term, counts) for _, counts in known]
+        having = sum(1 for f in occurrences if f)
         idf = math.log(1 + (len(known) - having + 0.5) / (having + 0.5))
-        for place, f in enumerate(found):
-            scores[place] += idf * f * (SATURATION + 1) / (f + SATURATION)
+        for index, f in enumerate(occurrences):
+            scores[index] += idf * f * (SATURATION + 1) / (f + SATURATION)
     hits = [(round(score, 4), fact) for score, (fact, _) in zip(scores, known, strict=True) if score > 0]
     return sorted(hits, key=lambda hit: (-hit[0], hit[1]["type"], hit[1]["key"]))
 

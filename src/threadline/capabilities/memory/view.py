@@ -109,7 +109,7 @@ class Reader:
                 pieces.setdefault(maker.fact(name), []).append((maker, name, piece))
         for derived in pieces.values():
             if len(derived) > 1:
-                derived.sort(key=lambda each: each[0].derivation.name)
+                derived.sort(key=lambda pair: pair[0].derivation.name)
         return pieces, retracted
 
     def _pass_over(self, pieces: FactStates, state: State, now: int) -> None:
@@ -121,12 +121,12 @@ class Reader:
             of_maker = [
                 (name, fact)
                 for fact, derived in pieces.items()
-                for each, name, piece in derived
-                if each.code == maker.code and _living(maker, piece, now)
+                for other, name, piece in derived
+                if other.code == maker.code and _living(maker, piece, now)
             ]
             of_maker.sort(key=lambda named: hash_of(named[0]))
             for _, fact in of_maker[most:]:
-                pieces[fact] = [each for each in pieces[fact] if each[0].code != maker.code]
+                pieces[fact] = [item for item in pieces[fact] if item[0].code != maker.code]
                 if not pieces[fact]:
                     del pieces[fact]
 
@@ -144,9 +144,9 @@ class Reader:
                     fresh: State = {}
                     for recorded in events:
                         if recorded.event.occurred_at > at:
-                            for each in self._makers.get(recorded.event.type, ()):
-                                if each.code == maker.code:
-                                    fold_of(each, sorting=False)(fresh, recorded)
+                            for other in self._makers.get(recorded.event.type, ()):
+                                if other.code == maker.code:
+                                    fold_of(other, sorting=False)(fresh, recorded)
                     made = maker.pieces(fresh[maker.code]) if fresh else {}
                     if name in made:
                         refolded.append((maker, name, made[name]))

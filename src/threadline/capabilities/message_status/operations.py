@@ -100,12 +100,12 @@ def _message(context: Context[Needs], params: MessageParams) -> Message:
     caused = _caused(engine, person, recorded)
     return Message(
         message_id=params.message_id,
-        outcome="conflict" if any(each.event_id == recorded.id for each in refused) else "accepted",
+        outcome="conflict" if any(entry.event_id == recorded.id for entry in refused) else "accepted",
         event=event_view(recorded, person.id),
         person=person.id,
         position=person.position,
         touched=engine.catalogue.folds(recorded.event.type),
-        caused=[event_view(each) for each in caused],
+        caused=[event_view(event) for event in caused],
         effects=[*_effects_of_rules(context, caused), *_effects_of_others(context, [recorded, *caused])],
         rejected=refused,
     )
@@ -118,8 +118,8 @@ def _keys(message_id: str) -> list[str]:
 
 def _accepted(context: Context[WithLog], params: MessageParams) -> Recorded | None:
     sources = [params.source] if params.source else _sources(context)
-    found: Recorded | None = context.engine.log.of_keys(context.workspace, sources, _keys(params.message_id))
-    return found
+    recorded: Recorded | None = context.engine.log.of_keys(context.workspace, sources, _keys(params.message_id))
+    return recorded
 
 
 def _sources(context: Context[WithLog]) -> list[str]:
@@ -128,11 +128,11 @@ def _sources(context: Context[WithLog]) -> list[str]:
 
 
 def _refused(context: Context[WithRejected], params: MessageParams) -> list[RejectedView]:
-    found: list[RejectedView] = []
+    views: list[RejectedView] = []
     keys, cursor = _keys(params.message_id), ""
     for _ in range(REJECTED_LOOKED_AT_MAX // _REJECTED_PAGE):
         page = context.engine.rejected.page(context.workspace, cursor, _REJECTED_PAGE)
-        found += [
+        views += [
             rejected_view(entry)
             for _, entry in page
             if params.source in ("", entry.source)
@@ -141,7 +141,7 @@ def _refused(context: Context[WithRejected], params: MessageParams) -> list[Reje
         if len(page) < _REJECTED_PAGE:
             break
         cursor = page[-1][0]
-    return found
+    return views
 
 
 def _candidate_keys(payload: Any) -> list[Any]:
@@ -158,13 +158,13 @@ def _caused(engine: WithReader, person: Person, cause: Recorded) -> list[Recorde
     pool: dict[str, Recorded] = {}
     for start in (cause.event.occurred_at, cause.recorded_at):
         page = engine.reader.events(person, start=start, limit=EVENTS_PAGE_MAX)
-        pool.update((each.id, each) for each in page if each.cause and each.recorded_at >= cause.recorded_at)
-    found: dict[str, Recorded] = {}
+        pool.update((event.id, event) for event in page if event.cause and event.recorded_at >= cause.recorded_at)
+    events: dict[str, Recorded] = {}
     causes = {cause.id}
-    while more := {id: each for id, each in pool.items() if id not in found and each.cause in causes}:
-        found.update(more)
+    while more := {id: event for id, event in pool.items() if id not in events and event.cause in causes}:
+        events.update(more)
         causes |= more.keys()
-    return sorted(found.values(), key=lambda each: (each.recorded_at, each.thread, each.sequence))
+    return sorted(events.values(), key=lambda event: (event.recorded_at, event.thread, event.sequence))
 
 
 def _effects_of_rules(context: Context[Needs], caused: Sequence[Recorded]) -> Iterator[MessageEffect]:
@@ -176,10 +176,10 @@ def _effects_of_rules(context: Context[Needs], caused: Sequence[Recorded]) -> It
 
 
 def _effects_of_others(context: Context[Needs], events: Sequence[Recorded]) -> Iterator[MessageEffect]:
-    for each in context.engine.delivery.caused_by(events, POLICY):
+    for effect in context.engine.delivery.caused_by(events, POLICY):
         yield MessageEffect(
-            policy=each.policy, decision="", action=each.kind, wished=each.data, status=status_of(each.status),
-            effect=each.status.id, outcomes=[event_view(outcome) for outcome in each.status.outcomes],
+            policy=effect.policy, decision="", action=effect.kind, wished=effect.data, status=status_of(effect.status),
+            effect=effect.status.id, outcomes=[event_view(outcome) for outcome in effect.status.outcomes],
         )  # fmt: skip
 
 

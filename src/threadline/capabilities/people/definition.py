@@ -100,7 +100,7 @@ def rules(definitions: Definitions | None = None) -> IdentityRules:
                     kinds[name] = struct(IdentifierKind, known, ["name"]).read(part)
             except Noted:
                 continue
-    junk = (JUNK - set(lists["not_junk"])) | {word.casefold() for word in lists["junk"]}
+    junk = (JUNK - set(lists["not_junk"])) | {text.casefold() for text in lists["junk"]}
     draft = IdentityRules(kinds, junk)
     normalised = frozenset(n for i in lists["blocked"] if (n := draft.normalise(i)) is not None)
     return dataclasses.replace(draft, blocked=normalised)

@@ -46,9 +46,9 @@ def _newest(marks: Marks, name: str, recorded: Recorded, value: Any) -> bool:
     return True
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same(first: Any, second: Any) -> bool:
     """Whether two values are surely shown alike: to Python 1 equals true, and 0.0 equals -0.0."""
-    return one.__class__ is other.__class__ and one.__class__ in _PLAIN and bool(one == other)
+    return first.__class__ is second.__class__ and first.__class__ in _PLAIN and bool(first == second)
 
 
 _PLAIN = (str, int, bool, type(None))
@@ -105,10 +105,10 @@ def _profile_rows(state: dict[str, Marks], workspace: str, person: str) -> Itera
         yield Row(GROUPS, f"{workspace}/{group}", person)
 
 
-def _profile_merge(one: dict[str, Marks], other: dict[str, Marks]) -> dict[str, Marks]:
+def _profile_merge(first: dict[str, Marks], second: dict[str, Marks]) -> dict[str, Marks]:
     for part, most in _PROFILE_MAX.items():
-        one[part] = keep_smallest(merge_entries(one[part], other[part], newest), most)
-    return one
+        first[part] = keep_smallest(merge_entries(first[part], second[part], newest), most)
+    return first
 
 
 PROFILE = Projection(
@@ -155,12 +155,12 @@ def _uses_view(state: dict[str, list[int]], now: int, edges: list[Recorded]) -> 
     }
 
 
-def _uses_merge(one: dict[str, list[int]], other: dict[str, list[int]]) -> dict[str, list[int]]:
-    return keep_smallest(merge_entries(one, other, _span), _USES_MAX)
+def _uses_merge(first: dict[str, list[int]], second: dict[str, list[int]]) -> dict[str, list[int]]:
+    return keep_smallest(merge_entries(first, second, _span), _USES_MAX)
 
 
-def _span(one: list[int], other: list[int]) -> list[int]:
-    return [min(one[0], other[0]), max(one[1], other[1])]
+def _span(first: list[int], second: list[int]) -> list[int]:
+    return [min(first[0], second[0]), max(first[1], second[1])]
 
 
 IDENTIFIERS = Projection(
@@ -197,20 +197,20 @@ def _activity_fold(state: list[Any], recorded: Recorded) -> list[Any]:
 
 
 def _activity_view(state: list[Any], now: int, edges: list[Recorded]) -> dict[str, Any]:
-    first, last, counts, other = state
+    first, last, counts, second = state
     return {
         "first_seen_at": None if first is None else format_time(first),
         "last_seen_at": None if last is None else format_time(last),
-        "events": sum(counts.values()) + other,
+        "events": sum(counts.values()) + second,
         "events_by_type": dict(sorted(counts.items())),
-        "events_of_other_types": other,
+        "events_of_other_types": second,
     }
 
 
-def _activity_merge(one: list[Any], other: list[Any]) -> list[Any]:
-    spans = [state[:2] for state in (one, other) if state[0] is not None]
+def _activity_merge(left: list[Any], right: list[Any]) -> list[Any]:
+    spans = [state[:2] for state in (left, right) if state[0] is not None]
     first, last = _span(spans[0], spans[-1]) if spans else (None, None)
-    counts, rest = merge_entries(one[2], other[2], add), one[3] + other[3]
+    counts, rest = merge_entries(left[2], right[2], add), left[3] + right[3]
     for type in sorted(counts)[EVENT_TYPES_COUNTED_MAX:]:
         rest += counts.pop(type)
     return [first, last, counts, rest]

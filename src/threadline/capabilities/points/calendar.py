@@ -55,8 +55,8 @@ class Calendar:
 
 def month_of(day: int) -> int:
     """The number of the month of a day."""
-    found = date_of(day)
-    return found.year * 12 + found.month - 1
+    civil = date_of(day)
+    return civil.year * 12 + civil.month - 1
 
 
 def week_of(day: int) -> int:

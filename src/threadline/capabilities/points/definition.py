@@ -165,7 +165,7 @@ def laid(points: Points) -> tuple[tuple[Table, ...], list[tuple[Place, str]]]:
         at: Place = ("tables", number)
         before, what = tables[-1], f"table {table.version!r}"
         starts_at = table.starts_at
-        if table.version in {each.version for each in tables}:
+        if table.version in {earlier.version for earlier in tables}:
             text = f"version {table.version!r} is already taken; give each table its own version"
             problems.append(((*at, "version"), text))
         if starts_at is None:
@@ -198,7 +198,7 @@ def _earning(table: Table, before: Mapping[str, Rule]) -> tuple[dict[str, Rule],
         for type in rule.types:
             if type in OWN or type.startswith(SYSTEM_PREFIX):
                 problems.append(((name,), f"{type!r} is Threadline's own and cannot earn points"))
-            other = next((each for each in rules.values() if each.name != name and type in each.types), None)
+            other = next((rule for rule in rules.values() if rule.name != name and type in rule.types), None)
             if other is not None:
                 problems.append(((name,), f"{type!r} earns by {other.name!r} already; remove one of the two"))
         rules[name] = rule
@@ -225,8 +225,8 @@ def read_points(definitions: Definitions) -> Points | None:
     ours = Definitions.shipped("threadline.capabilities.points")
     shipped = laid(POINTS.read(ours, nothing, _over(nothing)))[0][1:]
     given = Points(before=shipped, timezone=TIMEZONE.read(definitions, "UTC"))
-    found: Points | Literal[False] = POINTS.read(definitions, given, _over(given))
-    return None if found is False else msgspec.structs.replace(found, tables=laid(found)[0])
+    points: Points | Literal[False] = POINTS.read(definitions, given, _over(given))
+    return None if points is False else msgspec.structs.replace(points, tables=laid(points)[0])
 
 
 def multiplied(points: int, times: Decimal) -> int:

@@ -105,14 +105,14 @@ def newest(table: dict[str, Any], number: int, span: int, first: Any) -> Any:
     are near enough to the largest of all.
     """
     name = str(number)
-    found = table.get(name)
-    if found is not None:
-        return found
+    entry = table.get(name)
+    if entry is not None:
+        return entry
     last = max(map(int, table), default=number)
     if number <= last - span:
         return None
     if number > last:
-        for old in [each for each in table if int(each) <= number - span]:
+        for old in [key for key in table if int(key) <= number - span]:
             del table[old]
     table[name] = first
     return first
@@ -120,9 +120,9 @@ def newest(table: dict[str, Any], number: int, span: int, first: Any) -> Any:
 
 def entry_of(table: dict[str, Any], number: int, span: int, first: Any) -> Any:
     """The entry of a number, ``first`` if there never was one; None where it may have been dropped as `newest` does."""
-    found = table.get(str(number))
-    if found is not None:
-        return found
+    entry = table.get(str(number))
+    if entry is not None:
+        return entry
     return None if table and number <= max(map(int, table)) - span else first
 
 
@@ -135,7 +135,7 @@ def _count(state: State, properties: dict[str, Any], day: int, at: int) -> None:
     """Count an event that earned towards the limits of its rule and of its hour."""
     _add(state["hours"], at // HOUR, HOURS_MAX, 1)
     seen = properties.get("streak")
-    if type(seen) is list and len(seen) == 2 and all(type(each) is int for each in seen):
+    if type(seen) is list and len(seen) == 2 and all(type(item) is int for item in seen):
         state["streak"] = max(state["streak"], seen)
     rule = properties.get("rule")
     if type(rule) is not str or len(rule) > _NAME_LENGTH_MAX:
@@ -167,42 +167,42 @@ def _flag(flags: dict[str, int], properties: dict[str, Any], at: int) -> None:
 # --- merging --------------------------------------------------------------------------------
 
 
-def merge(one: State, other: State) -> State:
+def merge(first: State, second: State) -> State:
     """The state of the union of two people's lines."""
-    flags = merge_entries(one["flags"], other["flags"], max)
+    flags = merge_entries(first["flags"], second["flags"], max)
     for name in sorted(flags, key=lambda flag: (flags[flag], flag))[:-POINTS_ANOMALIES_MAX]:
         del flags[name]
     return {
-        "sums": _added(one["sums"], other["sums"]),
-        "days": merge_tables(one["days"], other["days"], DAYS_MAX, _added),
-        "lots": merge_tables(one["lots"], other["lots"], LOTS_MAX, add),
-        "caps": merge_tables(one["caps"], other["caps"], CAPS_MAX, _merge_caps),
-        "hours": merge_tables(one["hours"], other["hours"], HOURS_MAX, add),
-        "cools": keep_smallest(merge_entries(one["cools"], other["cools"], _merge_times), POINTS_RULES_MAX),
+        "sums": _added(first["sums"], second["sums"]),
+        "days": merge_tables(first["days"], second["days"], DAYS_MAX, _added),
+        "lots": merge_tables(first["lots"], second["lots"], LOTS_MAX, add),
+        "caps": merge_tables(first["caps"], second["caps"], CAPS_MAX, _merge_caps),
+        "hours": merge_tables(first["hours"], second["hours"], HOURS_MAX, add),
+        "cools": keep_smallest(merge_entries(first["cools"], second["cools"], _merge_times), POINTS_RULES_MAX),
         "flags": flags,
-        "streak": max(one["streak"], other["streak"]),
+        "streak": max(first["streak"], second["streak"]),
     }
 
 
 def merge_tables(
-    one: dict[str, Any], other: dict[str, Any], span: int, merge: Callable[[Any, Any], Any]
+    first: dict[str, Any], second: dict[str, Any], span: int, merge: Callable[[Any, Any], Any]
 ) -> dict[str, Any]:
     """The entries of both tables that lie less than ``span`` behind the largest number, as `newest` keeps them."""
-    merged = merge_entries(one, other, merge)
+    merged = merge_entries(first, second, merge)
     last = max(map(int, merged), default=0)
     return {name: entry for name, entry in merged.items() if int(name) > last - span}
 
 
-def _added(one: list[int], other: list[int]) -> list[int]:
-    return [a + b for a, b in zip(one, other, strict=True)]
+def _added(first: list[int], second: list[int]) -> list[int]:
+    return [a + b for a, b in zip(first, second, strict=True)]
 
 
-def _merge_caps(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    return keep_smallest(merge_entries(one, other, add), POINTS_RULES_MAX)
+def _merge_caps(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
+    return keep_smallest(merge_entries(first, second, add), POINTS_RULES_MAX)
 
 
-def _merge_times(one: list[int], other: list[int]) -> list[int]:
-    return sorted(one + other)[-COOLS_MAX:]
+def _merge_times(first: list[int], second: list[int]) -> list[int]:
+    return sorted(first + second)[-COOLS_MAX:]
 
 
 # --- computing ------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def is_flagged(known: PolicyView, kind: str, of: str, at: int) -> bool:
         return f"{kind}/{of}" in state["flags"]
     # Two days to either side hold that hour and that day, whatever the zone.
     reported = known.events("points", Edge(at - 2 * DAY, at + 2 * DAY, frozenset({POINTS_ANOMALY_DETECTED})))
-    return any(is_trusted(each.event) and _names(each.event) == (kind, of) for each in reported)
+    return any(is_trusted(recorded.event) and _names(recorded.event) == (kind, of) for recorded in reported)
 
 
 def _names(event: Event) -> tuple[object, object]:
@@ -62,5 +62,7 @@ def _names(event: Event) -> tuple[object, object]:
 
 def _earned(known: PolicyView, start: int, stop: int) -> list[Event]:
     """The lines that count as earned in a range, as the fold of the ledger counts them."""
-    found = known.events("points", Edge(start, stop, frozenset({POINTS_EARNED})))
-    return [each.event for each in found if is_trusted(each.event) and amount_of(each.event) is not None]
+    lines = known.events("points", Edge(start, stop, frozenset({POINTS_EARNED})))
+    return [
+        recorded.event for recorded in lines if is_trusted(recorded.event) and amount_of(recorded.event) is not None
+    ]

@@ -141,7 +141,9 @@ def _longest_alive(known: PolicyView) -> int:
     """How long the longest of the person's streaks is now; looked at once a day, and when an event comes late."""
     view = known.view("streaks")
     lengths = (
-        [each.get("current") for each in view.values() if isinstance(each, dict)] if isinstance(view, dict) else []
+        [streak.get("current") for streak in view.values() if isinstance(streak, dict)]
+        if isinstance(view, dict)
+        else []
     )
     return max((length for length in lengths if type(length) is int), default=0)
 

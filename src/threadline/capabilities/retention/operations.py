@@ -56,10 +56,14 @@ def _preview(rules: Sequence[Retention], context: Context[Needs], params: Retent
     counts = []
     for rule in rules:
         before = context.now - rule.days * DAY
-        found = context.engine.erasures.expiry.expired(people, rule.types, before, COUNTED_MAX)
+        per_person = context.engine.erasures.expiry.expired(people, rule.types, before, COUNTED_MAX)
         counts.append(
             RetentionCount(
-                rule=rule.name, days=rule.days, types=list(rule.types), people=len(found), events=sum(found.values())
+                rule=rule.name,
+                days=rule.days,
+                types=list(rule.types),
+                people=len(per_person),
+                events=sum(per_person.values()),
             )
         )
     types = {type for rule in rules for type in rule.types}

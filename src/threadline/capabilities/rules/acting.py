@@ -45,7 +45,7 @@ def act(actions: Sequence[Action], reckoned: dict[str, Any], look: Look) -> Acte
     Raises `InvalidValue` where an action can do nothing with what it gets.
     """
     wished = [{action.kind.name: action.filled(look)} for action in actions]
-    stored = next((each["store_decision"] for each in wished if "store_decision" in each), {})
+    stored = next((wish["store_decision"] for wish in wished if "store_decision" in wish), {})
     output = {**reckoned, **stored}
     result = output.get("result")
     status = _RESULTS.get(result.casefold(), MATCHED) if type(result) is str else MATCHED

@@ -297,7 +297,7 @@ def read_action(value: Any, at: Place, fail: Fail) -> Action | None:
     wrong = _wrong_names(kind, given)
     for name, text in wrong:
         fail((*inside, name) if name in given else inside, text)
-    params = {name: read_template(each, (*inside, name), fail) for name, each in given.items()}
+    params = {name: read_template(item, (*inside, name), fail) for name, item in given.items()}
     for name, template in params.items():
         param = kind.params.get(name)
         problem = param.check(template.plain) if param is not None and not template.holes else ""
@@ -307,43 +307,43 @@ def read_action(value: Any, at: Place, fail: Fail) -> Action | None:
 
 
 def _wrong_names(kind: Kind, given: Params) -> list[tuple[str, str]]:
-    found = [
+    problems = [
         (name, f"`{kind.name}`: unknown parameter {name!r}; {suggestion(name, kind.params)}")
         for name in given
         if name not in kind.params and not kind.open
     ]
-    found += [
+    problems += [
         (name, f"`{kind.name}` needs `{name}`")
         for name, param in kind.params.items()
         if param.required and name not in given
     ]
     if kind.one_of and sum(name in given for name in kind.one_of) != 1:
-        found.append(("", f"`{kind.name}` takes either {' or '.join(f'`{name}`' for name in kind.one_of)}"))
-    return found
+        problems.append(("", f"`{kind.name}` takes either {' or '.join(f'`{name}`' for name in kind.one_of)}"))
+    return problems
 
 
 def _read_actions(part: Part) -> tuple[Action, ...]:
     _LISTED.make(part)
     note = part.noting()
-    found = [read_action(each, (index,), note) for index, each in enumerate(part.value)]
-    stored = [index for index, action in enumerate(found) if action is not None and action.kind.wish is None]
+    actions = [read_action(item, (index,), note) for index, item in enumerate(part.value)]
+    stored = [index for index, action in enumerate(actions) if action is not None and action.kind.wish is None]
     if len(stored) > 1:
         note((stored[1],), "a rule stores one decision; put further parameters into the first")
     if note.noted:
         raise Noted
-    return tuple(action for action in found if action is not None)
+    return tuple(action for action in actions if action is not None)
 
 
 def _schema_of(kind: Kind) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    schema: dict[str, Any] = {
         "type": "object",
         "properties": {name: {} for name in kind.params},
         "required": [name for name, param in kind.params.items() if param.required],
         "additionalProperties": kind.open,
     }
     if kind.one_of:
-        found["oneOf"] = [{"required": [name]} for name in kind.one_of]
-    return found
+        schema["oneOf"] = [{"required": [name]} for name in kind.one_of]
+    return schema
 
 
 _ONE = {

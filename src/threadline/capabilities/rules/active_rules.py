@@ -33,7 +33,7 @@ class Index:
         for needed in needs:
             for path, keys in needed:
                 spread.setdefault(path, set()).update(keys)
-        found: dict[Path, dict[Key, list[int]]] = {}
+        by_path: dict[Path, dict[Key, list[int]]] = {}
         rest: list[int] = []
         for position, needed in enumerate(needs):
             if not needed:
@@ -42,14 +42,14 @@ class Index:
             # The field with the most different values; one of the event first, because it costs nothing to read.
             path, keys = max(needed, key=lambda need: (need[0][0] == EVENT, len(spread[need[0]])))
             for key in keys:
-                found.setdefault(path, {}).setdefault(key, []).append(position)
+                by_path.setdefault(path, {}).setdefault(key, []).append(position)
         self.rest = tuple(rest)
         """The rules of which nothing is known beforehand."""
         self._fields: list[tuple[Read, dict[Key, list[int]], bool]] = [
-            (reader(path), keys, any(isinstance(key, Decimal) for key in keys)) for path, keys in found.items()
+            (reader(path), keys, any(isinstance(key, Decimal) for key in keys)) for path, keys in by_path.items()
         ]
 
-    def found(self, subject: Subject) -> list[int]:
+    def matching(self, subject: Subject) -> list[int]:
         """The positions of the others that can match, in order."""
         positions: list[int] = []
         for read, keys, numbers in self._fields:
@@ -118,7 +118,7 @@ class Ordered:
     def promising(self, subject: Subject) -> Iterator[tuple[Rule, bool]]:
         """The rules that may match, in order, and whether it is sure of each; no other one matches."""
         matching, others = self._rest
-        unsure = [*self._index.found(subject), *others]
+        unsure = [*self._index.matching(subject), *others]
         if not unsure:
             yield from ((self.rules[position], True) for position in matching(subject))
             return
@@ -131,8 +131,10 @@ class ActiveRules:
     """Rules by id and sets by name, and which are asked of an event of which type."""
 
     def __init__(self, rules: Iterable[Rule] = (), sets: Iterable[RuleSet] = ()) -> None:
-        self.rules: Mapping[str, Rule] = {rule.id: rule for rule in sorted(rules, key=lambda each: each.id)}
-        self.sets: Mapping[str, RuleSet] = {each.name: each for each in sorted(sets, key=lambda each: each.name)}
+        self.rules: Mapping[str, Rule] = {rule.id: rule for rule in sorted(rules, key=lambda item: item.id)}
+        self.sets: Mapping[str, RuleSet] = {
+            rule_set.name: rule_set for rule_set in sorted(sets, key=lambda rule_set: rule_set.name)
+        }
         self.declared: Mapping[str, Rule] = self.rules
         """Those of the definitions; no operation changes them."""
         self.declared_sets: Mapping[str, RuleSet] = self.sets
@@ -145,14 +147,14 @@ class ActiveRules:
         self.sources: Mapping[str, tuple[bytes, Rule | RuleSet]] = {}
         """The items it was made of beside what is declared, and what they were read as."""
         self._ordered = {
-            each.name: Ordered(each, [self.rules[id] for id in each.rules if id in self.rules])
-            for each in self.sets.values()
+            rule_set.name: Ordered(rule_set, [self.rules[id] for id in rule_set.rules if id in self.rules])
+            for rule_set in self.sets.values()
         }
         plans: dict[str, list[Ordered]] = {}
         for ordered in self._ordered.values():
             for type in ordered.set.events if ordered.rules else ():
                 plans.setdefault(type, []).append(ordered)
-        self._plans = {type: tuple(found) for type, found in plans.items()}
+        self._plans = {type: tuple(ordered_sets) for type, ordered_sets in plans.items()}
 
     def ordered(self, rule_set: str) -> Ordered:
         """A set with its rules in order."""
@@ -160,7 +162,7 @@ class ActiveRules:
 
     def recording_all(self) -> ActiveRules:
         """The same rules, recording each that is asked: to see why one does not match."""
-        return ActiveRules(self.rules.values(), [replace(each, record="all") for each in self.sets.values()])
+        return ActiveRules(self.rules.values(), [replace(rule_set, record="all") for rule_set in self.sets.values()])
 
     def plan(self, event_type: str) -> tuple[Ordered, ...]:
         """The sets that are asked of an event of this type, by name, those without a rule left out."""
@@ -176,11 +178,11 @@ class ActiveRules:
 
     @cached_property
     def _sets_by_rule(self) -> dict[str, tuple[RuleSet, ...]]:
-        found: dict[str, tuple[RuleSet, ...]] = {}
-        for each in self.sets.values():
-            for rule in each.rules:
-                found[rule] = (*found.get(rule, ()), each)
-        return found
+        by_rule: dict[str, tuple[RuleSet, ...]] = {}
+        for rule_set in self.sets.values():
+            for rule in rule_set.rules:
+                by_rule[rule] = (*by_rule.get(rule, ()), rule_set)
+        return by_rule
 
 
 def make_active_rules(declared: ActiveRules, items: Mapping[str, bytes], before: Any) -> ActiveRules:
@@ -199,10 +201,10 @@ def make_active_rules(declared: ActiveRules, items: Mapping[str, bytes], before:
             sources[sort] = earlier if earlier is not None and earlier[0] == data else (data, _read(sort, data))
         except InvalidDefinition as error:
             problems[sort] = str(error)
-    found = [(sort, value) for sort, (_, value) in sources.items()]
-    shadows = [each for sort, each in found if sort.startswith(SHADOWED) and isinstance(each, Rule)]
-    rules = [each for sort, each in found if sort.startswith(RULE) and isinstance(each, Rule)]
-    sets = [each for _, each in found if isinstance(each, RuleSet) and each.name not in declared.sets]
+    pairs = [(sort, value) for sort, (_, value) in sources.items()]
+    shadows = [value for sort, value in pairs if sort.startswith(SHADOWED) and isinstance(value, Rule)]
+    rules = [value for sort, value in pairs if sort.startswith(RULE) and isinstance(value, Rule)]
+    sets = [value for _, value in pairs if isinstance(value, RuleSet) and value.name not in declared.sets]
     rules = [rule for rule in rules if rule.id not in declared.rules]
     active = ActiveRules([*declared.rules.values(), *rules], [*declared.sets.values(), *sets])
     if shadows:
@@ -218,7 +220,7 @@ def _shadow_parts(
 ) -> tuple[list[Rule], list[RuleSet]]:
     """The rules and sets with shadows in place of the active versions; every rule is recorded."""
     ids = {shadow.id for shadow in shadows}
-    chosen = [replace(each, record="all") for each in sets if ids.intersection(each.rules)]
+    chosen = [replace(rule_set, record="all") for rule_set in sets if ids.intersection(rule_set.rules)]
     return [*(rule for rule in rules if rule.id not in ids), *shadows], chosen
 
 

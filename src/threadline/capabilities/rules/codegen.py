@@ -73,8 +73,8 @@ class _Writer:
         self._names["I"] = inf
         # The text holds only what this module wrote, see above.
         exec(compile("\n".join([*lines, *body]), "<fused rules>", "exec"), self._names)  # noqa: S102
-        found: Matching = self._names["matching"]
-        return found
+        matching: Matching = self._names["matching"]
+        return matching
 
     def _name(self, value: Any) -> str:
         name = f"c{len(self._names)}"

@@ -58,7 +58,7 @@ class Needs(WithLog, WithDelivery, Protocol):
 def consequences(context: Context[Needs], decision: Recorded) -> list[Consequence]:
     """What became of each action of a decision, in order."""
     properties = decision.event.properties
-    return [_consequence(context, properties, number, each) for number, each in enumerate(properties["wished"], 1)]
+    return [_consequence(context, properties, number, wish) for number, wish in enumerate(properties["wished"], 1)]
 
 
 def _consequence(

@@ -97,17 +97,17 @@ class Decided:
     def _missing(self, trace: list[dict[str, Any]]) -> dict[str, str]:
         """Why fields had no value, where their views say so. Not hashed: the decision rests on the absence alone, which
         its inputs have, and so it can be decided again from these."""
-        found: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         subject = self._subject
         if subject is None:
-            return found
+            return reasons
         for step in trace:
             if step.get("note") == "missing":
                 field = step["field"]
                 path = tuple(field.split(".") if isinstance(field, str) else field)
                 if reason := reason_of(subject, path):
-                    found[field_name(field)] = reason
-        return found
+                    reasons[field_name(field)] = reason
+        return reasons
 
     def properties(self, recorded: Recorded, mode: str, at: int) -> dict[str, Any]:
         """The properties of the decision's event."""
@@ -153,27 +153,27 @@ def decide(active: ActiveRules, recorded: Recorded, person: PersonView, *, histo
     subject = Subject(person.view, recorded, person.at)
     at = recorded.known_at
     asked: dict[str, bool] = {}
-    found: list[Decided] = []
+    decisions: list[Decided] = []
     for ordered in plan:
         if recorded.event.historical and not (history or ordered.set.historical):
             continue
         if len(plan) == 1 and ordered.set.record == "all" and ordered.set.policy == "all":
-            _ask_every(ordered, subject, at, found)
+            _ask_every(ordered, subject, at, decisions)
         else:
-            _ask_set(ordered, subject, at, asked, found)
-    return found
+            _ask_set(ordered, subject, at, asked, decisions)
+    return decisions
 
 
-def _ask_every(ordered: Ordered, subject: Subject, at: int, found: list[Decided]) -> None:
+def _ask_every(ordered: Ordered, subject: Subject, at: int, decisions: list[Decided]) -> None:
     """The usual way of a set that records everything: no answer bears on whether another rule is asked."""
     for rule, _ in ordered.every:
         if not rule.is_limited or rule.is_effective(at):
             decided = decide_rule(rule, ordered.set, subject)
             assert decided is not None
-            found.append(decided)
+            decisions.append(decided)
 
 
-def _ask_set(ordered: Ordered, subject: Subject, at: int, asked: dict[str, bool], found: list[Decided]) -> None:
+def _ask_set(ordered: Ordered, subject: Subject, at: int, asked: dict[str, bool], decisions: list[Decided]) -> None:
     every = ordered.set.record == "all"
     rules = ordered.every if every else ordered.promising(subject)
     for rule, sure in rules:
@@ -186,7 +186,7 @@ def _ask_set(ordered: Ordered, subject: Subject, at: int, asked: dict[str, bool]
             if decided is not None:
                 # Of what says nothing here a set that records everything may want to know: it asks again.
                 asked[rule.id] = matched
-                found.append(decided)
+                decisions.append(decided)
         if matched and ordered.set.policy == "first":
             return
 

@@ -88,5 +88,5 @@ def _check_journeys(definitions: Definitions, rule: Rule) -> None:
 
 def _names(definitions: Definitions, section: str) -> set[str]:
     """What is declared in a section, rightly or wrongly."""
-    sections = [found.value for found in definitions.section(section)]
-    return {key.value for each in sections if isinstance(each, yaml.MappingNode) for key, _ in each.value}
+    sections = [item.value for item in definitions.section(section)]
+    return {key.value for node in sections if isinstance(node, yaml.MappingNode) for key, _ in node.value}

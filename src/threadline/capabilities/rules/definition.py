@@ -102,7 +102,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def content(self) -> dict[str, Any]:
         """All that its author wrote, as JSON has it: reading that gives an equal rule."""
-        found: dict[str, Any] = {
+        content: dict[str, Any] = {
             "id": self.id,
             "version": self.version,
             "name": self.name,
@@ -114,8 +114,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         for name in ("effective_from", "effective_until"):
             at = getattr(self, name)
             if at is not None:
-                found[name] = format_time(at)
-        return found
+                content[name] = format_time(at)
+        return content
 
     @cached_property
     def canonical(self) -> bytes:
@@ -212,14 +212,14 @@ SETS = Named(
 RULES_SECTION, SETS_SECTION = RULES.declared, SETS.declared
 
 
-def rule_of_json(id: str, value: Any, place: str = "rule") -> Rule:
+def rule_of_json(id: str, value: Any, label: str = "rule") -> Rule:
     """The rule of plain values, as JSON gives them.
 
     Raises `InvalidDefinition` with every mistake, one a line, each with its place, such as ``rule.actions[0].tag``.
     """
-    return RULES.read_json(id, value, place)
+    return RULES.read_json(id, value, label)
 
 
-def set_of_json(name: str, value: Any, place: str = "rule_set") -> RuleSet:
+def set_of_json(name: str, value: Any, label: str = "rule_set") -> RuleSet:
     """The same for a set of rules."""
-    return SETS.read_json(name, value, place)
+    return SETS.read_json(name, value, label)

@@ -33,21 +33,21 @@ class Document(NamedTuple):
     is_active: bool
 
 
-def rule_of_document(place: str, value: Mapping[str, Any]) -> Document:
+def rule_of_document(label: str, value: Mapping[str, Any]) -> Document:
     """The rule of a document. Raises `InvalidDefinition` that names the place."""
-    given = {snake(name): each for name, each in value.items() if snake(name) not in DROPPED}
+    given = {snake(name): item for name, item in value.items() if snake(name) not in DROPPED}
     for name in given:
         if name not in KEYS:
-            raise InvalidDefinition(f"{place}: unknown key {name!r} of a rule; {suggestion(name, KEYS)}")
+            raise InvalidDefinition(f"{label}: unknown key {name!r} of a rule; {suggestion(name, KEYS)}")
     id, active = given.pop("rule_id", ""), given.pop("is_active", True)
     if type(id) is not str or type(active) is not bool:
-        raise InvalidDefinition(f"{place}: a rule has a `RuleId`, a text, and `IsActive`, true or false")
-    given["conditions"] = _conditions(given.get("conditions"), f"{place}: Conditions")
-    given["actions"] = _actions(given.get("actions") or [], f"{place}: Actions")
+        raise InvalidDefinition(f"{label}: a rule has a `RuleId`, a text, and `IsActive`, true or false")
+    given["conditions"] = _conditions(given.get("conditions"), f"{label}: Conditions")
+    given["actions"] = _actions(given.get("actions") or [], f"{label}: Actions")
     for name in ("effective_from", "effective_until"):
         given[name] = _time(given.get(name))
-    content = {name: each for name, each in given.items() if each is not None}
-    return Document(rule_of_json(rule_id(id), content, place), active)
+    content = {name: item for name, item in given.items() if item is not None}
+    return Document(rule_of_json(rule_id(id), content, label), active)
 
 
 def rule_id(name: str) -> str:
@@ -60,32 +60,32 @@ def snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-def _objects(value: Any, place: str) -> list[dict[str, Any]]:
-    if type(value) is not list or not all(type(each) is dict for each in value):
-        raise InvalidDefinition(f"{place} is a list of objects")
-    return [{snake(name): each for name, each in found.items()} for found in value]
+def _objects(value: Any, label: str) -> list[dict[str, Any]]:
+    if type(value) is not list or not all(type(item) is dict for item in value):
+        raise InvalidDefinition(f"{label} is a list of objects")
+    return [{snake(name): item for name, item in entry.items()} for entry in value]
 
 
-def _conditions(value: Any, place: str) -> dict[str, Any]:
+def _conditions(value: Any, label: str) -> dict[str, Any]:
     """A list of conditions, all of which must hold, or a group; groups may stand in each other."""
     if type(value) is not dict:
-        return {"all": [_condition(each, place) for each in _objects(value, place)]}
-    return _condition({snake(name): each for name, each in value.items()}, place)
+        return {"all": [_condition(item, label) for item in _objects(value, label)]}
+    return _condition({snake(name): item for name, item in value.items()}, label)
 
 
-def _condition(value: dict[str, Any], place: str) -> dict[str, Any]:
+def _condition(value: dict[str, Any], label: str) -> dict[str, Any]:
     group = next(iter(value), "") if len(value) == 1 else ""
     if group == "not":
-        return {"not": _conditions(value["not"], place)}
+        return {"not": _conditions(value["not"], label)}
     if group in GROUPS:
-        return {group: [_condition(each, place) for each in _objects(value[group], place)]}
+        return {group: [_condition(item, label) for item in _objects(value[group], label)]}
     if not {"field", "operator"} <= value.keys() <= {"field", "operator", "value"} or type(value["field"]) is not str:
         raise InvalidDefinition(
-            f"{place}: a condition has `Field`, `Operator` and `Value`, or one of `All`, `Any`, `Not`"
+            f"{label}: a condition has `Field`, `Operator` and `Value`, or one of `All`, `Any`, `Not`"
         )
     operator = snake(str(value["operator"]))
     if operator not in OPERATORS:
-        raise InvalidDefinition(f"{place}: unknown operator {value['operator']!r}; {suggestion(operator, OPERATORS)}")
+        raise InvalidDefinition(f"{label}: unknown operator {value['operator']!r}; {suggestion(operator, OPERATORS)}")
     return {"field": _field(value["field"]), operator: value.get("value", True if operator == "exists" else None)}
 
 
@@ -96,21 +96,21 @@ def _field(written: str) -> str:
     return written if first in ROOTS and (dot or first in PROFILE_PARTS) else f"event.properties.{written}"
 
 
-def _actions(value: Any, place: str) -> list[dict[str, Any]]:
+def _actions(value: Any, label: str) -> list[dict[str, Any]]:
     """The actions by their `Order`; those without one come after, as they stand."""
-    found = _objects(value, place)
-    if any(type(each.get("order", 0)) is not int for each in found):
-        raise InvalidDefinition(f"{place}: `Order` is a whole number")
-    return [_action(each, place) for each in sorted(found, key=lambda each: each.get("order", len(found)))]
+    objects = _objects(value, label)
+    if any(type(item.get("order", 0)) is not int for item in objects):
+        raise InvalidDefinition(f"{label}: `Order` is a whole number")
+    return [_action(item, label) for item in sorted(objects, key=lambda item: item.get("order", len(objects)))]
 
 
-def _action(value: dict[str, Any], place: str) -> dict[str, Any]:
+def _action(value: dict[str, Any], label: str) -> dict[str, Any]:
     written, params = value.get("type"), value.get("parameters") or {}
     if type(written) is not str or type(params) is not dict or not value.keys() <= {"type", "order", "parameters"}:
-        raise InvalidDefinition(f"{place}: an action has `Type`, `Order` and `Parameters`")
+        raise InvalidDefinition(f"{label}: an action has `Type`, `Order` and `Parameters`")
     kind = KINDS.get(SYNONYMS.get(written, written))
     known = kind.params if kind is not None else {}
-    return {written: {snake(name) if snake(name) in known else name: each for name, each in params.items()}}
+    return {written: {snake(name) if snake(name) in known else name: item for name, item in params.items()}}
 
 
 def _time(value: Any) -> Any:

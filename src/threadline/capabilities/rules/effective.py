@@ -61,13 +61,13 @@ class Effectiveness:
     def reasons(self, decided: Decided) -> list[Reason]:
         """Every reason why an answer does not act; none: it does, and did if the event is in the log."""
         rule = decided.rule
-        found = [*_of_answer(decided), *self._of_version(rule), *self._of_sets(rule)]
+        reasons = [*_of_answer(decided), *self._of_version(rule), *self._of_sets(rule)]
         if not rule.is_effective(self._at):
             dates = "outside of its `effective_from` and `effective_until`"
-            found.append(Reason("not_effective", f"{format_time(self._at)} is {dates}"))
+            reasons.append(Reason("not_effective", f"{format_time(self._at)} is {dates}"))
         if decided.status not in _SILENT and self._recorded is not None:
-            found += self._of_event(rule, self._recorded, others=bool(found))
-        return found
+            reasons += self._of_event(rule, self._recorded, others=bool(reasons))
+        return reasons
 
     def _of_version(self, rule: Rule) -> Iterator[Reason]:
         active = self._active.rules.get(rule.id)
@@ -82,15 +82,15 @@ class Effectiveness:
 
     def _of_sets(self, rule: Rule) -> Iterator[Reason]:
         sets, recorded = self._active.sets_of(rule.id), self._recorded
-        names = "rule set " + ", ".join(repr(each.name) for each in sets)
-        types = ", ".join(sorted({type for each in sets for type in each.events}))
+        names = "rule set " + ", ".join(repr(rule_set.name) for rule_set in sets)
+        types = ", ".join(sorted({type for rule_set in sets for type in rule_set.events}))
         if not sets:
             yield Reason("no_rule_set", f"no rule set names the rule {rule.id!r}")
         elif recorded is None:
             yield Reason("no_event", f"rules act on events, and there is none; {names} runs on {types}")
-        elif not (running := [each for each in sets if recorded.event.type in each.events]):
+        elif not (running := [rule_set for rule_set in sets if recorded.event.type in rule_set.events]):
             yield Reason("event_type", f"{names} runs on {types}, not on {recorded.event.type}")
-        elif recorded.event.historical and not any(each.historical for each in running):
+        elif recorded.event.historical and not any(rule_set.historical for rule_set in running):
             yield Reason("historical", f"the event is historical, and {names} has `historical: false`")
 
     def _of_event(self, rule: Rule, recorded: Recorded, *, others: bool) -> Iterator[Reason]:
@@ -118,7 +118,7 @@ class Effectiveness:
         """The rules that match when all are asked as a live event asks them: a set may end at an earlier match."""
         assert self._recorded is not None, "without an event no rule is asked"
         live = decide(self._active, self._recorded, self._person)
-        return {each.rule.id: None for each in live if each.status not in _SILENT}
+        return {decided.rule.id: None for decided in live if decided.status not in _SILENT}
 
 
 def _of_answer(decided: Decided) -> Iterator[Reason]:

@@ -20,7 +20,7 @@ def rule_of_model(name: str, model: dict[str, Any]) -> Rule:
     event; otherwise the model gets all of them.
     """
     body = {key: value for key, value in model.items() if key not in DROPPED}
-    inputs = {each: f"event.properties.{each}" for each in _names(model) if "." not in each}
+    inputs = {input_name: f"event.properties.{input_name}" for input_name in _names(model) if "." not in input_name}
     if inputs and "inputs" not in body:
         body["inputs"] = inputs
     title = name.removesuffix(".json")
@@ -44,7 +44,7 @@ def _names(model: dict[str, Any]) -> list[str]:
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:
-    return [each for each in value if type(each) is dict] if type(value) is list else []
+    return [item for item in value if type(item) is dict] if type(value) is list else []
 
 
 class Imported(NamedTuple):
@@ -58,13 +58,13 @@ class Imported(NamedTuple):
 def rules_of_files(files: Iterable[tuple[str, bytes]], *, inactive: bool = False) -> Imported:
     """The newest active version of each rule; with ``inactive`` the newest. Raises `InvalidDefinition`."""
     versions: dict[str, dict[int, Document]] = {}
-    for found in (document for name, text in files for document in _documents(name, text)):
-        rule = found.rule
-        if versions.setdefault(rule.id, {}).setdefault(rule.version, found) is not found:
+    for entry in (document for name, text in files for document in _documents(name, text)):
+        rule = entry.rule
+        if versions.setdefault(rule.id, {}).setdefault(rule.version, entry) is not entry:
             raise InvalidDefinition(f"there are two rules {rule.id!r} of version {rule.version}; rename one")
     imported = Imported([], [])
     for id, documents in versions.items():
-        newest = max((number for number, each in documents.items() if each.is_active or inactive), default=0)
+        newest = max((number for number, document in documents.items() if document.is_active or inactive), default=0)
         if newest:
             imported.rules.append(documents[newest].rule)
         for number in sorted(documents.keys() - {newest}):
@@ -85,9 +85,9 @@ def _documents(name: str, text: bytes) -> Iterator[Document]:
     if type(value) is dict and "nodes" in value:
         yield Document(rule_of_model(name, value), True)
         return
-    for number, each in enumerate(value if type(value) is list else [value], 1):
-        place = f"{name}[{number}]" if type(value) is list else name
-        if type(each) is not dict or not {"rule_id", "conditions"} <= set(map(snake, each)):
+    for number, item in enumerate(value if type(value) is list else [value], 1):
+        label = f"{name}[{number}]" if type(value) is list else name
+        if type(item) is not dict or not {"rule_id", "conditions"} <= set(map(snake, item)):
             wanted = "neither a decision model with `nodes` nor a rule with `RuleId` and `Conditions`"
-            raise InvalidDefinition(f"{place}: {wanted}")
-        yield rule_of_document(place, each)
+            raise InvalidDefinition(f"{label}: {wanted}")
+        yield rule_of_document(label, item)

@@ -22,22 +22,22 @@ class InForce(NamedTuple):
 
 def in_force(context: Context[Reads], id: str, at: int) -> InForce | None:
     """By the log, without regard to what the version itself says of when it is effective; None: none was."""
-    found = declared = None
+    latest = declared = None
     for transition in all_transitions(context, id):
         if transition.at > at:
             continue  # clocks of several processes need not agree on the order
         if transition.to == "active":
-            found = InForce(transition.version, transition.at, False)
-        elif transition.to == "retired" and found is not None and found.version == transition.version:
-            found = None
+            latest = InForce(transition.version, transition.at, False)
+        elif transition.to == "retired" and latest is not None and latest.version == transition.version:
+            latest = None
     # What the definitions declare stands before what was written under the same id, which counts again without it.
     for since, version in context.engine.definition_history.transitions(POLICY, id):
         if since > at:
             continue
         declared = InForce(version, since, True) if version else None
-        if found is not None and not version:
-            found = found._replace(since=max(found.since, since))
-    return declared or found
+        if latest is not None and not version:
+            latest = latest._replace(since=max(latest.since, since))
+    return declared or latest
 
 
 def rule_at(context: Context[Reads], id: str, version: int) -> Rule:

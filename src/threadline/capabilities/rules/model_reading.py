@@ -98,11 +98,11 @@ class _Reading:
         return body
 
     def _list(self, value: dict[str, Any], name: str) -> list[Any]:
-        found = value.get(name)
-        if type(found) is not list or not all(type(each) is dict for each in found):
+        listed = value.get(name)
+        if type(listed) is not list or not all(type(item) is dict for item in listed):
             self._fail((name,) if name in value else (), f"`{name}` is a list of objects, as a JDM file has them")
             return []
-        return found
+        return listed
 
     def _inputs(self, value: Any) -> dict[str, Path]:
         if value is None:
@@ -134,7 +134,7 @@ class _Reading:
         elif type_ not in NODES:
             self._fail(at, f"node {name!r}: unknown type {str(type_)!r}; {suggestion(str(type_), NODES)}")
         return {
-            key: each if key in ("id", "name", "type") else self._clean(each, (*at, key)) for key, each in node.items()
+            key: item if key in ("id", "name", "type") else self._clean(item, (*at, key)) for key, item in node.items()
         }
 
     def _clean(self, value: Any, at: Place) -> Any:
@@ -142,11 +142,11 @@ class _Reading:
         if type(value) is dict:
             labels = ("schema", "description", "name", "id")
             return {
-                name: each if name in labels or name.startswith("_") else self._clean(each, (*at, name))
-                for name, each in value.items()
+                name: item if name in labels or name.startswith("_") else self._clean(item, (*at, name))
+                for name, item in value.items()
             }
         if type(value) is list:
-            return [self._clean(each, (*at, index)) for index, each in enumerate(value)]
+            return [self._clean(item, (*at, index)) for index, item in enumerate(value)]
         return self._clean_text(value, at) if type(value) is str else value
 
     def _clean_text(self, text: str, at: Place) -> str:
@@ -185,9 +185,9 @@ class _Reading:
 def _expressions(content: dict[str, Any]) -> Iterator[tuple[Place, str, bool]]:
     """(place, expression, whether it may be a test) of a node's content."""
     for name, key, cell in (("expressions", "value", False), ("statements", "condition", False)):
-        for index, each in _objects(content.get(name)):
-            if type(each.get(key)) is str and each[key].strip():
-                yield (name, index, key), each[key], cell
+        for index, entry in _objects(content.get(name)):
+            if type(entry.get(key)) is str and entry[key].strip():
+                yield (name, index, key), entry[key], cell
     for index, row in _objects(content.get("rules")):
         for column, text in row.items():
             if not column.startswith("_") and type(text) is str and text.strip():
@@ -195,7 +195,7 @@ def _expressions(content: dict[str, Any]) -> Iterator[tuple[Place, str, bool]]:
 
 
 def _objects(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    return ((index, each) for index, each in enumerate(value if type(value) is list else ()) if type(each) is dict)
+    return ((index, item) for index, item in enumerate(value if type(value) is list else ()) if type(item) is dict)
 
 
 def _model(part: Part) -> ModelBody:

@@ -122,16 +122,16 @@ def _plain(value: Any) -> Any:
     if type(value) is float and value.is_integer() and abs(value) <= 2**53:
         return int(value)
     if type(value) is dict:
-        return {name: _plain(each) for name, each in value.items()}
-    return [_plain(each) for each in value] if type(value) is list else value
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if type(value) is list else value
 
 
 def _texts(value: Any) -> Iterator[str]:
     if type(value) is str:
         yield value
     elif type(value) in (dict, list):
-        for each in value.values() if type(value) is dict else value:
-            yield from _texts(each)
+        for item in value.values() if type(value) is dict else value:
+            yield from _texts(item)
 
 
 def _at(graph: Any, text: Any) -> Any:
@@ -148,5 +148,5 @@ def _filled(value: Any, marks: Mapping[str, str]) -> Any:
             value = value.replace(mark, text)
         return value
     if type(value) is dict:
-        return {name: _filled(each, marks) for name, each in value.items()}
-    return [_filled(each, marks) for each in value] if type(value) is list else value
+        return {name: _filled(item, marks) for name, item in value.items()}
+    return [_filled(item, marks) for item in value] if type(value) is list else value

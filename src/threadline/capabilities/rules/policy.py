@@ -33,9 +33,9 @@ def rules_policy(declared: ActiveRules) -> Policy:
 
 def _react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     active: ActiveRules = known.shared(POLICY)
-    found = decide(active, recorded, known)
-    wishes = [wish for each in found for wish in each.wishes(recorded)]
+    decisions = decide(active, recorded, known)
+    wishes = [wish for decided in decisions for wish in decided.wishes(recorded)]
     if active.shadow is not None:
         # Asked after all that counts, and last, so that a shadow can take room from nothing.
-        wishes += shadow_wishes(active, recorded, found, decide(active.shadow, recorded, known))
+        wishes += shadow_wishes(active, recorded, decisions, decide(active.shadow, recorded, known))
     return wishes

@@ -52,8 +52,8 @@ def _fold(state: State, recorded: Recorded) -> State | None:
     return state
 
 
-def _merge(one: State, other: State) -> State:
-    merged = merge_entries(one, other, newest)
+def _merge(first: State, second: State) -> State:
+    merged = merge_entries(first, second, newest)
     for rule in sorted(merged, key=lambda name: merged[name][:2])[:-RULES_PER_PERSON]:
         del merged[rule]
     return merged

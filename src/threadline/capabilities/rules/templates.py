@@ -46,10 +46,10 @@ def _compiled(value: Any, at: Place, fail: Fail, holes: dict[Path, None], depth:
     if depth > _DEPTH_MAX:
         fail(at, f"a parameter may be nested {_DEPTH_MAX} levels deep")
     elif type(value) is dict:
-        filled = {name: _compiled(each, (*at, name), fail, holes, depth + 1) for name, each in value.items()}
+        filled = {name: _compiled(item, (*at, name), fail, holes, depth + 1) for name, item in value.items()}
         return lambda look: {name: fill(look) for name, fill in filled.items()}
     elif type(value) is list:
-        fills = [_compiled(each, (*at, index), fail, holes, depth + 1) for index, each in enumerate(value)]
+        fills = [_compiled(item, (*at, index), fail, holes, depth + 1) for index, item in enumerate(value)]
         return lambda look: [fill(look) for fill in fills]
     elif type(value) is str:
         return _text(value, at, fail, holes)
@@ -76,11 +76,11 @@ def _text(value: str, at: Place, fail: Fail, holes: dict[Path, None]) -> Fill:
         holes[path] = None
         parts.append(path)
     parts.append(value[end:])
-    found = [part for part in parts if part]
-    if len(found) == 1 and type(found[0]) is tuple:
-        alone = found[0]
+    pieces = [part for part in parts if part]
+    if len(pieces) == 1 and type(pieces[0]) is tuple:
+        alone = pieces[0]
         return lambda look: look(alone)
-    return lambda look: "".join(part if type(part) is str else as_text(look(part)) for part in found)  # type: ignore[arg-type]
+    return lambda look: "".join(part if type(part) is str else as_text(look(part)) for part in pieces)  # type: ignore[arg-type]
 
 
 def as_text(value: Any) -> str:

@@ -101,10 +101,10 @@ class Tracer:
 
     def trace(self, memo: Mapping[str, ValueRead], end: int) -> list[dict[str, Any]]:
         """The trace, as a decision keeps it."""
-        found = [step.copy() for step in self._layout(end).steps]
-        for step, (name, *_) in zip(found[: end // 4], self._named, strict=False):
+        steps = [step.copy() for step in self._layout(end).steps]
+        for step, (name, *_) in zip(steps[: end // 4], self._named, strict=False):
             step["actual"] = memo[name][2]
-        return found
+        return steps
 
     def hashed(self, hasher: Any, memo: Mapping[str, ValueRead], end: int, before: bytes, after: bytes) -> str:
         """The hash of a decision, hex: ``hasher`` has met what comes before, the others stand around the trace.

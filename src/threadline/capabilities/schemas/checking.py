@@ -74,9 +74,9 @@ class Checker:
             case "schema", _:
                 return self._count(value, at)
             case "list", list():
-                return sum(self._count(each, (*at, index)) for index, each in enumerate(value))
+                return sum(self._count(item, (*at, index)) for index, item in enumerate(value))
             case "map", dict():
-                return sum(self._count(each, (*at, key)) for key, each in value.items())
+                return sum(self._count(item, (*at, key)) for key, item in value.items())
         if name == "$ref":
             return self._referred(value, at)
         self._value(name, value, at)
@@ -99,7 +99,9 @@ class Checker:
     def _value(self, name: str, value: Any, at: Place) -> None:
         """Mistakes that are made often, in better words than the driver has for them."""
         if name == "type":
-            for wrong in [each for each in (value if isinstance(value, list) else [value]) if each not in TYPES]:
+            for wrong in [
+                type_name for type_name in (value if isinstance(value, list) else [value]) if type_name not in TYPES
+            ]:
                 self._fail(at, f"{str(wrong)[:80]!r} is not a type; {suggestion(str(wrong), TYPES)}")
         elif name == "format" and value not in FORMATS:
             self._fail(at, f"{str(value)[:80]!r} is not a format that is checked; {suggestion(str(value), FORMATS)}")
@@ -112,7 +114,7 @@ class Checker:
             self._fail(at, text)
             return 0
         schema: Any = self._schema
-        place: Place = ()
+        path: Place = ()
         for step in reference.split("/")[1:]:
             name = unquote(step).replace("~1", "/").replace("~0", "~")
             inner = _under(schema, name)
@@ -120,11 +122,11 @@ class Checker:
                 self._fail(at, f"nothing stands at {reference[:200]!r}")
                 return 0
             (key, schema) = inner
-            place = (*place, key)
-        if place in self._open:
+            path = (*path, key)
+        if path in self._open:
             self._fail(at, f"{reference[:200]!r} leads back to where it stands, without end; write out its levels")
             return 0
-        return self._count(schema, place)
+        return self._count(schema, path)
 
 
 def _types_of(value: Any) -> set[str]:

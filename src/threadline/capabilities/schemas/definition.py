@@ -58,11 +58,11 @@ def _requirement(part: Part) -> Requirement:
 def _shipped(part: Part) -> Requirement:
     if part.value != SHIPPED:
         raise InvalidValue(f"must be {_FORM.wanted}")
-    found = shipped_schemas().get(part.name)
-    if found is None:
+    requirement = shipped_schemas().get(part.name)
+    if requirement is None:
         part.fail(f"no schema ships for it; {suggestion(part.name, shipped_schemas())}")
         raise Noted
-    return found
+    return requirement
 
 
 _FORM = Form((str, dict), "a mapping, such as `{required: [total]}`", _requirement, _SCHEMA, _DEFS)
@@ -90,9 +90,9 @@ def read_schemas(definitions: Definitions) -> list[Requirement]:
 def shipped_schemas() -> dict[str, Requirement]:
     """The schemas that ship, by type; none of them is asked until a file of definitions says so."""
     ours = Definitions.shipped("threadline.capabilities.schemas")
-    found = {schema.name: schema for schema in read_schemas(ours)}
+    schemas = {schema.name: schema for schema in read_schemas(ours)}
     ours.refuse()
-    return found
+    return schemas
 
 
 def shipped_types() -> frozenset[str]:

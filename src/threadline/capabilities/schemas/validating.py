@@ -92,8 +92,8 @@ def _several(errors: Any) -> str:
 
 
 def _problem_text(error: Any) -> str:
-    place = f"properties{shown_place(tuple(error.instance_path))}"
-    return f"{_cut(place, PLACE_LENGTH_MAX)}: {_cut(error.message, TEXT_LENGTH_MAX)}"
+    path = f"properties{shown_place(tuple(error.instance_path))}"
+    return f"{_cut(path, PLACE_LENGTH_MAX)}: {_cut(error.message, TEXT_LENGTH_MAX)}"
 
 
 def _cut(text: str, length: int) -> str:

@@ -38,7 +38,7 @@ class Network:
     def __init__(self, context: Context[Needs], limit: int) -> None:
         self._context = context
         self._limit = limit
-        self.found: dict[str, Linked] = {}
+        self.links: dict[str, Linked] = {}
         self.is_cut = False
         """Whether there is more than the limit, or further away than `DISTANCE_MAX`."""
         self.progress = IndexProgress(0, False)
@@ -69,26 +69,26 @@ class Network:
         """The events that a query of the index finds."""
         matches = self._context.engine.search.search(query)
         self.progress = matches.progress
-        found = self._context.engine.log.events(self._context.workspace, matches.ids)
-        return [found[id] for id in matches.ids if id in found]
+        events = self._context.engine.log.events(self._context.workspace, matches.ids)
+        return [events[id] for id in matches.ids if id in events]
 
     def _step(self, ids: list[str], distance: int) -> list[str]:
         following: list[str] = []
-        for id, each in self._context.engine.log.events(self._context.workspace, ids).items():
-            following += self._add(Linked(each, "cause", id, distance))
+        for id, event in self._context.engine.log.events(self._context.workspace, ids).items():
+            following += self._add(Linked(event, "cause", id, distance))
         asked = set(ids)
-        for each in self.naming(ids):
-            via = next((name for name in ids_named(each) if name in asked), "")
+        for event in self.naming(ids):
+            via = next((name for name in ids_named(event) if name in asked), "")
             if via:
-                following += self._add(Linked(each, "consequence", via, distance))
+                following += self._add(Linked(event, "consequence", via, distance))
         return following
 
     def _add(self, linked: Linked) -> list[str]:
         recorded = linked.recorded
-        if recorded.id in self.found:
+        if recorded.id in self.links:
             return []
-        if len(self.found) >= self._limit:
+        if len(self.links) >= self._limit:
             self.is_cut = True
             return []
-        self.found[recorded.id] = linked
+        self.links[recorded.id] = linked
         return [recorded.id, *ids_named(recorded)]

@@ -25,7 +25,7 @@ _WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+")
 
 def phrases_of(text: str) -> tuple[Phrase, ...]:
     """The phrases of a query. Raises `InvalidValue` for one without any word, and for one with too many."""
-    found: list[Phrase] = []
+    phrases: list[Phrase] = []
     for minus, quoted, end, plain in _PART.findall(text):
         words = tuple(_WORD.findall(quoted or plain))
         if not words:
@@ -36,12 +36,12 @@ def phrases_of(text: str) -> tuple[Phrase, ...]:
                 f"{words[-1]!r} is too short: the beginning of a word has at least {BEGINNING_LENGTH_MIN} letters",
                 param="text",
             )
-        found.append(Phrase(words, beginning, bool(minus)))
-    if text.strip() and not found:
+        phrases.append(Phrase(words, beginning, bool(minus)))
+    if text.strip() and not phrases:
         raise InvalidValue(f"there is no word in {text[:64]!r}", param="text")
-    if sum(len(phrase.words) for phrase in found) > SEARCH_WORDS_MAX:
+    if sum(len(phrase.words) for phrase in phrases) > SEARCH_WORDS_MAX:
         raise InvalidValue(f"a query has at most {SEARCH_WORDS_MAX} words", param="text")
-    return tuple(found)
+    return tuple(phrases)
 
 
 class Fragment(NamedTuple):
@@ -58,8 +58,8 @@ def fragments(texts: Iterable[tuple[str, str]], phrases: Iterable[Phrase]) -> li
     wanted = [phrase for phrase in phrases if not phrase.is_excluded]
     whole = {folded(word) for phrase in wanted for word in phrase.words}
     begun = tuple(folded(phrase.words[-1]) for phrase in wanted if phrase.is_beginning)
-    found = (_fragment(path, text, whole, begun) for path, text in texts)
-    some = (fragment for fragment in found if fragment is not None)
+    candidates = (_fragment(path, text, whole, begun) for path, text in texts)
+    some = (fragment for fragment in candidates if fragment is not None)
     return [fragment for _, fragment in zip(range(FRAGMENTS_MAX), some, strict=False)]
 
 

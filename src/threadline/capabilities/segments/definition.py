@@ -44,7 +44,7 @@ class Segment(msgspec.Struct, frozen=True, dict=True, kw_only=True, rename={"con
     @cached_property
     def with_others(self) -> tuple[Segment, ...]:
         """It and all segments that decide who belongs to it."""
-        return (self, *(each for other in self.others for each in other.with_others))
+        return (self, *(segment for other in self.others for segment in other.with_others))
 
     @property
     def reads(self) -> tuple[Read, ...]:

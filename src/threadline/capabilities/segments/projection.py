@@ -86,15 +86,15 @@ def _enter(stored: Stored, at: int) -> None:
         del stored[_ENTERED][:-_ENTRIES_MAX]
 
 
-def merge(one: State, other: State) -> State:
+def merge(first: State, second: State) -> State:
     """The state of the union of two people's events."""
-    return keep_smallest(merge_entries(one, other, _merge_stored), _KNOWN_MAX)
+    return keep_smallest(merge_entries(first, second, _merge_stored), _KNOWN_MAX)
 
 
-def _merge_stored(one: Stored, other: Stored) -> Stored:
-    left = max((stored[_LEFT] for stored in (one, other) if stored[_LEFT] is not None), default=None)
-    entered = sorted(at for at in {*one[_ENTERED], *other[_ENTERED]} if left is None or at > left)
-    return [left, entered[-_ENTRIES_MAX:], max(one[_VERSION], other[_VERSION])]
+def _merge_stored(first: Stored, second: Stored) -> Stored:
+    left = max((stored[_LEFT] for stored in (first, second) if stored[_LEFT] is not None), default=None)
+    entered = sorted(at for at in {*first[_ENTERED], *second[_ENTERED]} if left is None or at > left)
+    return [left, entered[-_ENTRIES_MAX:], max(first[_VERSION], second[_VERSION])]
 
 
 def _view(state: State, now: int, edges: list[Recorded]) -> dict[str, dict[str, str]]:

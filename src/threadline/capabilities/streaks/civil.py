@@ -68,7 +68,7 @@ def days_left_out(zone: str, day_start: int = 0) -> tuple[int, ...]:
     """The local days that this zone has never had, because it was moved over the date line: Samoa's 2011-12-30."""
     left_out: list[int] = []
     for year in _YEARS:
-        low, high = ((date(each, 1, 1).toordinal() - _EPOCH_ORDINAL) * DAY for each in (year, year + 1))
+        low, high = ((date(start_year, 1, 1).toordinal() - _EPOCH_ORDINAL) * DAY for start_year in (year, year + 1))
         if abs(offset(zone, high) - offset(zone, low)) < 20 * HOUR:
             continue
         while high - low > 1:

@@ -23,19 +23,19 @@ def add(ranges: Ranges, number: int) -> bool:
         return True
     if number == ranges[-1]:
         return False
-    place = bisect_right(ranges, number)
-    if place & 1 or (place and ranges[place - 1] == number) or ranges[-1] - number >= SPAN_MAX:
+    index = bisect_right(ranges, number)
+    if index & 1 or (index and ranges[index - 1] == number) or ranges[-1] - number >= SPAN_MAX:
         return False
-    after_left = place > 0 and ranges[place - 1] == number - 1
-    before_right = ranges[place] == number + 1
+    after_left = index > 0 and ranges[index - 1] == number - 1
+    before_right = ranges[index] == number + 1
     if after_left and before_right:
-        del ranges[place - 1 : place + 1]
+        del ranges[index - 1 : index + 1]
     elif after_left:
-        ranges[place - 1] = number
+        ranges[index - 1] = number
     elif before_right:
-        ranges[place] = number
+        ranges[index] = number
     else:
-        ranges[place:place] = (number, number)
+        ranges[index:index] = (number, number)
     return True
 
 
@@ -49,8 +49,8 @@ def forget(ranges: Ranges, until: int) -> None:
 
 def holds(ranges: Ranges, number: int) -> bool:
     """Whether a number is in the set."""
-    place = bisect_right(ranges, number)
-    return bool(place & 1) or (place > 0 and ranges[place - 1] == number)
+    index = bisect_right(ranges, number)
+    return bool(index & 1) or (index > 0 and ranges[index - 1] == number)
 
 
 def pairs(ranges: Ranges) -> Iterator[tuple[int, int]]:
@@ -61,7 +61,7 @@ def pairs(ranges: Ranges) -> Iterator[tuple[int, int]]:
 def union(*sets: Iterable[tuple[int, int]]) -> Ranges:
     """All ranges together, those that touch as one."""
     joined: Ranges = []
-    for first, last in sorted(pair for each in sets for pair in each):
+    for first, last in sorted(pair for ranges in sets for pair in ranges):
         if joined and first <= joined[-1] + 1:
             joined[-1] = max(joined[-1], last)
         else:
@@ -71,14 +71,14 @@ def union(*sets: Iterable[tuple[int, int]]) -> Ranges:
 
 def gaps(ranges: Ranges, first: int, last: int) -> Iterator[tuple[int, int]]:
     """What the set leaves out between two numbers, both included."""
-    place = bisect_right(ranges, first) & ~1
-    if place and ranges[place - 1] >= first:
-        place -= 2
+    index = bisect_right(ranges, first) & ~1
+    if index and ranges[index - 1] >= first:
+        index -= 2
     while first <= last:
-        if place >= len(ranges) or ranges[place] > last:
+        if index >= len(ranges) or ranges[index] > last:
             yield first, last
             return
-        if ranges[place] > first:
-            yield first, ranges[place] - 1
-        first = max(first, ranges[place + 1] + 1)
-        place += 2
+        if ranges[index] > first:
+            yield first, ranges[index] - 1
+        first = max(first, ranges[index + 1] + 1)
+        index += 2

@@ -49,7 +49,7 @@ _MADE_OF_POINTS = OWN - {POINTS_SPEND_REQUESTED, POINTS_ADJUSTED}
 _DAYS_OF = {"day": 1, "week": 7, "month": 28}
 """How many days every period of a cadence has at least."""
 _GRACE = duration(1, STREAK_GRACE_MAX_SECONDS * SECOND, "3h")
-_MILESTONES = one_or_many(whole(), most=STREAK_MILESTONES_MAX).then(lambda found: tuple(sorted(set(found))))
+_MILESTONES = one_or_many(whole(), most=STREAK_MILESTONES_MAX).then(lambda lengths: tuple(sorted(set(lengths))))
 _DATE = parsed(day_of, "a local date such as 2026-03-01", pattern=r"^\d{4}-\d\d-\d\d$", examples=["2026-03-01"])
 # YAML 1.1 reads 04:00 without quotes as a number to the base of 60; it is meant as written.
 _TIME_OF_DAY = parsed(

@@ -33,7 +33,7 @@ _NEVER = 1 << 32
 def journey_before(plan: Plan, state: State) -> Journey:
     """Where the person was when the window began."""
     head = state.get(HEAD) or [0, [], [], [], 0]
-    parts = [[*each] for each in head[CHANGES:UNNAMED]]
+    parts = [[*part] for part in head[CHANGES:UNNAMED]]
     return Journey(plan.calendar.timezone, plan.day_start, len(plan.sources), *parts)
 
 
@@ -50,18 +50,18 @@ def sets_of_life(plan: Plan, state: State) -> tuple[Journey, dict[str, list[day_
     stays, window = journey.stays(named, bare), list[Dated]()
     if not stays or plan.others:
         window = list(journey.go(named, bare))
-    found = {}
+    by_part = {}
     for tally in plan.tallies:
         settled = state.get(tally.part)
-        found[tally.part] = [[*level] for level in settled] if settled else [[] for _ in range(tally.tally.sets)]
+        by_part[tally.part] = [[*level] for level in settled] if settled else [[] for _ in range(tally.tally.sets)]
     for part, column in plan.of_days:
         travelled = sorted({dated.day for dated in window if dated.counts[column]})
-        _add_days(found[part][0], journey.days(named, bare, column) if stays else travelled)
+        _add_days(by_part[part][0], journey.days(named, bare, column) if stays else travelled)
     for other in plan.others:
-        _count_in(plan, found[other.part], other, window)
+        _count_in(plan, by_part[other.part], other, window)
     if stays:
         journey.arrive(named)
-    return journey, found
+    return journey, by_part
 
 
 def _add_days(ranges: day_ranges.Ranges, numbers: Iterable[int]) -> None:
@@ -87,22 +87,22 @@ def _count_in(plan: Plan, sets: list[day_ranges.Ranges], columns: TallyColumns, 
             unit[0] += own
             unit[1] += early
     for number in sorted(units):
-        for place, times in enumerate(units[number]):
+        for index, times in enumerate(units[number]):
             if times:
-                add_to_levels(levels(sets, tally, bool(place)), number, times)
+                add_to_levels(levels(sets, tally, bool(index)), number, times)
 
 
 def day_records(plan: Plan, state: State, since: int, until: int) -> Iterator[tuple[int, int, int]]:
     """(day, first instant, events) of the days from one to another on which the person was active."""
-    found: dict[int, tuple[int, int]] = {}
+    by_day: dict[int, tuple[int, int]] = {}
     for number in range(since // DAYS_PER_PART, until // DAYS_PER_PART + 1):
         records = state.get(f"d{number}", [])
-        found |= {records[n]: (records[n + 1], records[n + 2]) for n in range(0, len(records), RECORD_SIZE)}
+        by_day |= {records[n]: (records[n + 1], records[n + 2]) for n in range(0, len(records), RECORD_SIZE)}
     for dated in dated_window(plan, state)[1]:
         if dated.counts[0]:
-            first, events = found.get(dated.day, (dated.first, 0))
-            found[dated.day] = min(first, dated.first), events + dated.counts[0]
-    return ((day, *found[day]) for day in sorted(found) if since <= day <= until)
+            first, events = by_day.get(dated.day, (dated.first, 0))
+            by_day[dated.day] = min(first, dated.first), events + dated.counts[0]
+    return ((day, *by_day[day]) for day in sorted(by_day) if since <= day <= until)
 
 
 def days_of(plan: Plan, journey: Journey, events: Iterable[Recorded]) -> dict[str, int]:

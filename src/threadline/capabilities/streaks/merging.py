@@ -47,25 +47,25 @@ from threadline.kernel.limits import STREAK_MILESTONES_MAX
 from threadline.kernel.merging import Entries, merge_entries
 
 
-def merge(plan: Plan, one: State, other: State) -> State | None:
+def merge(plan: Plan, left: State, right: State) -> State | None:
     """The state of both together, or None; it reuses both."""
-    head: list[Any] | None = one.get(HEAD, other.get(HEAD))
-    if HEAD in one and HEAD in other:
-        head = _merge_heads(plan, one, other)
+    head: list[Any] | None = left.get(HEAD, right.get(HEAD))
+    if HEAD in left and HEAD in right:
+        head = _merge_heads(plan, left, right)
         if head is None:
             return None
-    block = max((state[HEAD][BLOCK] for state in (one, other) if HEAD in state), default=0)
+    block = max((state[HEAD][BLOCK] for state in (left, right) if HEAD in state), default=0)
     merges = {
         FREEZES: _merge_grants, UNDATED: _merge_grants, AMNESTY: _merge_amnesty, MILESTONES: _merge_milestones,
-        HOPS: max, NAMED: _merge_named, BARE: lambda one, other: _merge_bare(len(plan.sources), one, other),
+        HOPS: max, NAMED: _merge_named, BARE: lambda left, right: _merge_bare(len(plan.sources), left, right),
         **{tally.part: _sets_merger(tally.tally) for tally in plan.tallies},
     }  # fmt: skip
     merged: State = {}
-    for name in one.keys() | other.keys() - {HEAD}:
-        if name not in one or name not in other:
-            merged[name] = one[name] if name in one else other[name]
+    for name in left.keys() | right.keys() - {HEAD}:
+        if name not in left or name not in right:
+            merged[name] = left[name] if name in left else right[name]
         elif name != HEAD:
-            merged[name] = merges.get(name, _merge_records)(one[name], other[name])
+            merged[name] = merges.get(name, _merge_records)(left[name], right[name])
     if head is not None:
         merged[HEAD] = head
         join_crowds(merged[NAMED])
@@ -74,14 +74,14 @@ def merge(plan: Plan, one: State, other: State) -> State | None:
     return merged
 
 
-def _merge_heads(plan: Plan, one: State, other: State) -> list[Any] | None:
+def _merge_heads(plan: Plan, left: State, right: State) -> list[Any] | None:
     """Where the two were as one person before the window of the one whose window begins first; None if only the
     events show that."""
-    heads = one[HEAD], other[HEAD]
+    heads = left[HEAD], right[HEAD]
     block = min(head[BLOCK] for head in heads)
     unnamed = int(any(head[UNNAMED] for head in heads))
-    zones = {zone for state in (one, other) for zone in (*state[NAMED], *state[HEAD][CHANGES][::2])}
-    bare = unnamed or BARE in one or BARE in other
+    zones = {zone for state in (left, right) for zone in (*state[NAMED], *state[HEAD][CHANGES][::2])}
+    bare = unnamed or BARE in left or BARE in right
     if not zones or (len(zones) == 1 and (not bare or zones == {plan.calendar.timezone})):
         recent = [*heads[0][RECENT]]
         for day, at in day_ranges.pairs(heads[1][RECENT]):
@@ -89,15 +89,15 @@ def _merge_heads(plan: Plan, one: State, other: State) -> list[Any] | None:
         firsts = [head[CHANGES][1] for head in heads if head[CHANGES]]
         if firsts:
             until = max(head[BLOCK] for head in heads) * BLOCK_DAYS
-            firsts += (group[FIRST] for group in _groups(one, other) if group[FIRST_DAY] < until)
+            firsts += (group[FIRST] for group in _groups(left, right) if group[FIRST_DAY] < until)
         return [block, [*zones, min(firsts)] if firsts else [], recent, [], unnamed]
-    before, after = sorted((one, other), key=lambda state: not state[HEAD][RECENT])
+    before, after = sorted((left, right), key=lambda state: not state[HEAD][RECENT])
     head = before[HEAD]
     if after[HEAD][RECENT]:
         return None
     if head[RECENT]:
         start = head[BLOCK] * BLOCK_DAYS
-        first = min((each[0] for each in (*_groups(after), *after.get(BARE, ()))), default=start)
+        first = min((group[0] for group in (*_groups(after), *after.get(BARE, ()))), default=start)
         return [*head] if first >= start else None
     return [block, [], [], [], unnamed]
 
@@ -106,13 +106,13 @@ def _groups(*states: State) -> Iterator[Group]:
     return (group for state in states for groups in state[NAMED].values() for group in groups)
 
 
-def _merge_named(one: Entries, other: Entries) -> Entries:
-    return merge_entries(one, other, _merge_groups)
+def _merge_named(left: Entries, right: Entries) -> Entries:
+    return merge_entries(left, right, _merge_groups)
 
 
-def _merge_groups(one: list[Group], other: list[Group]) -> list[Group]:
-    groups = {group[FIRST_DAY]: group for group in one}
-    for group in other:
+def _merge_groups(left: list[Group], right: list[Group]) -> list[Group]:
+    groups = {group[FIRST_DAY]: group for group in left}
+    for group in right:
         known = groups.setdefault(group[FIRST_DAY], group)
         if known is not group:
             sums = (a + b for a, b in zip(known[COUNTS:], group[COUNTS:], strict=True))
@@ -122,60 +122,60 @@ def _merge_groups(one: list[Group], other: list[Group]) -> list[Group]:
     return [groups[day] for day in sorted(groups)]
 
 
-def _merge_bare(sources: int, one: list[Group], other: list[Group]) -> list[Group]:
-    entries = {entry[0]: entry for entry in one}
-    for entry in other:
+def _merge_bare(sources: int, left: list[Group], right: list[Group]) -> list[Group]:
+    entries = {entry[0]: entry for entry in left}
+    for entry in right:
         known = entries.setdefault(entry[0], entry)
         if known is not entry:
             entries[entry[0]] = _merge_slots(sources, known, entry)
     return [entries[day] for day in sorted(entries)]
 
 
-def _merge_slots(sources: int, one: Group, other: Group) -> Group:
-    size, width = 1 + sources, max(one[1], other[1])
+def _merge_slots(sources: int, left: Group, right: Group) -> Group:
+    size, width = 1 + sources, max(left[1], right[1])
     counted: dict[int, list[int]] = {}
-    for entry in (one, other):
-        for place in range(2, len(entry), size):
-            slot = counted.setdefault(entry[place] - entry[place] % width, [0] * sources)
+    for entry in (left, right):
+        for position in range(2, len(entry), size):
+            slot = counted.setdefault(entry[position] - entry[position] % width, [0] * sources)
             for column in range(sources):
-                slot[column] += entry[place + 1 + column]
-    merged = [one[0], width, *(number for slot in sorted(counted) for number in (slot, *counted[slot]))]
+                slot[column] += entry[position + 1 + column]
+    merged = [left[0], width, *(number for slot in sorted(counted) for number in (slot, *counted[slot]))]
     if width == 1 and len(counted) > SLOTS_MAX:
         widen(merged, size)
     return merged
 
 
-def _merge_records(one: list[int], other: list[int]) -> list[int]:
+def _merge_records(left: list[int], right: list[int]) -> list[int]:
     records: dict[int, tuple[int, int]] = {}
-    for day, at, count in (*_records(one), *_records(other)):
+    for day, at, count in (*_records(left), *_records(right)):
         first, before = records.get(day, (at, 0))
         records[day] = min(first, at), before + count
     return [number for day in sorted(records) for number in (day, *records[day])]
 
 
 def _records(flat: list[int]) -> Iterable[tuple[int, ...]]:
-    return zip(*(flat[place::RECORD_SIZE] for place in range(RECORD_SIZE)), strict=True)
+    return zip(*(flat[position::RECORD_SIZE] for position in range(RECORD_SIZE)), strict=True)
 
 
 # --- sets ---------------------------------------------------------------------------------------
 
 
 def _sets_merger(tally: Tally) -> Any:
-    def merge_sets(one: list[day_ranges.Ranges], other: list[day_ranges.Ranges]) -> list[day_ranges.Ranges]:
+    def merge_sets(left: list[day_ranges.Ranges], right: list[day_ranges.Ranges]) -> list[day_ranges.Ranges]:
         late = slice(tally.levels)
         early = slice(tally.levels, None)
-        return [*_merge_levels(one[late], other[late]), *_merge_levels(one[early], other[early])]
+        return [*_merge_levels(left[late], right[late]), *_merge_levels(left[early], right[early])]
 
     return merge_sets
 
 
-def _merge_levels(one: list[day_ranges.Ranges], other: list[day_ranges.Ranges]) -> list[day_ranges.Ranges]:
+def _merge_levels(left: list[day_ranges.Ranges], right: list[day_ranges.Ranges]) -> list[day_ranges.Ranges]:
     """Level n of both together: the numbers that lie in n sets or more, for each lies in as many as it has counted."""
     changes: Counter[int] = Counter()
-    for ranges in (*one, *other):
+    for ranges in (*left, *right):
         changes.update(ranges[::2])
         changes.subtract(last + 1 for last in ranges[1::2])
-    merged: list[day_ranges.Ranges] = [[] for _ in one]
+    merged: list[day_ranges.Ranges] = [[] for _ in left]
     depth = before = 0
     for number in sorted(changes):
         for level in merged[:depth]:
@@ -192,33 +192,33 @@ def _merge_levels(one: list[day_ranges.Ranges], other: list[day_ranges.Ranges]) 
 # --- grants and reports -------------------------------------------------------------------------
 
 
-def _merge_grants(one: Entries, other: Entries) -> Entries:
-    return merge_entries(one, other, _merge_counts)
+def _merge_grants(left: Entries, right: Entries) -> Entries:
+    return merge_entries(left, right, _merge_counts)
 
 
-def _merge_counts(one: list[int], other: list[int]) -> list[int]:
+def _merge_counts(left: list[int], right: list[int]) -> list[int]:
     counts: Counter[int] = Counter()
-    for when, count in (*day_ranges.pairs(one), *day_ranges.pairs(other)):
+    for when, count in (*day_ranges.pairs(left), *day_ranges.pairs(right)):
         counts[when] = min(counts[when] + count, FREEZES_OF_EVENT_MAX)
     return [number for item in sorted(counts.items())[-GRANTS_MAX:] for number in item]
 
 
-def _merge_amnesty(one: Entries, other: Entries) -> Entries:
-    return merge_entries(one, other, _merge_days)
+def _merge_amnesty(left: Entries, right: Entries) -> Entries:
+    return merge_entries(left, right, _merge_days)
 
 
-def _merge_days(one: day_ranges.Ranges, other: day_ranges.Ranges) -> day_ranges.Ranges:
-    merged = day_ranges.union(day_ranges.pairs(one), day_ranges.pairs(other))
+def _merge_days(left: day_ranges.Ranges, right: day_ranges.Ranges) -> day_ranges.Ranges:
+    merged = day_ranges.union(day_ranges.pairs(left), day_ranges.pairs(right))
     day_ranges.forget(merged, merged[-1] - day_ranges.SPAN_MAX)
     return merged
 
 
-def _merge_milestones(one: Entries, other: Entries) -> Entries:
-    return merge_entries(one, other, _merge_lengths)
+def _merge_milestones(left: Entries, right: Entries) -> Entries:
+    return merge_entries(left, right, _merge_lengths)
 
 
-def _merge_lengths(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    merged = merge_entries(one, other, max)
+def _merge_lengths(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
+    merged = merge_entries(left, right, max)
     for length in sorted(merged)[:-STREAK_MILESTONES_MAX]:
         del merged[length]
     return merged

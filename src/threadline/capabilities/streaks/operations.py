@@ -179,15 +179,15 @@ def _points(plan: Plan, engine: WithReader, person: Person, state: State, since:
         if is_trusted(event.event)
     ]
     days: dict[str, int] = {}
-    if earned and (len(journey.changes) > 2 or any(_may_lie_elsewhere(journey, each) for each in earned)):
+    if earned and (len(journey.changes) > 2 or any(_may_lie_elsewhere(journey, recorded) for recorded in earned)):
         days = days_of(plan, journey, engine.reader.all_events(person, start=start, stop=stop))
     points: dict[int, int] = {}
-    for each in earned:
-        at = each.event.occurred_at
-        day = days.get(each.cause)
+    for recorded in earned:
+        at = recorded.event.occurred_at
+        day = days.get(recorded.cause)
         if day is None:
             day = local_day(journey.zone_at(at), at, calendar.day_start)
-        points[day] = points.get(day, 0) + (amount_of(each.event) or 0)
+        points[day] = points.get(day, 0) + (amount_of(recorded.event) or 0)
     return points
 
 

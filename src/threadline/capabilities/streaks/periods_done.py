@@ -31,7 +31,7 @@ def reckon_done(streak: Streak, sets: Sets, running: int, week_start: int, walk:
     if streak.grace:
         return _with_grace(streak, sets, running, week_start, walk)
     if streak.counting == "events":
-        return Done(sets[streak.times - 1], sum(holds(each, running) for each in sets))
+        return Done(sets[streak.times - 1], sum(holds(level, running) for level in sets))
     if streak.cadence == "day":
         return Done(sets[0], int(holds(sets[0], running)))
     counted = _days_by_period(streak, sets[0], week_start)
@@ -70,7 +70,7 @@ def _with_grace(streak: Streak, sets: Sets, running: int, week_start: int, walk:
     given = 0
     """How much of the next period has been given to the one before it."""
     last, progress = None, 0
-    for period in sorted({*own, *(each - 1 for each in early)}):
+    for period in sorted({*own, *(number - 1 for number in early)}):
         if period - 1 != last:
             given = 0
         # A day that has other events as well loses nothing by giving an early one away.
@@ -90,7 +90,7 @@ def _with_grace(streak: Streak, sets: Sets, running: int, week_start: int, walk:
 def _counted_with_grace(streak: Streak, sets: Sets, week_start: int) -> tuple[Counter[int], Counter[int], Counter[int]]:
     """By period: how much counts for it; how much of that came early; how much of that is there a second time."""
     if streak.counting == "events":
-        late, early = (_levels(each) for each in (sets[: streak.times], sets[streak.times :]))
+        late, early = (_levels(part) for part in (sets[: streak.times], sets[streak.times :]))
         return late + early, early, Counter()
     own = _days_by_period(streak, union(*map(pairs, sets)), week_start)
     early, spare = Counter[int](), Counter[int]()

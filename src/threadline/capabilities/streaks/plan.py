@@ -46,13 +46,15 @@ class Plan:
         graced = [tally for tally in streaks.tallies if tally.grace]
         self.tallies = tuple(
             TallyColumns(
-                f"t{place}", tally, self.sources.index(tally.source),
+                f"t{index}", tally, self.sources.index(tally.source),
                 len(self.sources) + graced.index(tally) if tally.grace else -1,
             )
-            for place, tally in enumerate(streaks.tallies)
+            for index, tally in enumerate(streaks.tallies)
         )  # fmt: skip
-        self.others = tuple(each for each in self.tallies if each.tally.sets > 1 or each.tally.unit != "day")
-        self.of_days = tuple((each.part, each.column) for each in self.tallies if each not in self.others)
+        self.others = tuple(
+            columns for columns in self.tallies if columns.tally.sets > 1 or columns.tally.unit != "day"
+        )
+        self.of_days = tuple((columns.part, columns.column) for columns in self.tallies if columns not in self.others)
         """Part and column of the tallies that are one set of days."""
         self.width = len(self.sources) + len(graced)
         """How many columns there are."""
@@ -61,14 +63,14 @@ class Plan:
 
     def conditions(self, type: str) -> list[tuple[int, Where]]:
         """The columns that events of a type count in, each with the conditions that the event has to meet."""
-        found = ((column, _conditions(source, type)) for column, source in enumerate(self.sources))
-        return [(column, where) for column, where in found if where is not None]
+        pairs = ((column, _conditions(source, type)) for column, source in enumerate(self.sources))
+        return [(column, where) for column, where in pairs if where is not None]
 
     def columns_of(self, numbers: Iterable[int]) -> Columns:
         """These columns."""
-        found = tuple(numbers)
-        once = tuple(int(column in found) for column in range(len(self.sources)))
-        return Columns(found, tuple(COUNTS + each for each in found), once, not self.counting.isdisjoint(found))
+        listed = tuple(numbers)
+        once = tuple(int(column in listed) for column in range(len(self.sources)))
+        return Columns(listed, tuple(COUNTS + number for number in listed), once, not self.counting.isdisjoint(listed))
 
     def is_early(self, tally: Tally, day: int, into: int) -> bool:
         """Whether an event so far into a local day lies in the first hours of a unit, for which a grace is declared."""

@@ -55,19 +55,19 @@ def _react(reader: Reader, watched: Sequence[Watched], recorded: Recorded, known
     event = recorded.event
     if event.type in _LENGTHENING:
         return _within_budget(
-            watched, [wish for each in watched for wish in _reached(each.streak, known, event)], known
+            watched, [wish for watch in watched for wish in _reached(watch.streak, known, event)], known
         )
     state: State = known[NAME]
     wishes: list[Wish] = []
     travels = len(state.get(NAMED, ())) > 1
-    near = [each for each in watched if not each.is_far(state)]
+    near = [watch for watch in watched if not watch.is_far(state)]
     if near or travels:
         life = reader.life(state)
         if travels and zone_named(event.context.get("timezone")) and event.occurred_at in life.journey.changes[1::2]:
             wishes += _hopping(life, event)
-        for each in near:
-            if each.may_have_reached(life, known.at):
-                wishes += _reached(each.streak, known, event)
+        for watch in near:
+            if watch.may_have_reached(life, known.at):
+                wishes += _reached(watch.streak, known, event)
     return _within_budget(watched, wishes, known)
 
 
@@ -135,7 +135,7 @@ class Watched:
         done = sets[self.top]
         odd = life.journey.leaps or AMNESTY in life.state or any(map(days_left_out, life.journey.changes[::2]))
         if odd or not self.plain:
-            return sum(last - first + 1 for each in sets for first, last in pairs(each)) >= self.least
+            return sum(last - first + 1 for ranges in sets for first, last in pairs(ranges)) >= self.least
         # Wherever the person is, it is at most a day later there.
         if not done or done[-1] - done[-2] + 1 < self.least or done[-1] < at // DAY - 2:
             return False

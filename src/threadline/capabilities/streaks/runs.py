@@ -158,15 +158,15 @@ def _course_without_freezes(done: Ranges, excused: Ranges, closed: int) -> Cours
     firsts, lasts = done[::2], done[1::2]
     bridged = set[int]()
     for first, last in pairs(excused):
-        place = bisect_left(lasts, first - 1)
-        while place + 1 < len(firsts) and firsts[place + 1] <= last + 1:
-            bridged.add(place)
-            place += 1
+        index = bisect_left(lasts, first - 1)
+        while index + 1 < len(firsts) and firsts[index + 1] <= last + 1:
+            bridged.add(index)
+            index += 1
     lengths = [length + 1 for length in map(sub, lasts, firsts)]
-    for place in sorted(bridged, reverse=True):
-        lengths[place] += lengths.pop(place + 1)
-        lasts[place] = lasts.pop(place + 1)
-        del firsts[place + 1]
+    for index in sorted(bridged, reverse=True):
+        lengths[index] += lengths.pop(index + 1)
+        lasts[index] = lasts.pop(index + 1)
+        del firsts[index + 1]
     runs = list(map(Run, firsts[-RUNS_SHOWN:], lasts[-RUNS_SHOWN:], lengths[-RUNS_SHOWN:], repeat(0)))
     longest = max(zip(lengths, lasts, firsts, strict=True), default=None)
     alive = bool(runs) and not any(gaps(excused, lasts[-1] + 1, closed))

@@ -137,15 +137,15 @@ def _note(state: State, day: int, at: int, events: int) -> None:
         records = _new_part(state, number)
         if records is None:
             return
-    place = len(records) - RECORD_SIZE
-    while place >= 0 and records[place] > day:
-        place -= RECORD_SIZE
-    if place >= 0 and records[place] == day:
-        records[place + 2] += events
-        records[place + 1] = min(records[place + 1], at)
+    position = len(records) - RECORD_SIZE
+    while position >= 0 and records[position] > day:
+        position -= RECORD_SIZE
+    if position >= 0 and records[position] == day:
+        records[position + 2] += events
+        records[position + 1] = min(records[position + 1], at)
     else:
-        place += RECORD_SIZE
-        records[place:place] = (day, at, events)
+        position += RECORD_SIZE
+        records[position:position] = (day, at, events)
 
 
 def _new_part(state: State, number: int) -> list[int] | None:

@@ -82,7 +82,7 @@ class Reader:
             standing = self.standing(streak, life, now)
             running = standing.running
             if standing.current or standing.progress or standing.to_come:
-                ends = (self._ends(streak, zone, each, late) for each in (running - 1, running) for late in (0, 1))
+                ends = (self._ends(streak, zone, period, late) for period in (running - 1, running) for late in (0, 1))
                 instants += [at for at in ends if now < at < LATEST]
         return min(instants, default=None)
 
@@ -138,7 +138,9 @@ class Reader:
         """The periods that nobody could be asked to do."""
         forgiven = life.state.get(AMNESTY, {})
         declared = (
-            (each.first, each.last) for each in self.calendar.amnesty if not each.streaks or streak.name in each.streaks
+            (amnesty.first, amnesty.last)
+            for amnesty in self.calendar.amnesty
+            if not amnesty.streaks or streak.name in amnesty.streaks
         )
         granted = (pairs(forgiven.get(name, [])) for name in ("", streak.name))
         leaps = ((day, day) for day in (*life.journey.leaps, *self._left_out(life.journey.changes)))
@@ -154,9 +156,9 @@ class Reader:
             *(local_day(zone, at, calendar.day_start) for zone, at in zip(zones[1:], changes[1::2], strict=True)),
             _AFTER_ALL,
         ]
-        for place, zone in enumerate(zones):
+        for index, zone in enumerate(zones):
             for day in days_left_out(zone, calendar.day_start):
-                if bounds[place] <= day < bounds[place + 1]:
+                if bounds[index] <= day < bounds[index + 1]:
                     yield day
 
     def _excused_periods(self, streak: Streak, excused: Ranges) -> Ranges:
@@ -168,12 +170,12 @@ class Reader:
             for day in range(first, last + 1):
                 period = period_of(streak.cadence, day, week_start)
                 lost[period] = lost.get(period, 0) + 1
-        found = []
+        ranges = []
         for period, days in lost.items():
             length = first_day(streak.cadence, period + 1, week_start) - first_day(streak.cadence, period, week_start)
             if length - days < needed:
-                found.append((period, period))
-        return union(found)
+                ranges.append((period, period))
+        return union(ranges)
 
     # --- as it is shown -----------------------------------------------------------------------
 
@@ -187,7 +189,7 @@ class Reader:
             expires_at = format_time(min(at, LATEST))
         sets = standing.sets
         ended = course.runs[:-1] if course.alive else course.runs
-        active = [each[-1] for each in sets if each]
+        active = [ranges[-1] for ranges in sets if ranges]
         return {
             "current": current,
             "longest": longest.length if longest else 0,

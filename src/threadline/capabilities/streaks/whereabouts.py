@@ -76,10 +76,10 @@ class Journey:
 
     def zone_at(self, at: int) -> str:
         """The zone in force at an instant."""
-        place = len(self.changes)
-        while place and self.changes[place - 1] > at:
-            place -= 2
-        zone: str = self.changes[place - 2] if place else self.default
+        position = len(self.changes)
+        while position and self.changes[position - 1] > at:
+            position -= 2
+        zone: str = self.changes[position - 2] if position else self.default
         return zone
 
     def stays(self, named: Mapping[str, Sequence[Group]], bare: Sequence[Group]) -> bool:
@@ -191,10 +191,10 @@ class Journey:
         """(block, instant, day of UTC, slot, counts) of each slot. A zone that is named in the slot holds for it."""
         for entry in bare:
             day, width = entry[0], entry[1]
-            for place in range(2, len(entry), 1 + self.sources):
-                slot = entry[place]
+            for position in range(2, len(entry), 1 + self.sources):
+                slot = entry[position]
                 at = day * DAY + (slot + width) * QUARTER + self.day_start - 1
-                yield day // BLOCK_DAYS, at, day, slot, entry[place + 1 : place + 1 + self.sources]
+                yield day // BLOCK_DAYS, at, day, slot, entry[position + 1 : position + 1 + self.sources]
 
     def _note_leap(self, before: str, after: str, at: int) -> None:
         # Whoever flies from Los Angeles to Auckland has most of a date less in their life: the one before they land.

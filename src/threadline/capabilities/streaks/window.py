@@ -62,9 +62,9 @@ def add(plan: Plan, columns: Columns, state: State, name: Any, at: int) -> bool:
         group[LAST] = max(at, group[LAST])
         # Of somebody who stays in one zone no more shows than which days there are.
         shows = shows or not stays(state, named)
-    for place in columns.places:
-        shows = shows or not group[place]
-        group[place] += 1
+    for position in columns.places:
+        shows = shows or not group[position]
+        group[position] += 1
     for other in plan.others:
         if other.early >= 0 and other.column in columns.numbers and plan.is_early(other.tally, day, into):
             group[COUNTS + other.early] += 1
@@ -74,13 +74,13 @@ def add(plan: Plan, columns: Columns, state: State, name: Any, at: int) -> bool:
 def _group(plan: Plan, state: State, named: dict[str, list[Group]], zone: str, day: int, at: int) -> tuple[Group, bool]:
     """The group of a day in a zone, or the one in whose place it counts; and whether it was made for this."""
     groups = named[zone]
-    place = len(groups)
-    if place and groups[-1][FIRST_DAY] > day:
-        place = bisect_left(groups, day, key=_day_of)
-        if groups[place][FIRST_DAY] == day:
-            return groups[place], False
+    position = len(groups)
+    if position and groups[-1][FIRST_DAY] > day:
+        position = bisect_left(groups, day, key=_day_of)
+        if groups[position][FIRST_DAY] == day:
+            return groups[position], False
     group = [day, at, at, *([0] * plan.width)]
-    groups.insert(place, group)
+    groups.insert(position, group)
     if len(named) > ZONES_PER_DAY_MAX:
         group = _crowd(named, zone, day, group)
     _move_on(plan, state, day)
@@ -91,14 +91,14 @@ def _add_bare(plan: Plan, columns: Columns, state: State, at: int) -> bool:
     """Take in an event that names no zone."""
     day, into = divmod(at - plan.day_start, DAY)
     bare: list[Group] = state.setdefault(BARE, [])
-    place = len(bare)
-    while place and bare[place - 1][0] > day:
-        place -= 1
-    if place and bare[place - 1][0] == day:
-        entry = bare[place - 1]
+    position = len(bare)
+    while position and bare[position - 1][0] > day:
+        position -= 1
+    if position and bare[position - 1][0] == day:
+        entry = bare[position - 1]
     else:
         entry = [day, 1]
-        bare.insert(place, entry)
+        bare.insert(position, entry)
         _move_on(plan, state, day)
     return _count_slot(entry, into // QUARTER, columns.numbers, len(plan.sources)) or columns.shows
 
@@ -128,19 +128,19 @@ def stays(state: State, named: dict[str, list[Group]]) -> bool:
 
 def _crowd(named: dict[str, list[Group]], zone: str, day: int, new: Group) -> Group:
     """The group in whose place a new one counts: itself, unless enough zones with smaller names have the day."""
-    found: dict[str, Group] = {}
+    of_day: dict[str, Group] = {}
     for name, groups in named.items():
-        place = bisect_left(groups, day, key=_day_of)
-        if place < len(groups) and groups[place][FIRST_DAY] == day:
-            found[name] = groups[place]
-    last = sorted(found)[:ZONES_PER_DAY_MAX][-1]
-    for gone in sorted(found)[ZONES_PER_DAY_MAX:]:
-        named[gone].remove(found[gone])
+        position = bisect_left(groups, day, key=_day_of)
+        if position < len(groups) and groups[position][FIRST_DAY] == day:
+            of_day[name] = groups[position]
+    last = sorted(of_day)[:ZONES_PER_DAY_MAX][-1]
+    for gone in sorted(of_day)[ZONES_PER_DAY_MAX:]:
+        named[gone].remove(of_day[gone])
         if not named[gone]:
             del named[gone]
-        for place in range(COUNTS, len(new)):
-            found[last][place] += found[gone][place]
-    return new if zone in named and new in named[zone] else found[last]
+        for position in range(COUNTS, len(new)):
+            of_day[last][position] += of_day[gone][position]
+    return new if zone in named and new in named[zone] else of_day[last]
 
 
 def join_crowds(named: dict[str, list[Group]]) -> None:
@@ -154,15 +154,15 @@ def join_crowds(named: dict[str, list[Group]]) -> None:
 def _count_slot(entry: Group, slot: int, columns: Iterable[int], sources: int) -> bool:
     """Count an event in its slot of a day; answers whether it is the first there in one of its columns."""
     slot -= slot % entry[1]
-    place, size = 2, 1 + sources
-    while place < len(entry) and entry[place] < slot:
-        place += size
-    if place == len(entry) or entry[place] != slot:
-        entry[place:place] = (slot, *([0] * sources))
+    position, size = 2, 1 + sources
+    while position < len(entry) and entry[position] < slot:
+        position += size
+    if position == len(entry) or entry[position] != slot:
+        entry[position:position] = (slot, *([0] * sources))
     shows = False
     for column in columns:
-        shows |= not entry[place + 1 + column]
-        entry[place + 1 + column] += 1
+        shows |= not entry[position + 1 + column]
+        entry[position + 1 + column] += 1
     if len(entry) > 2 + SLOTS_MAX * size and entry[1] == 1:
         widen(entry, size)
     return shows
@@ -171,8 +171,8 @@ def _count_slot(entry: Group, slot: int, columns: Iterable[int], sources: int) -
 def widen(entry: Group, size: int) -> None:
     """Distinguish hours instead of quarters."""
     merged: dict[int, list[int]] = {}
-    for place in range(2, len(entry), size):
-        hour = merged.setdefault(entry[place] - entry[place] % 4, [0] * (size - 1))
-        for column, count in enumerate(entry[place + 1 : place + size]):
+    for position in range(2, len(entry), size):
+        hour = merged.setdefault(entry[position] - entry[position] % 4, [0] * (size - 1))
+        for column, count in enumerate(entry[position + 1 : position + size]):
             hour[column] += count
     entry[1:] = (4, *(number for slot, counted in merged.items() for number in (slot, *counted)))

@@ -76,7 +76,7 @@ def of_rule(current: Candidate, rule: Rule, types: Iterable[str]) -> Candidate:
                 hint="Name in `types` the event types of which to ask it, or write a rule set.",
             )
         sets.append(RuleSet(TRIED, events=asked, rules=(rule.id,)))
-    others = [each for each in current.active.rules.values() if each.id != rule.id]
+    others = [other for other in current.active.rules.values() if other.id != rule.id]
     return replace(current, active=ActiveRules([*others, rule], sets), title=f"rule {rule.id} version {rule.version}")
 
 
@@ -92,10 +92,10 @@ def written(context: Context[Needs], id: str, version: int | None, content: dict
 def of_definitions(context: Context[WithCatalogue], current: Candidate, text: str) -> Candidate:
     """What a file of definitions says, section by section in the place of what is in force."""
     declared = _definitions(context.engine.catalogue) or Definitions()
-    found = declared.with_candidate(CANDIDATE, text, ASIDE)
+    definitions = declared.with_candidate(CANDIDATE, text, ASIDE)
     for name in ASIDE:
-        found.section(name)
-    catalogue = context.engine.catalogue.variant(found)
+        definitions.section(name)
+    catalogue = context.engine.catalogue.variant(definitions)
     items = {sort: data for sort, (data, _) in current.active.sources.items()}
     policy = catalogue.policy(POLICY)
     shared = None if policy is None else policy.shared
@@ -105,7 +105,7 @@ def of_definitions(context: Context[WithCatalogue], current: Candidate, text: st
     if sections_of(text) <= RULE_SECTIONS:
         # Everything is folded alike, so that one simulated person can serve both variants.
         return replace(current, active=active, title=title)
-    return Candidate(catalogue, active, _segments(found), title)
+    return Candidate(catalogue, active, _segments(definitions), title)
 
 
 def sections_of(text: str) -> frozenset[str]:
@@ -148,5 +148,5 @@ def fingerprint(parts: Mapping[str, Any], *sides: Candidate) -> str:
 def _fingerprinted(side: Candidate) -> Iterator[Any]:
     yield side.catalogue.layout
     yield [rule.content for rule in side.active.rules.values()]
-    yield [each.content for each in side.active.sets.values()]
+    yield [rule_set.content for rule_set in side.active.sets.values()]
     yield [[segment.name, segment.version] for segment in side.segments]

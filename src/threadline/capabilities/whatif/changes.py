@@ -59,7 +59,7 @@ def _title(rule: Rule | None) -> str:
 
 
 def _deciding(rule: Rule | None) -> dict[str, Any] | None:
-    return None if rule is None else {name: each for name, each in rule.content.items() if name not in _NAMING}
+    return None if rule is None else {name: value for name, value in rule.content.items() if name not in _NAMING}
 
 
 def _moved(was: Rule | None, becomes: Rule | None) -> list[ValueChange]:
@@ -67,16 +67,16 @@ def _moved(was: Rule | None, becomes: Rule | None) -> list[ValueChange]:
     if before is None or after is None or {**before, "conditions": None} != {**after, "conditions": None}:
         return []
     try:
-        found = list(_values(before.get("conditions"), after.get("conditions")))
+        changes = list(_values(before.get("conditions"), after.get("conditions")))
     except _Otherwise:
         return []
-    return found if len(found) <= VALUES_MAX else []
+    return changes if len(changes) <= VALUES_MAX else []
 
 
 def _values(before: Any, after: Any) -> Iterator[ValueChange]:
     if isinstance(before, list) and isinstance(after, list):
-        for one, other in zip_longest(before, after):
-            yield from _values(one, other)
+        for old, new in zip_longest(before, after):
+            yield from _values(old, new)
     elif not isinstance(before, Mapping) or not isinstance(after, Mapping):
         if before != after:
             raise _Otherwise

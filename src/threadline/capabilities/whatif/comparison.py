@@ -106,8 +106,8 @@ class AskedRules:
     def __init__(self, *both: ActiveRules, all_history: bool) -> None:
         """``all_history``: of historical events too, whatever their sets say."""
         self.all_history = all_history
-        self._live = _by_type(both, lambda each: True)
-        self._by_set = _by_type(both, lambda each: each.historical)
+        self._live = _by_type(both, lambda rule_set: True)
+        self._by_set = _by_type(both, lambda rule_set: rule_set.historical)
         self.ids = frozenset(id for ids in self._live.values() for id in ids)
 
     def of(self, type: str, *, historical: bool) -> frozenset[str]:
@@ -165,10 +165,10 @@ class Tally:
         return self._sample(person, sum(changed.values()))
 
     def _rule(self, rule: str) -> RuleCount:
-        found = self.counts.rules.get(rule)
-        if found is None:
-            found = self.counts.rules[rule] = RuleCount()
-        return found
+        count = self.counts.rules.get(rule)
+        if count is None:
+            count = self.counts.rules[rule] = RuleCount()
+        return count
 
     def _same(self, status: str, count: int) -> None:
         if count:
@@ -260,7 +260,7 @@ class Tally:
         counts = self.counts
         counts.failed += 1
         counts.samples.pop(person, None)
-        for shown in (each for row in counts.cells.values() for each in row.values() if person in each):
+        for shown in (people for row in counts.cells.values() for people in row.values() if person in people):
             shown.remove(person)
         counts.failures[person] = problem[:_TEXT_MAX]
         if len(counts.failures) > FAILURES_MAX:
@@ -268,13 +268,13 @@ class Tally:
 
 
 def _by_type(both: Sequence[ActiveRules], counts: Callable[[RuleSet], bool]) -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
+    by_type: dict[str, frozenset[str]] = {}
     for active in both:
-        for each in filter(counts, active.sets.values()):
-            ids = active.rules.keys() & each.rules
-            for type in each.events if ids else ():
-                found[type] = found.get(type, _NONE) | ids
-    return found
+        for rule_set in filter(counts, active.sets.values()):
+            ids = active.rules.keys() & rule_set.rules
+            for type in rule_set.events if ids else ():
+                by_type[type] = by_type.get(type, _NONE) | ids
+    return by_type
 
 
 def _explain(sample: Sample, recorded: Recorded, rule: str, was: Any, becomes: Any) -> None:

@@ -41,8 +41,8 @@ class RulesEvaluator:
 
     def decisions(self, recorded: Recorded, person: PersonView) -> Mapping[str, Decided]:
         """What the rules say of an event, by rule."""
-        found = decide(self._asked, recorded, person, history=self._history)
-        return {decided.rule.id: decided for decided in found} if found else _NOTHING
+        answers = decide(self._asked, recorded, person, history=self._history)
+        return {decided.rule.id: decided for decided in answers} if answers else _NOTHING
 
     def wishes(
         self, recorded: Recorded, decisions: Mapping[str, Decided], matters: Callable[[str], bool]
@@ -66,7 +66,9 @@ class RulesEvaluator:
 
     def asked_of(self, event_type: str) -> list[Any]:
         """The sets that are asked of a type, each with its rules in order, as JSON has them."""
-        return [(each.set.content, [rule.content for rule in each.rules]) for each in self._asked.plan(event_type)]
+        return [
+            (ordered.set.content, [rule.content for rule in ordered.rules]) for ordered in self._asked.plan(event_type)
+        ]
 
     def alike(self, wish: Emit) -> Any:
         """Which version decided, and by which numbers, makes no difference where what it came to is the same."""

@@ -23,10 +23,10 @@ def refuse_untried(
     that whoever activates has looked at, which must be the newest.
     """
     name = f"version {version} of rule {rule!r}"
-    found = newest(context, rule, version)
-    if found is None or found.about.hash != hash:
+    what_if = newest(context, rule, version)
+    if what_if is None or what_if.about.hash != hash:
         raise Conflict(f"{name} cannot be activated: no what-if of it was saved", hint=HINT)
-    about = found.about
+    about = what_if.about
     problem = ""
     if not about.whole:
         problem = "looked at a part of the people or of the event types only"
@@ -34,7 +34,7 @@ def refuse_untried(
         problem = f"was against {_version(about.against)}, and {_version(active)} is active now"
     elif about.errors:
         problem = f"had {about.errors:,} errors"
-    elif seen and seen != found.id:
+    elif seen and seen != what_if.id:
         problem = f"is newer than {seen[:64]}, which was looked at"
     elif changed_max is None:
         return
@@ -44,7 +44,7 @@ def refuse_untried(
         share = about.changed / about.asked
         problem = f"changed {share:.2%} of {about.asked:,} answers, and {changed_max:.2%} may be changed"
     if problem:
-        raise Conflict(f"{name} cannot be activated: what-if {found.id} {problem}", hint=HINT)
+        raise Conflict(f"{name} cannot be activated: what-if {what_if.id} {problem}", hint=HINT)
 
 
 def _version(version: int) -> str:

@@ -67,10 +67,10 @@ def progress_of(context: Context[WithStore], job: Job) -> Progress:
     """How far the what-if of a job has come, in the state that its job is in."""
     item = context.engine.store.get([_key(job.workspace, job.id)])[0]
     assert item is not None, "both are written in one commit"
-    found = progress_from(item.value)
-    found.view.id, found.view.state, found.view.problem = job.id, STATES[job.state], job.problem
-    found.view.saved = found.save and job.state == "done"
-    return found
+    progress = progress_from(item.value)
+    progress.view.id, progress.view.state, progress.view.problem = job.id, STATES[job.state], job.problem
+    progress.view.saved = progress.save and job.state == "done"
+    return progress
 
 
 def save(context: Context[WithStore], simulation: Simulation, note: str) -> None:

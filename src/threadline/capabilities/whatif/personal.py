@@ -23,7 +23,7 @@ def _without_person(value: Any, names: frozenset[str]) -> Any:
         parts = {name: _without_person(member, names) for name, member in value.items() if name not in names}
         return {name: part for name, part in parts.items() if part is not _GONE}
     if isinstance(value, list):
-        return [part for each in value if (part := _without_person(each, names)) is not _GONE]
+        return [part for item in value if (part := _without_person(item, names)) is not _GONE]
     return _GONE if isinstance(value, str) and value in names else value
 
 
@@ -54,11 +54,11 @@ def _without(subject: Subject, item: Item) -> bytes:
 
 
 def _lines(subject: Subject) -> Iterator[dict[str, Any]]:
-    for item, plain in (each for table in (SAVED, PROGRESS) for each in _naming(subject, table)):
+    for item, plain in (entry for table in (SAVED, PROGRESS) for entry in _naming(subject, table)):
         view = plain["view"]
         samples = [sample for sample in view["samples"] if sample.get("person") in subject.ids]
         failures = [why for person, why in view["failures"].items() if person in subject.ids]
-        asked = {name: each for name, each in view["asked"].items() if name != "people"}
+        asked = {name: value for name, value in view["asked"].items() if name != "people"}
         yield {"what_if": item.key.sort, "asked": asked, "samples": samples, "failures": failures}
 
 

@@ -34,8 +34,8 @@ from threadline.kernel.typed import prepared
 def emitted(old: ActiveRules, new: ActiveRules) -> frozenset[str]:
     """The types of events that rules may put into threads, if rules that do so differ between the two."""
     differing = {id for id in {*old.rules, *new.rules} if _content(old, id) != _content(new, id)}
-    if {each.name: each.content for each in old.sets.values()} != {
-        each.name: each.content for each in new.sets.values()
+    if {rule_set.name: rule_set.content for rule_set in old.sets.values()} != {
+        rule_set.name: rule_set.content for rule_set in new.sets.values()
     }:
         differing = {*old.rules, *new.rules}
     rules = [active.rules[id] for active in (old, new) for id in differing if id in active.rules]
@@ -64,22 +64,22 @@ def replayed(
     those that react to events that rules put into threads, or go by what these change. Noticed is what a rule reads or
     is asked of, what decides who belongs to a segment, and the points.
     """
-    shapes = {each.name: each.shapes or {each.name} for each in side.catalogue.sections}
+    shapes = {section.name: section.shapes or {section.name} for section in side.catalogue.sections}
     changed = {name for section in sections - RULE_SECTIONS for name in shapes.get(section, {section})}
     found_reads = [rule.reads for active in both for rule in active.rules.values()]
     found_reads += [segment.reads for segment in side.segments]
-    reads = {("points", ()), *((read.projection, read.path) for each in found_reads for read in each)}
-    heeded = {type for active in both for each in active.sets.values() for type in each.events}
+    reads = {("points", ()), *((read.projection, read.path) for group in found_reads for read in group)}
+    heeded = {type for active in both for rule_set in active.sets.values() for type in rule_set.events}
     noticed = [
         policy
         for policy in side.catalogue.policies
         if policy.name != POLICY and _is_noticed(side.catalogue, policy, reads, heeded)
     ]
-    found: set[str] = set()
-    while more := {p.name for p in noticed if p.name not in found and _differs(side.catalogue, p, changed, types)}:
-        found |= more
+    names: set[str] = set()
+    while more := {p.name for p in noticed if p.name not in names and _differs(side.catalogue, p, changed, types)}:
+        names |= more
         changed |= more
-    return frozenset(found)
+    return frozenset(names)
 
 
 def _is_noticed(catalogue: Catalogue, policy: Policy, reads: Iterable[tuple[str, Any]], heeded: set[str]) -> bool:
@@ -189,10 +189,10 @@ class Simulation:
 
     def checkpoint(self, after: Any, people: int, events: int) -> Checkpoint:
         """Where it stands after a page."""
-        place = None if after is None else (after.table, after.partition, after.sort)
+        position = None if after is None else (after.table, after.partition, after.sort)
         return Checkpoint(
-            fingerprint=self.fingerprint, start=self.start, stop=self.stop, after=place, people=people, events=events,
-            counts=self.tally.counts,
+            fingerprint=self.fingerprint, start=self.start, stop=self.stop, after=position, people=people,
+            events=events, counts=self.tally.counts,
         )  # fmt: skip
 
 
@@ -211,15 +211,15 @@ def prepare(context: Context[Needs], asked: Asked, checkpoint: Checkpoint | None
     sections = candidate.sections_of(asked.definitions) if asked.definitions else frozenset[str]()
     both = (old.active, new.active)
     types = emitted(*both)
-    policies = [replayed(each, both, sections, types) for each in (old, new)]
+    policies = [replayed(side, both, sections, types) for side in (old, new)]
     recorded = asked.baseline == "recorded"
     # What was recorded was decided as the sets say.
     all_history = asked.historical == "all" and not recorded
     # Where everything is folded alike and rules put nothing into threads, people end up where they would have anyway.
     ends = not recorded and (bool(types) or old.catalogue is not new.catalogue)
     specs = [
-        candidate.variant_spec(each, found, history=all_history, ends=ends)
-        for each, found in zip((old, new), policies, strict=True)
+        candidate.variant_spec(side, reacting, history=all_history, ends=ends)
+        for side, reacting in zip((old, new), policies, strict=True)
     ]
     counted = {name: value for name, value in msgspec.to_builtins(asked).items() if name not in ("start", "stop")}
     fingerprint = candidate.fingerprint({"asked": counted, "start": start, "stop": stop}, old, new)
@@ -258,7 +258,7 @@ def _range(context: Context[object], asked: Asked) -> tuple[int, int]:
 def _candidates(context: Context[Needs], asked: Asked) -> tuple[Candidate, Candidate]:
     if (asked.rule is None) == (not asked.definitions):
         raise InvalidValue("give a `rule` with its `version` or `content`, or `definitions`")
-    if asked.rule is None and any(each is not None for each in (asked.version, asked.content, asked.against)):
+    if asked.rule is None and any(given is not None for given in (asked.version, asked.content, asked.against)):
         raise InvalidValue("`version`, `content` and `against` are of a `rule`; name it")
     old = candidate.in_force(context)
     if asked.rule is None:

@@ -29,7 +29,7 @@ def differences(old: Candidate, new: Candidate) -> list[str]:
     """The lines of rules and sets that differ between the two; those taken out begin with ``-``, new ones with
     ``+``. Bounded: the last line says so where there are more."""
     rules = _changes(old.active.rules, new.active.rules, lambda rule: f"rule {rule.id} version {rule.version}")
-    sets = _changes(old.active.sets, new.active.sets, lambda each: f"rule set {each.name}")
+    sets = _changes(old.active.sets, new.active.sets, lambda rule_set: f"rule set {rule_set.name}")
     lines = [*rules, *sets]
     if len(lines) > LINES_MAX:
         return [*lines[:LINES_MAX], f"… and {len(lines) - LINES_MAX:,} more lines"]
@@ -180,9 +180,9 @@ def _fill(shown: WhatIfView, counts: Counts, asked: AskedRules) -> None:
     ]
     shown.rules = [totals(rule, counts, asked) for rule in sorted({*counts.rules, *asked.ids})]
     shown.actions = [ActionTotals(action=name, old=old, new=new) for name, (old, new) in sorted(counts.actions.items())]
-    shown.segments = [each for _, each in sorted(counts.segments.items())]
+    shown.segments = [item for _, item in sorted(counts.segments.items())]
     shown.points = counts.points
-    shown.samples = [each for _, each in sorted(counts.samples.items())]
+    shown.samples = [item for _, item in sorted(counts.samples.items())]
     shown.failures = dict(sorted(counts.failures.items()))
 
 
@@ -204,9 +204,9 @@ def about(simulation: Simulation) -> About | None:
         return None
     rule, before = simulation.new.active.rules[asked.rule], simulation.old.active.rules.get(asked.rule)
     counts = simulation.tally.counts
-    found = totals(asked.rule, counts, simulation.tally.asked)
+    total = totals(asked.rule, counts, simulation.tally.asked)
     return About(
         rule=rule.id, version=rule.version, hash=rule.hash, against=0 if before is None else before.version,
-        whole=not asked.people and not asked.types, asked=found.asked, changed=found.changed,
-        errors=found.errors + counts.failed,
+        whole=not asked.people and not asked.types, asked=total.asked, changed=total.changed,
+        errors=total.errors + counts.failed,
     )  # fmt: skip

@@ -94,7 +94,7 @@ class Threadline(Operations, Recording):
             source = str(fields.pop("source", source))
             made = draft(
                 _as_json({"key": fresh_key(), **fields}, place), workspace=self.workspace, source=source,
-                source_type=source_type_of(source), received_at=now, place=place,
+                source_type=source_type_of(source), received_at=now, label=place,
             )  # fmt: skip
             return made._replace(event=_as_logged(made.event)) if isinstance(made, Draft) else made
         except EventRejected as error:

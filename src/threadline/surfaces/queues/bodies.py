@@ -165,14 +165,14 @@ def _cloudevent(raw: bytes, way: Way) -> Draft | RejectedEntry:
     return _result(decoded.results[0], way, "cloudevents", 0)
 
 
-def _native(raw: bytes, way: Way, place: int) -> Draft | RejectedEntry:
+def _native(raw: bytes, way: Way, index: int) -> Draft | RejectedEntry:
     try:
         value = read_object(raw, CLOUDEVENT_BYTES_MAX)
     except EventRejected as error:
-        return _refused(raw, way, error.code, str(error), place)
+        return _refused(raw, way, error.code, str(error), index)
     return draft(
         value, workspace=way.workspace, source=way.source, source_type="external", received_at=way.received_at,
-        place=f"events[{place}]",
+        label=f"events[{index}]",
     )  # fmt: skip
 
 

@@ -50,16 +50,16 @@ class AlertList(msgspec.Struct, kw_only=True):
 
 def _list(segments: Segments, context: Context[WithStore], params: AlertListParams) -> AlertList:
     known = {segment.name for segment in segments}
-    found: list[AlertLine] = []
+    listed: list[AlertLine] = []
     after, more, size = params.cursor, True, min(params.limit + 1, PAGE_ITEMS_MAX)
-    while more and len(found) <= params.limit:
+    while more and len(listed) <= params.limit:
         page = repository.page(context, after, size)
         lines = [_line(id, version, known, context.now) for id, version in page]
-        found += [line for line in lines if params.state in ("", line.state)]
+        listed += [line for line in lines if params.state in ("", line.state)]
         more = len(page) == size
         after = page[-1][0] if page else ""
-    shown = found[: params.limit]
-    return AlertList(alerts=shown, next=shown[-1].id if len(found) > params.limit else "")
+    shown = listed[: params.limit]
+    return AlertList(alerts=shown, next=shown[-1].id if len(listed) > params.limit else "")
 
 
 def _line(id: str, version: Version, known: set[str], now: int) -> AlertLine:
@@ -89,8 +89,8 @@ class AlertParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 def _show(context: Context[WithStore], params: AlertParams) -> AlertVersion:
     newest = repository.newest(context, params.id)
     number = params.version or newest.number
-    found = newest if number == newest.number else repository.version(context, params.id, number)
-    return version_view(params.id, found)
+    version = newest if number == newest.number else repository.version(context, params.id, number)
+    return version_view(params.id, version)
 
 
 class AlertVersionsParams(Page, kw_only=True, forbid_unknown_fields=True):
@@ -111,7 +111,7 @@ def _versions(context: Context[WithStore], params: AlertVersionsParams) -> Alert
     shown = repository.versions(context, params.id, after, params.limit)
     more = bool(shown) and shown[-1].number < newest.number
     return AlertVersions(
-        versions=[version_view(params.id, each) for each in shown], next=str(shown[-1].number) if more else ""
+        versions=[version_view(params.id, version) for version in shown], next=str(shown[-1].number) if more else ""
     )
 
 

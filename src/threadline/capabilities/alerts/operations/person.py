@@ -89,16 +89,16 @@ def _shown(
     by_name = {segment.name: segment for segment in segments}
     memberships = Memberships(view, instant_of_reading)
     dismissed: dict[str, Any] = (memberships.subject.view(DISMISSALS.name) or {}).get("dismissed", {})
-    found: list[tuple[str, Version, Instant | None]] = []
+    alerts: list[tuple[str, Version, Instant | None]] = []
     for id, version in _in_force(context, at):
         alert = version.alert
         if not alert.is_due(instant_of_reading) or params.severity not in ("", alert.severity):
             continue
         is_dismissed = alert.dismissable and version.is_dismissed(dismissed.get(id))
         if (params.dismissed or not is_dismissed) and alert.is_for(memberships, by_name):
-            found.append((id, version, dismissed[id]["at"] if is_dismissed else None))
-    found.sort(key=lambda each: (SEVERITIES.index(each[1].alert.severity), -_since(each[1]), each[0]))
-    return AlertsResult(person=person, at=optional(at), alerts=[_view(*each) for each in found])
+            alerts.append((id, version, dismissed[id]["at"] if is_dismissed else None))
+    alerts.sort(key=lambda entry: (SEVERITIES.index(entry[1].alert.severity), -_since(entry[1]), entry[0]))
+    return AlertsResult(person=person, at=optional(at), alerts=[_view(*entry) for entry in alerts])
 
 
 def _in_force(context: Context[Reads], at: int | None) -> Iterable[tuple[str, Version]]:

@@ -157,21 +157,23 @@ def _attribution(context: Context[WithAnalytics], params: AttributionParams) -> 
             "half_life": parse_duration(params.half_life),
         },
     )  # fmt: skip
-    found = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    sums = {each["about"]: (each["times"], each["first"] or 0.0) for each in found}
+    records = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    sums = {record["about"]: (record["times"], record["first"] or 0.0) for record in records}
     conversions, total = sums["all"]
     with_touches, credited = sums["credited"]
     removal = removal_effects(
-        Move(each["source"], each["target"], each["is_won"], each["times"]) for each in found if each["about"] == "move"
+        Move(record["source"], record["target"], record["is_won"], record["times"])
+        for record in records
+        if record["about"] == "move"
     )
     lost = sum(removal.values())
     rows = [
         AttributionRow(
-            channel=each["source"], touches=each["times"], removal=removal[each["source"]],
-            markov=credited * removal[each["source"]] / lost if lost else 0.0,
-            **{name: each[name] for name in MODELS[:-1]},
+            channel=record["source"], touches=record["times"], removal=removal[record["source"]],
+            markov=credited * removal[record["source"]] / lost if lost else 0.0,
+            **{name: record[name] for name in MODELS[:-1]},
         )
-        for each in found if each["about"] == "channel"
+        for record in records if record["about"] == "channel"
     ]  # fmt: skip
     rows.sort(key=lambda row: (-row.linear, row.channel))
     return Attribution(

@@ -164,9 +164,9 @@ def _distribution(context: Context[Needs], params: DistributionParams) -> Distri
             "tenths": [tenth / 10 for tenth in range(1, 10)],
         },
     )  # fmt: skip
-    found = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    summaries = {row["side"]: _summary(row) for row in found if row["kind"] == "side"}
-    counts = [row for row in found if row["kind"] in ("bin", "text")]
+    records = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    summaries = {row["side"]: _summary(row) for row in records if row["kind"] == "side"}
+    counts = [row for row in records if row["kind"] in ("bin", "text")]
     rows: dict[tuple[Any, str], Bin] = {}
     for row in counts:
         text = row["text"] or ""
@@ -178,8 +178,8 @@ def _distribution(context: Context[Needs], params: DistributionParams) -> Distri
             at.people = row["people"]
         else:
             at.baseline = row["people"]
-    ordered = sorted(rows.values(), key=lambda each: (each.low or 0, each.value == OTHER, each.value))
-    drift = _drift(found, summaries) if is_compared else None
+    ordered = sorted(rows.values(), key=lambda row: (row.low or 0, row.value == OTHER, row.value))
+    drift = _drift(records, summaries) if is_compared else None
     return Distribution(
         rows=ordered, feature=params.feature, sides=list(summaries.values()), drift=drift,
         notes=(VALUES_OF,), **about,
@@ -208,12 +208,12 @@ def _summary(row: dict[str, Any]) -> Side:
     )  # fmt: skip
 
 
-def _drift(found: Sequence[dict[str, Any]], sides: dict[str, Side]) -> Drift | None:
+def _drift(records: Sequence[dict[str, Any]], sides: dict[str, Side]) -> Drift | None:
     """By the tenths of the baseline or the texts, and by who has no value."""
     if len(sides) < 2:
         return None
     counts: dict[Any, list[int]] = {None: [sides[COMPARED].missing, sides[BASELINE].missing]}
-    for row in found:
+    for row in records:
         if row["kind"] in ("tenth", "text"):
             counts.setdefault((row["low"], row["text"]), [0, 0])[row["side"] == BASELINE] += row["people"]
     return drift_of([(now, before) for now, before in counts.values() if now or before])
@@ -225,16 +225,16 @@ def distribution_picture(result: Distribution) -> Chart:
     sides = [("", [row.people for row in result.rows])]
     if any(row.baseline is not None for row in result.rows):
         sides = [(COMPARED, sides[0][1]), (BASELINE, [row.baseline or 0 for row in result.rows])]
-    totals = {each.side: max(each.people, 1) for each in result.sides}
+    totals = {side.side: max(side.people, 1) for side in result.sides}
     series = tuple(
         Series(
             side,
             tuple(
                 Point(
-                    each.value if each.low is None else each.low, count / totals.get(side, 1) if side else count,
-                    high=each.high, note=f"{count:,} people",
+                    row.value if row.low is None else row.low, count / totals.get(side, 1) if side else count,
+                    high=row.high, note=f"{count:,} people",
                 )
-                for each, count in zip(result.rows, counts, strict=True)
+                for row, count in zip(result.rows, counts, strict=True)
             ),
         )
         for side, counts in sides

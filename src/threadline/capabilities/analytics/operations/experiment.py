@@ -176,7 +176,7 @@ def _experiment(context: Context[Needs], params: ExperimentParams) -> Experiment
     ratio_of = {name: arms[name].people if name in arms else 0 for name in expected}
     p = ratio_p(list(ratio_of.values()), list(expected.values()))
     ratio = SampleRatio(expected=expected, p=p, mismatch=p < MISMATCH_BELOW)
-    ordered = sorted(arms.values(), key=lambda each: (each.arm != control, each.arm))
+    ordered = sorted(arms.values(), key=lambda arm: (arm.arm != control, arm.arm))
     rows = [_row(arm, arms[control], params) for arm in ordered]
     return Experiment(
         rows=rows, control=control, metric=metric.name, crossed=crossed, ratio=ratio, value=params.value,
@@ -213,10 +213,12 @@ def _row(arm: _Arm, control: _Arm, params: ExperimentParams) -> ExperimentRow:
     row = ExperimentRow(
         arm=arm.arm, people=arm.people, undecided=arm.undecided, conversions=arm.conversions, mean=arm.mean
     )
-    found = None if arm is control else difference(arm.sample, control.sample, params.confidence / 100, params.planned)
-    if found is not None:
-        row.difference, row.low, row.high, row.p = found
-        row.lift = found.estimate / control.mean if control.mean else None
+    compared = (
+        None if arm is control else difference(arm.sample, control.sample, params.confidence / 100, params.planned)
+    )
+    if compared is not None:
+        row.difference, row.low, row.high, row.p = compared
+        row.lift = compared.estimate / control.mean if control.mean else None
     return row
 
 

@@ -131,9 +131,9 @@ def _funnel(context: Context[WithAnalytics], params: FunnelParams) -> Funnel:
     )  # fmt: skip
     rows: list[FunnelRow] = []
     entered = 0
-    found = table.rows or [(number, "", 0, None, 0) for number in range(1, len(steps) + 1)]
-    undecided = found[0][-1]
-    for number, group, people, seconds, _ in found:
+    counted = table.rows or [(number, "", 0, None, 0) for number in range(1, len(steps) + 1)]
+    undecided = counted[0][-1]
+    for number, group, people, seconds, _ in counted:
         entered = people if number == 1 else entered
         before = people if number == 1 else rows[-1].people
         quantiles = seconds if number > 1 and seconds else (None,) * 4

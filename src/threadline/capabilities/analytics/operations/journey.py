@@ -90,17 +90,17 @@ class JourneyFlow(Answered, kw_only=True):
 
 def _flow(context: Context[WithAnalytics], params: JourneyFlowParams) -> JourneyFlow:
     given = {
-        "types": Sql("(" + ", ".join(f"'{each}'" for each in sorted(RUN_EVENTS)) + ")"), "journey": params.journey,
+        "types": Sql("(" + ", ".join(f"'{type}'" for type in sorted(RUN_EVENTS)) + ")"), "journey": params.journey,
         "entered": JOURNEY_ENTERED, "completed": COMPLETED, "span": Sql(span_sql(params)),
     }  # fmt: skip
     table, about = asked(context, _SQL, given)
-    found: dict[str, dict[tuple[str, str], int]] = {}
+    by_kind: dict[str, dict[tuple[str, str], int]] = {}
     for what, step, other, runs in table.rows:
-        found.setdefault(what, {})[step, other] = runs
-    left, reasons = found.get("left", {}), dict[str, dict[str, int]]()
+        by_kind.setdefault(what, {})[step, other] = runs
+    left, reasons = by_kind.get("left", {}), dict[str, dict[str, int]]()
     for (step, reason), runs in left.items():
         reasons.setdefault(step, {})[reason] = runs
-    entered, completed = found["all"]["", ""], found.get("step", {}).get(("", ""), 0)
+    entered, completed = by_kind["all"]["", ""], by_kind.get("step", {}).get(("", ""), 0)
     return JourneyFlow(
         journey=params.journey, entered=entered, completed=completed, left=sum(left.values()),
         under_way=entered - completed - sum(left.values()),
@@ -108,9 +108,9 @@ def _flow(context: Context[WithAnalytics], params: JourneyFlowParams) -> Journey
             StepFlow(
                 step=step, reached=runs, left=sum(reasons.get(step, {}).values()), reasons=reasons.get(step, {})
             )
-            for (step, _), runs in found.get("step", {}).items() if step
+            for (step, _), runs in by_kind.get("step", {}).items() if step
         ],
-        arrows=[Arrow(step=step, next=next, runs=runs) for (step, next), runs in found.get("arrow", {}).items()],
+        arrows=[Arrow(step=step, next=next, runs=runs) for (step, next), runs in by_kind.get("arrow", {}).items()],
         **about,
     )  # fmt: skip
 

@@ -105,8 +105,8 @@ def _lifetime(context: Context[WithAnalytics], params: LifetimeParams) -> Lifeti
     # The end of the time is not in it: its last day is the one before.
     last = to_datetime(until - 1).date()
     table, about = asked(context, _SQL, {"value": worth_sql(params.value), "chosen": Sql(chosen), "until": last})
-    lists = [each or [] for each in table.rows[0]]
-    people, (x, t_x, t, m) = lists[0], (np.array(each, float) for each in lists[1:])
+    lists = [column or [] for column in table.rows[0]]
+    people, (x, t_x, t, m) = lists[0], (np.array(column, float) for column in lists[1:])
     model = fit_purchases(x, t_x, t)
     parameters, ahead = model._asdict(), forecast(model, x, t_x, t, params.weeks)
     average: Any = np.zeros(len(people))
@@ -136,7 +136,7 @@ def _lifetime(context: Context[WithAnalytics], params: LifetimeParams) -> Lifeti
 
 def lifetime_picture(result: Lifetime) -> Chart:
     """How many people are how likely to buy again."""
-    points = tuple(Point(each.low, each.people, high=each.low + 1 / BINS) for each in result.alive)
+    points = tuple(Point(part.low, part.people, high=part.low + 1 / BINS) for part in result.alive)
     return Chart(
         kind="histogram", title="How likely people are to still buy", x=Axis(title="Probability", unit="share"),
         y=Axis(title="People", unit="count"), series=(Series("", points),),

@@ -127,8 +127,8 @@ def _rfm(context: Context[WithAnalytics], params: RfmParams) -> Rfm:
         },
     )  # fmt: skip
     rows, people = [], []
-    for found in table.rows:
-        row = dict(zip(table.columns, found, strict=True))
+    for values in table.rows:
+        row = dict(zip(table.columns, values, strict=True))
         scores = {"recency": row["recency"], "frequency": row["frequency"], "group": row["name"]}
         spent = {"purchases": row["purchases"], "value": row["value"]}
         if row["person"]:

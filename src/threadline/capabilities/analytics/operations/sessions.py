@@ -125,12 +125,12 @@ def _sessions(context: Context[WithAnalytics], params: SessionsParams) -> Sessio
             "now": to_datetime(context.now),
         },
     )  # fmt: skip
-    total, *found = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
+    total, *records = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
     rows = [
         SessionsRow(
             period=row["period"].isoformat(), value=row["value"], complete=row["complete"], **_figures(row)
         )
-        for row in found
+        for row in records
     ]  # fmt: skip
     notes = ("The last period is not over.",) if any(not row.complete for row in rows) else ()
     return Sessions(rows=rows, all=SessionsTotal(**_figures(total)), notes=notes, **about)

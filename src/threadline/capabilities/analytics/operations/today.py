@@ -67,13 +67,13 @@ def _today(context: Context[WithAnalytics], params: NoParams) -> Today:
         "same_hour": to_datetime(context.now - DAY), "own": Sql(OWN),
     }  # fmt: skip
     table, about = asked(context, _SQL, given)
-    found = {kind: Change(today=today, before=before) for kind, _, _, today, before in table.rows}
+    changes = {kind: Change(today=today, before=before) for kind, _, _, today, before in table.rows}
     rows = [
         TypeChange(type=type, own=own, today=today, before=before)
         for kind, type, own, today, before in table.rows if kind == "type"
     ]  # fmt: skip
     return Today(
-        people=found["people"].today, new_people=found["new"], active_people=found["active"], rows=rows, **about
+        people=changes["people"].today, new_people=changes["new"], active_people=changes["active"], rows=rows, **about
     )  # fmt: skip
 
 

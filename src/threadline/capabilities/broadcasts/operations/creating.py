@@ -73,10 +73,10 @@ def _preview(context: Context[Needs], params: BroadcastParams) -> Preview:
     broadcast = repository.get(engine.store, workspace, params.id).broadcast
     arms: Counter[str] = Counter()
     looked_at, sample = 0, list[str]()
-    for found in Resolver(broadcast.audience).pages(engine, workspace, context.now, PAGE_ITEMS_MAX):
-        looked_at += found.looked_at
-        arms.update(broadcast.arm_of(params.id, person) or "rest" for person in found.ids)
-        sample = sorted([*sample, *found.ids])[:SAMPLES]
+    for page in Resolver(broadcast.audience).pages(engine, workspace, context.now, PAGE_ITEMS_MAX):
+        looked_at += page.looked_at
+        arms.update(broadcast.arm_of(params.id, person) or "rest" for person in page.ids)
+        sample = sorted([*sample, *page.ids])[:SAMPLES]
     names = engine.reader.identifiers_of(workspace, sample)
     shown = [
         Sample(person=person, identifiers=names.get(person, []), arm=broadcast.arm_of(params.id, person))

@@ -146,8 +146,8 @@ def _list(context: Context[Needs], params: BroadcastsParams) -> BroadcastsPage:
     stop = time_param(params.stop)
     before = checked_cursor(params.cursor, _CURSOR) or ("" if stop is None else time_key(stop))
     start = time_param(params.start)
-    found, following = repository.page(context.engine.store, context.workspace, start, before, params.limit)
-    return BroadcastsPage(broadcasts=[view_of(context, each) for each in found], next=following)
+    created, following = repository.page(context.engine.store, context.workspace, start, before, params.limit)
+    return BroadcastsPage(broadcasts=[view_of(context, item) for item in created], next=following)
 
 
 def _recipients(context: Context[RecipientsNeeds], params: RecipientsParams) -> RecipientsPage:
@@ -155,7 +155,7 @@ def _recipients(context: Context[RecipientsNeeds], params: RecipientsParams) -> 
     repository.get(engine.store, workspace, params.id)
     rows = repository.recipients(engine.store, workspace, params.id, after, params.limit + 1)
     page = list(islice(rows, params.limit))
-    ids = [each.person for each in page]
+    ids = [recipient.person for recipient in page]
     statuses: dict[str, list[str]] = defaultdict(list)
     reasons: dict[str, str] = {}
     for row in rows_of(engine.store, STATUS, workspace, params.id, ids):
@@ -166,10 +166,10 @@ def _recipients(context: Context[RecipientsNeeds], params: RecipientsParams) -> 
     names = engine.reader.identifiers_of(workspace, ids)
     shown = [
         RecipientView(
-            person=each.person, identifiers=names.get(each.person, []), arm=each.arm,
-            statuses=statuses.get(each.person, []), reason=reasons.get(each.person, ""),
+            person=recipient.person, identifiers=names.get(recipient.person, []), arm=recipient.arm,
+            statuses=statuses.get(recipient.person, []), reason=reasons.get(recipient.person, ""),
         )
-        for each in page
+        for recipient in page
     ]  # fmt: skip
     return RecipientsPage(id=params.id, recipients=shown, next=ids[-1] if next(rows, None) is not None else "")
 

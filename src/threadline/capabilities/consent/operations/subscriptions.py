@@ -67,10 +67,10 @@ def _topics(consent: Consent, context: Context[object], params: NoParams) -> Top
     return TopicList(
         [
             TopicView(
-                name=name, title=each.shown, description=each.description, default=each.default,
-                double_opt_in=bool(each.confirm),
+                name=name, title=topic.shown, description=topic.description, default=topic.default,
+                double_opt_in=bool(topic.confirm),
             )
-            for name, each in consent.topics.items()
+            for name, topic in consent.topics.items()
         ]
     )  # fmt: skip
 
@@ -128,9 +128,9 @@ def _result(consent: Consent, context: Context[Needs], person: Person, address: 
         subscriptions=[
             Subscription(
                 topic=name, status=status, subscribed=status in GETS_MAIL,
-                subscribed_at=each.subscribed, confirmed_at=each.confirmed, unsubscribed_at=each.unsubscribed,
+                subscribed_at=entry.subscribed, confirmed_at=entry.confirmed, unsubscribed_at=entry.unsubscribed,
             )
-            for name, (status, each) in standing.items()
+            for name, (status, entry) in standing.items()
         ],
     )  # fmt: skip
 

@@ -46,10 +46,10 @@ class SuppressedAddress(msgspec.Struct, kw_only=True):
     event: Annotated[str, Meta(description="The id of the event that says so; empty if its person was erased since.")]
 
 
-def _shown(found: Suppression) -> SuppressedAddress:
+def _shown(suppression: Suppression) -> SuppressedAddress:
     return SuppressedAddress(
-        address=found.address, reason=found.reason, suppressed_at=found.at, by=found.by, note=found.note,
-        event=found.event,
+        address=suppression.address, reason=suppression.reason, suppressed_at=suppression.at, by=suppression.by,
+        note=suppression.note, event=suppression.event,
     )  # fmt: skip
 
 
@@ -59,11 +59,11 @@ def _checked(text: str) -> str:
     return address
 
 
-def _found(context: Context[WithStore], address: str) -> Suppression:
-    found = newest_suppression(context.engine.store, context.workspace, address)
-    if found is None or found.lifted:
+def _suppression_of(context: Context[WithStore], address: str) -> Suppression:
+    suppression = newest_suppression(context.engine.store, context.workspace, address)
+    if suppression is None or suppression.lifted:
         raise NotFound(f"{address} is not suppressed")
-    return found
+    return suppression
 
 
 def _event(context: Context[Needs], type: str, address: str, before: Suppression | None, **details: str) -> Event:
@@ -90,9 +90,9 @@ class ListParams(Page, kw_only=True, forbid_unknown_fields=True):
 
 
 def _list(context: Context[WithStore], params: ListParams) -> SuppressionPage:
-    found = suppressions(context.engine.store, context.workspace, checked_cursor(params.cursor, _CURSOR))
-    page, following = page_of(found, params.limit, lambda each: each[0])
-    return SuppressionPage(addresses=[_shown(each) for _, each in page], next=following)
+    rows = suppressions(context.engine.store, context.workspace, checked_cursor(params.cursor, _CURSOR))
+    page, following = page_of(rows, params.limit, lambda row: row[0])
+    return SuppressionPage(addresses=[_shown(suppression) for _, suppression in page], next=following)
 
 
 class AddressParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -102,7 +102,7 @@ class AddressParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def _get(context: Context[WithStore], params: AddressParams) -> SuppressedAddress:
-    return _shown(_found(context, _checked(params.address)))
+    return _shown(_suppression_of(context, _checked(params.address)))
 
 
 # --- writing ------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def _add(context: Context[Needs], params: AddParams) -> SuppressedAddress:
     before = newest_suppression(context.engine.store, context.workspace, address)
     if before is None or before.lifted:
         _record(context, [_event(context, ADDRESS_SUPPRESSED, address, before, reason=params.reason, note=params.note)])
-    return _shown(_found(context, address))
+    return _shown(_suppression_of(context, address))
 
 
 class LiftParams(AddressParams, kw_only=True, forbid_unknown_fields=True):
@@ -139,9 +139,9 @@ class LiftResult(msgspec.Struct, kw_only=True):
 
 
 def _lift(context: Context[Needs], params: LiftParams) -> LiftResult:
-    found = _found(context, _checked(params.address))
-    _record(context, [_event(context, ADDRESS_UNSUPPRESSED, found.address, found, reason=params.reason)])
-    return LiftResult(address=found.address, was=found.reason)
+    suppression = _suppression_of(context, _checked(params.address))
+    _record(context, [_event(context, ADDRESS_UNSUPPRESSED, suppression.address, suppression, reason=params.reason)])
+    return LiftResult(address=suppression.address, was=suppression.reason)
 
 
 class ImportParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

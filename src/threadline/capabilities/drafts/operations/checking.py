@@ -41,12 +41,12 @@ class Needs(repository.Reads, WithCatalogue, Protocol):
 
 def _check(context: Context[Needs], params: CheckParams) -> CheckResult:
     read = read_draft(context, params.text, params.section or "", params.name)
-    found = read.definitions
-    problems = shown(params.text, found, read.problems)
+    definitions = read.definitions
+    problems = shown(params.text, definitions, read.problems)
     warned = [] if read.catalogue is None else list(_warned(context, read.catalogue.definitions))
     return CheckResult(
-        valid=not problems, problems=problems, warnings=shown(params.text, found, found.in_order(warned)),
-        defines=found.declared_in(DRAFT),
+        valid=not problems, problems=problems, warnings=shown(params.text, definitions, definitions.in_order(warned)),
+        defines=definitions.declared_in(DRAFT),
     )  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def _warned(context: Context[Needs], definitions: object) -> Iterator[str]:
     """The warnings of the text itself."""
     assert isinstance(definitions, Definitions), "it was made of a draft"
     active = repository.active_rules_of(context)
-    named = {in_no_set(rule) for each in active.sets.values() for rule in each.rules}
+    named = {in_no_set(rule) for rule_set in active.sets.values() for rule in rule_set.rules}
     for warning in warnings(context.engine.catalogue, definitions, None):
         # A set that was written by an operation stands in no file.
         if str(warning).startswith(f"{DRAFT}:") and warning.message not in named:

@@ -134,7 +134,7 @@ def _preview(context: Context[Needs], params: PreviewParams) -> FeaturePreview:
     changed = sum(was != becomes for was, becomes in zip(values.old, values.new, strict=True))
     return FeaturePreview(
         name=name, as_of=instant(context.now), people_read=people, exact=not last,
-        valued=looked.estimate(sum(each is not None for each in values.new)),
+        valued=looked.estimate(sum(value is not None for value in values.new)),
         changed=None if is_new else looked.estimate(changed), failures=values.failures,
         bins=bins_of(values.new, None if is_new else values.old), **summary(values.new),
     )  # fmt: skip

@@ -58,21 +58,21 @@ class Needs(WithCatalogue, WithReader, Protocol):
 
 
 def _fields(context: Context[Needs], params: FieldsParams) -> FieldsResult:
-    catalogue, found = context.engine.catalogue, dict[Path, list[Any]]()
+    catalogue, by_path = context.engine.catalogue, dict[Path, list[Any]]()
     names = [projection.name for projection in catalogue.projections]
-    _collect(found, Subject({name: catalogue.of_nobody(name, context.now) for name in names}.get, None, 0), names)
+    _collect(by_path, Subject({name: catalogue.of_nobody(name, context.now) for name in names}.get, None, 0), names)
     for segment in read_segments(in_force(catalogue)) or ():
-        found.setdefault((SECTION_NAME, segment.name, "since"), [])
+        by_path.setdefault((SECTION_NAME, segment.name, "since"), [])
     people, _ = context.engine.reader.people(context.workspace, "", params.people) if params.people else ((), "")
     for person in people:
         views = context.engine.reader.views(person, context.now)
-        _collect(found, Subject(views.get, None, context.now), names)
+        _collect(by_path, Subject(views.get, None, context.now), names)
         events = context.engine.reader.events(person, limit=EVENTS, reverse=True) if params.events else ()
         for recorded in events:
-            _collect(found, Subject(views.get, recorded, context.now), [EVENT])
+            _collect(by_path, Subject(views.get, recorded, context.now), [EVENT])
     fields = [
         view
-        for path, values in found.items()
+        for path, values in by_path.items()
         if (len(people) <= FEW or len(values) != 1 or path[0] in FIRST) and (type := _type(path, values)) is not None
         for view in _views(path, type, values)
     ]
@@ -83,13 +83,13 @@ def _order(view: FieldView) -> tuple[int, str, str]:
     return FIRST.index(view.within) if view.within in FIRST else len(FIRST), view.within, view.text
 
 
-def _collect(found: dict[Path, list[Any]], subject: Subject, names: list[str]) -> None:
+def _collect(by_path: dict[Path, list[Any]], subject: Subject, names: list[str]) -> None:
     """Add what a subject has, the values that it has as conditions read them."""
     for name in names:
         for path in _event_paths(subject) if name == EVENT else _paths(name, subject.view(name)):
             if not wrong_path(path):
                 value = reader(path)(subject)
-                found.setdefault(path, []).extend([] if value in (None, "") else [value])
+                by_path.setdefault(path, []).extend([] if value in (None, "") else [value])
 
 
 def _event_paths(subject: Subject) -> Iterator[Path]:
@@ -124,7 +124,7 @@ def _type(path: Path, values: list[Any]) -> str | None:
     if isinstance(value, bool):
         return "flag"
     if isinstance(value, list):
-        fits = not any(isinstance(member, (list, dict)) for each in values for member in each)
+        fits = not any(isinstance(member, (list, dict)) for items in values for member in items)
         return "list" if fits and (any(values) or len(path) == 1) else None
     if isinstance(value, str):
         return "time" if instant_of(value) is not None else "number" if decimal_of(value) is not None else "text"
@@ -135,11 +135,15 @@ def _type(path: Path, values: list[Any]) -> str | None:
 
 def _views(path: Path, type: str, values: list[Any]) -> Iterator[FieldView]:
     members = [member for value in values for member in (value if isinstance(value, list) else [value])]
-    fit = (each for each in members if each is not None and not isinstance(each, dict) and len(str(each)) <= SAMPLE_MAX)
-    yield _view(path, type, list({repr(each): each for each in fit}.values())[:SAMPLES_MAX])
+    fit = (
+        member
+        for member in members
+        if member is not None and not isinstance(member, dict) and len(str(member)) <= SAMPLE_MAX
+    )
+    yield _view(path, type, list({repr(member): member for member in fit}.values())[:SAMPLES_MAX])
     if type == "time":
         # Nobody will have joined a segment.
-        firsts = ("days_since",) if path[0] == SECTION_NAME else [each for each in RELATIVE if each.startswith("days")]
+        firsts = ("days_since",) if path[0] == SECTION_NAME else [name for name in RELATIVE if name.startswith("days")]
         yield from (_view((first, *path), "number", []) for first in firsts)
 
 

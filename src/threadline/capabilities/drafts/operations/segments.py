@@ -65,7 +65,7 @@ def _preview(context: Context[Needs], params: PreviewParams) -> SegmentPreview:
     segment = _named(read_segments(read.definitions) or (), name)
     assert segment is not None, "a definition without problems is there"
     before = _named(_in_force(context), params.name)
-    found: list[str] = []
+    samples: list[str] = []
     members = entering = leaving = people = 0
     deadline, after = Deadline(context, params.seconds), ""
     while True:
@@ -75,16 +75,16 @@ def _preview(context: Context[Needs], params: PreviewParams) -> SegmentPreview:
             belongs, belonged = memberships.belongs(segment), before is not None and memberships.belongs(before)
             people, members = people + 1, members + belongs
             entering, leaving = entering + (belongs and not belonged), leaving + (belonged and not belongs)
-            found += [person.id] if belongs and len(found) < SAMPLES else []
+            samples += [person.id] if belongs and len(samples) < SAMPLES else []
         if not after or deadline.is_over:
             break
     looked = sample(people, after)
-    names = context.engine.reader.identifiers_of(context.workspace, found)
+    names = context.engine.reader.identifiers_of(context.workspace, samples)
     return SegmentPreview(
         as_of=instant(context.now), people_read=people, exact=not after, members=looked.estimate(members),
         entering=None if before is None else looked.estimate(entering),
         leaving=None if before is None else looked.estimate(leaving),
-        samples=[PreviewPerson(person=id, identifiers=names.get(id, [])) for id in found],
+        samples=[PreviewPerson(person=id, identifiers=names.get(id, [])) for id in samples],
     )  # fmt: skip
 
 

@@ -64,36 +64,36 @@ def _feed(context: Context[WithLog], params: FeedParams) -> FeedPage:
     engine, cursor = context.engine, params.cursor
     if cursor == END:
         return FeedPage(events=[], next=engine.log.feed_end(), more=False)
-    found: list[EventView] = []
+    events: list[EventView] = []
     damaged: list[DamagedView] = []
     looked_at, more = 0, True
-    while more and len(found) < params.limit and looked_at < _LOOKED_AT_MAX:
-        page = engine.log.feed(cursor, params.limit - len(found))
-        more = len(page) == params.limit - len(found)
-        for each in page:
-            if is_erased(each.entry):
-                cursor = each.cursor
+    while more and len(events) < params.limit and looked_at < _LOOKED_AT_MAX:
+        page = engine.log.feed(cursor, params.limit - len(events))
+        more = len(page) == params.limit - len(events)
+        for feed_entry in page:
+            if is_erased(feed_entry.entry):
+                cursor = feed_entry.cursor
                 continue
             try:
-                recorded = engine.log.read(each)
+                recorded = engine.log.read(feed_entry)
             except EventDamaged as error:
                 if params.skip_damaged:
-                    cursor = each.cursor
+                    cursor = feed_entry.cursor
                     damaged.append(DamagedView(id=error.id, position=error.position, why=error.why))
                     continue
                 if cursor != params.cursor:
                     # What precedes it is given first; the next page begins with it.
-                    return FeedPage(events=found, next=cursor, more=True)
+                    return FeedPage(events=events, next=cursor, more=True)
                 error.hint = f"Ask with skip_damaged=true to go past it. {error.hint}"
                 raise
-            cursor = each.cursor
-            if is_erased(each.entry):
+            cursor = feed_entry.cursor
+            if is_erased(feed_entry.entry):
                 continue
             if recorded.event.workspace == context.workspace:
-                found.append(event_view(recorded))
+                events.append(event_view(recorded))
         looked_at += len(page)
     waiting = not more and engine.log.feed_waits(cursor)
-    return FeedPage(events=found, next=cursor, more=more or waiting, waiting=waiting, damaged=damaged)
+    return FeedPage(events=events, next=cursor, more=more or waiting, waiting=waiting, damaged=damaged)
 
 
 FEED = Operation(

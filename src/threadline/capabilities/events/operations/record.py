@@ -47,18 +47,18 @@ def _drafts(context: Context[Needs], params: RecordParams) -> list[Draft | Rejec
             source=context.source,
             source_type=context.source_type,
             received_at=context.engine.recorder.clock(),
-            place=f"events[{index}]",
+            label=f"events[{index}]",
         )
         for index, value in enumerate(params.events)
     ]
 
 
 def _taken_in(context: Context[Needs], params: RecordParams) -> list[Event | RejectedEntry]:
-    return [each.event if isinstance(each, Draft) else each for each in _drafts(context, params)]
+    return [item.event if isinstance(item, Draft) else item for item in _drafts(context, params)]
 
 
 def _without(params: RecordParams, refused: Collection[int]) -> RecordParams:
-    return RecordParams(events=[each for place, each in enumerate(params.events) if place not in refused])
+    return RecordParams(events=[event for index, event in enumerate(params.events) if index not in refused])
 
 
 def _record(context: Context[Needs], params: RecordParams) -> RecordResult:

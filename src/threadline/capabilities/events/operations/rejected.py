@@ -44,7 +44,7 @@ def _rejected(context: Context[WithRejected], params: RejectedParams) -> Rejecte
         for _, entry in page
         if params.status in ("", entry.status) and params.code in ("", entry.code)
     ]
-    return RejectedPage(entries=entries, next=next_of(page, params.limit, lambda each: each[0]))
+    return RejectedPage(entries=entries, next=next_of(page, params.limit, lambda row: row[0]))
 
 
 REJECTED_LIST = Operation(

@@ -133,7 +133,7 @@ class _NativePayload(msgspec.Struct):
 def _read_native(payload: Any, entry: RejectedEntry) -> Event:
     return native_event(
         read_native(payload, "payload"), workspace=entry.workspace, source=entry.source, source_type=_way(entry),
-        received_at=entry.received_at, place="payload",
+        received_at=entry.received_at, label="payload",
     )  # fmt: skip
 
 

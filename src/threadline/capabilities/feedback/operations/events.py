@@ -83,10 +83,10 @@ class FeedbackCounters(msgspec.Struct, kw_only=True):
 def _events(context: Context[Needs], params: FeedbackEventsParams) -> FeedbackEventsPage:
     cursor = checked_cursor(params.cursor, _CURSOR)
     after = f"{cursor}\0" if cursor else ""
-    found = (row for row in _rows(context, params, after, _PAGE_ROWS) if params.type in ("", row.row.type))
-    page, following = page_of(found, params.limit, lambda each: each.cursor)
-    people = context.engine.reader.by_threads([each.row.thread for each in page])
-    return FeedbackEventsPage(events=[_view(people, each) for each in page], next=following)
+    rows = (row for row in _rows(context, params, after, _PAGE_ROWS) if params.type in ("", row.row.type))
+    page, following = page_of(rows, params.limit, lambda row: row.cursor)
+    people = context.engine.reader.by_threads([row.row.thread for row in page])
+    return FeedbackEventsPage(events=[_view(people, row) for row in page], next=following)
 
 
 def _counters(context: Context[Needs], params: FeedbackCountersParams) -> FeedbackCounters:
@@ -109,11 +109,11 @@ def _subject(params: Any) -> tuple[Subject, str]:
     raise InvalidValue(str(_ONE))
 
 
-def _view(people: Mapping[str, Person], found: Found) -> MailEventView:
-    row = found.row
+def _view(people: Mapping[str, Person], record: Found) -> MailEventView:
+    row = record.row
     person = people.get(row.thread)
     return MailEventView(
-        id=found.event, type=row.type, at=instant(row.at), person="" if person is None else person.id,
+        id=record.event, type=row.type, at=instant(row.at), person="" if person is None else person.id,
         message=row.message, address=row.address, template=row.template, step=row.step, arm=row.arm,
         machine=row.machine, why=row.why, link=row.link, bounce=row.bounce, reason=row.reason,
     )  # fmt: skip

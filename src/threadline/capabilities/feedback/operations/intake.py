@@ -68,12 +68,12 @@ def _receive(context: Context[RecordingPorts], params: FeedbackReceiveParams) ->
     except (binascii.Error, ValueError):
         raise InvalidValue("raw: not Base64", param="raw") from None
     mail = take_mail(context.engine, context.workspace, raw, params.recipients, params.sender)
-    return FeedbackTaken(kind=mail.kind, taken=[_view(each) for each in mail.taken])
+    return FeedbackTaken(kind=mail.kind, taken=[_view(item) for item in mail.taken])
 
 
 def _notify(context: Context[RecordingPorts], params: FeedbackNotifyParams) -> FeedbackTaken:
     taken = take_queued(context.engine, context.workspace, params.text)
-    return FeedbackTaken(kind="notification", taken=[_view(each) for each in taken])
+    return FeedbackTaken(kind="notification", taken=[_view(item) for item in taken])
 
 
 def _view(taken: Taken) -> TakenView:

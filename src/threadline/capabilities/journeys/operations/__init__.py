@@ -21,9 +21,9 @@ Journeys = Sequence[Journey]
 
 def journey_named(journeys: Journeys, name: str) -> Journey:
     """The declared journey of this name; raises `NotFound` with the nearest one."""
-    found = next((journey for journey in journeys if journey.name == name), None)
-    if found is None:
+    named = next((journey for journey in journeys if journey.name == name), None)
+    if named is None:
         known = [journey.name for journey in journeys]
         hint = suggestion(name, known) if known else "none is declared"
         raise NotFound(f"there is no journey {name[:64]!r}; {hint}")
-    return found
+    return named

@@ -64,8 +64,8 @@ def _people(journeys: Journeys, context: Context[PeopleNeeds], params: JourneyPe
     journey = journey_named(journeys, params.name)
     start, stop = (f"{params.step}/", f"{params.step}0") if params.step else ("", None)  # 0 comes right after /
     start = max(start, f"{params.cursor}\0" if params.cursor else "")
-    found = entries(context.engine.rows, context.workspace, journey.name, start, stop)
-    page, following = page_of(found, params.limit, lambda entry: f"{entry.step}/{entry.person}")
+    rows = entries(context.engine.rows, context.workspace, journey.name, start, stop)
+    page, following = page_of(rows, params.limit, lambda entry: f"{entry.step}/{entry.person}")
     names = context.engine.reader.identifiers_of(context.workspace, [entry.person for entry in page])
     shown = [
         PersonInJourney(
@@ -185,7 +185,7 @@ def _history(journeys: Journeys, context: Context[WithReader], params: JourneyHi
     events = context.engine.reader.all_events(person, start=run.entered_at, stop=run.at + 1, types=RUN_EVENTS)
     own = (event for event in events if event.event.source_type != "external" and _is_of(event, run))
     labels = partial(step_label, journeys, run.journey, run.version)
-    shown = [_advance(labels, each) for each in islice(own, HISTORY_MAX)]
+    shown = [_advance(labels, event) for event in islice(own, HISTORY_MAX)]
     paused = not run.reason and is_paused(state, run.journey)
     return JourneyHistoryResult(person=person.id, execution=_execution(journeys, run, paused=paused), history=shown)
 

@@ -172,7 +172,7 @@ def _book(catalogue: Catalogue, remembered: Mapping[str, bytes]) -> Book:
 
 
 def _goes_by_segments(book: Book) -> bool:
-    return any(not SEGMENT_TYPES.isdisjoint(each.journey.types) for each in book.in_force.values())
+    return any(not SEGMENT_TYPES.isdisjoint(active.journey.types) for active in book.in_force.values())
 
 
 def _spec(catalogue: Catalogue, book: Book, sections: Iterable[str]) -> VariantSpec:

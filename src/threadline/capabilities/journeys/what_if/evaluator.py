@@ -26,7 +26,7 @@ class JourneysEvaluator:
 
     def __init__(self, book: Book) -> None:
         self._book = book
-        reads = [(read.projection, read.path) for each in book.in_force.values() for read in each.journey.reads]
+        reads = [(read.projection, read.path) for active in book.in_force.values() for read in active.journey.reads]
         self.reads: Sequence[tuple[str, tuple[str, ...]]] = tuple(
             dict.fromkeys([*reads, (JOURNEYS, ()), ("profile", ("traits", "timezone"))])
         )

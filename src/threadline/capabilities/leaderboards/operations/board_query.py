@@ -126,7 +126,7 @@ class BoardQuery:
 
 def board_named(boards: Boards, params: BoardChoice) -> BoardDefinition:
     """The declared board that is asked for; raises `NotFound`, and `InvalidValue` for what it is not kept by."""
-    board = next((each for each in boards.boards if each.name == params.name), None)
+    board = next((definition for definition in boards.boards if definition.name == params.name), None)
     if board is None:
         raise NotFound(f"there is no leaderboard {params.name!r}", hint="`leaderboards_list` lists them all")
     if params.period not in board.periods:

@@ -46,7 +46,7 @@ def standing(boards: Boards, context: Context[Needs], params: StandingParams) ->
     shared = {"name": params.name, "period": asked.period.text, "scope": params.scope, "person": person.id}
     if not asked.from_rows:
         place = asked.past_place(person)
-        before, after = (Nearest(params.around, place, before=each) for each in (True, False))
+        before, after = (Nearest(params.around, place, before=is_before) for is_before in (True, False))
         past = asked.past(before, after)
         around = [*before.places, place, *after.places] if place is not None and params.around else []
         return Standing(
@@ -54,7 +54,7 @@ def standing(boards: Boards, context: Context[Needs], params: StandingParams) ->
             score=plain(0 if place is None else place.score), total=past.total, as_of=instant(context.now),
             people_read=past.read, places=asked.entries(around, past.above),
         )  # fmt: skip
-    place = _place(context, person, asked)
+    place = _own_place(context, person, asked)
     score = 0 if place is None else place.score
     counted = asked.count(score)
     entries: list[Entry] = []
@@ -68,7 +68,7 @@ def standing(boards: Boards, context: Context[Needs], params: StandingParams) ->
     )  # fmt: skip
 
 
-def _place(context: Context[Needs], person: Person, asked: BoardQuery) -> Place | None:
+def _own_place(context: Context[Needs], person: Person, asked: BoardQuery) -> Place | None:
     """The person's place as their own state tells it: exact at the position that was read, whatever counts know."""
     for row in context.engine.maintenance.rows(person, NAME):
         if board_of(row.partition) == asked.key:

@@ -82,7 +82,7 @@ def _check_variables(templates: Templates, params: MailSendParams) -> None:
                 f"the template {params.template!r} has no variable {name[:64]!r}; {suggestion(name, declared)}",
                 param="variables",
             )
-    missing = [name for name, each in declared.items() if each.default is None and name not in given]
+    missing = [name for name, variable in declared.items() if variable.default is None and name not in given]
     if missing:
         raise InvalidValue(f"the template {params.template!r} needs the variable {missing[0]!r}", param="variables")
 

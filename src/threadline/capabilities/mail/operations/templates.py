@@ -59,10 +59,10 @@ def _template(templates: Templates, compiled: Compiled) -> MailTemplate:
         parts=list(compiled.sources.parts),
         variables=[
             MailVariable(
-                name=name, required=each.default is None, default=each.default, example=each.example,
-                description=each.description,
+                name=name, required=variable.default is None, default=variable.default, example=variable.example,
+                description=variable.description,
             )
-            for name, each in sorted(template.variables.items())
+            for name, variable in sorted(template.variables.items())
         ],
     )  # fmt: skip
 

@@ -170,7 +170,7 @@ def _retract(context: Context[Needs], params: RetractParams) -> RetractResult:
     identifier, key = place_and_key(context, person, *parts, named=named)
     if context.engine.log.of_key(context.workspace, WISHES, key) is None:
         found_fact(before, params.type, params.key)
-        if sum(1 for each in before["retracted"] if each["retraction"]) >= FACTS_RETRACTED_MAX:
+        if sum(1 for entry in before["retracted"] if entry["retraction"]) >= FACTS_RETRACTED_MAX:
             raise LimitExceeded(f"{FACTS_RETRACTED_MAX} facts of this person are retracted; no more can be")
     properties = {"type": params.type, "key": params.key} | ({"reason": params.reason} if params.reason else {})
     event = wish(context, identifier, FACT_RETRACTED, properties, key)

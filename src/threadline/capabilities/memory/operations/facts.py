@@ -110,15 +110,15 @@ def _read(context: Context[WithReader], params: MemoryParams | FactParams) -> tu
 def _memory(context: Context[WithReader], params: MemoryParams) -> MemoryResult:
     asked, memory = _read(context, params)
     wanted = TYPES if params.type is None else (params.type,)
-    found = [fact for type in sorted(wanted) for fact in memory.get(type, {}).values()]
+    selected = [fact for type in sorted(wanted) for fact in memory.get(type, {}).values()]
     if params.text.strip():
-        facts = [fact_view({**fact, "score": score}) for score, fact in ranked(found, params.text)]
+        facts = [fact_view({**fact, "score": score}) for score, fact in ranked(selected, params.text)]
     else:
-        facts = [fact_view(fact) for fact in found]
+        facts = [fact_view(fact) for fact in selected]
     return MemoryResult(
         person=asked.person.id, position=asked.person.position, as_of=asked.shown_at,
         facts=facts[: params.limit],
-        retracted=[RetractedView(**each) for each in memory["retracted"] if each["type"] in wanted],
+        retracted=[RetractedView(**entry) for entry in memory["retracted"] if entry["type"] in wanted],
     )  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def found_fact(memory: dict[str, Any], type: str, key: str) -> dict[str, Any]:
     """The fact of this type and key. Raises `NotFound`, which says so where it was retracted."""
     fact: dict[str, Any] | None = memory.get(type, {}).get(key)
     if fact is None:
-        gone = any(each["type"] == type and each["key"] == key for each in memory["retracted"])
+        gone = any(entry["type"] == type and entry["key"] == key for entry in memory["retracted"])
         text = "was retracted" if gone else "is not known, or has expired"
         raise NotFound(f"the fact {type}/{key} {text}", hint="`memory_of` lists the facts there are")
     return fact

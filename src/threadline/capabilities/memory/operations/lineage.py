@@ -46,19 +46,19 @@ def lineage_operation(derivations: DerivationSet) -> Operation:
 
     def run(context: Context[WithReader], params: LineageParams) -> LineagePage:
         person = context.engine.reader.person(context.workspace, params.id)
-        found: list[Any] = []
+        events: list[Any] = []
         after, wanted, size = read_cursor(params.cursor), (params.type, params.key), max(params.limit, 100)
         for _ in range(_PAGES_MAX):
             page = context.engine.reader.events(person, types=types, after=after, limit=size, reverse=True)
             for recorded in page:
                 after = (recorded.event.occurred_at, recorded.id)
                 if wanted in facts_of(by_type, recorded):
-                    found.append(recorded)
-                    if len(found) == params.limit:
-                        return _page(person, found, write_cursor(recorded))
+                    events.append(recorded)
+                    if len(events) == params.limit:
+                        return _page(person, events, write_cursor(recorded))
             if len(page) < size:
-                return _page(person, found, "")
-        return _page(person, found, write_cursor(page[-1]))
+                return _page(person, events, "")
+        return _page(person, events, write_cursor(page[-1]))
 
     return Operation(
         name="memory_lineage",
@@ -73,5 +73,5 @@ def lineage_operation(derivations: DerivationSet) -> Operation:
     )
 
 
-def _page(person: Person, found: list[Any], following: str) -> LineagePage:
-    return LineagePage(person=person.id, events=[event_view(recorded) for recorded in found], next=following)
+def _page(person: Person, events: list[Any], following: str) -> LineagePage:
+    return LineagePage(person=person.id, events=[event_view(recorded) for recorded in events], next=following)

@@ -66,16 +66,16 @@ def _merge(context: Context[Needs], params: MergeParams) -> MergeResult:
     if params.dry_run:
         return _merge_preview(context, MergePreviewParams(id=params.id, other=params.other))
     engine = context.engine
-    one, other = (engine.reader.person(context.workspace, ref) for ref in (params.id, params.other))
-    recorded = _event_of_request(context, [one, other], MERGED, params.request)
+    first, second = (engine.reader.person(context.workspace, ref) for ref in (params.id, params.other))
+    recorded = _event_of_request(context, [first, second], MERGED, params.request)
     if recorded is None:
-        if one.id == other.id:
+        if first.id == second.id:
             raise Conflict("they are already one person")
-        request = params.request or derived_key("merge", *_standing(one, other))
+        request = params.request or derived_key("merge", *_standing(first, second))
         survivor, merged = engine.identity.merge(
             context.workspace,
-            one.id,
-            other.id,
+            first.id,
+            second.id,
             request=request,
             reason=params.reason,
             by=context.source,
@@ -84,7 +84,7 @@ def _merge(context: Context[Needs], params: MergeParams) -> MergeResult:
         recorded = _event_of_request(
             context, [engine.reader.person(context.workspace, survivor)], MERGED, request, merged=merged
         )
-    elif one.id != other.id:
+    elif first.id != second.id:
         raise Conflict("this request was carried out before and undone since; give a new `request` to join them again")
     properties = recorded.event.properties
     person = engine.reader.person(context.workspace, properties["survivor"])
@@ -270,8 +270,8 @@ class QuarantinePage(msgspec.Struct, kw_only=True):
 
 def _quarantine(context: Context[WithIdentity], params: QuarantineParams) -> QuarantinePage:
     page = context.engine.identity.quarantined(context.workspace, params.cursor, params.limit)
-    joins = [_join_view(each) for each in page if params.status in ("", each["status"])]
-    return QuarantinePage(joins=joins, next=next_of(page, params.limit, lambda each: str(each["id"])))
+    joins = [_join_view(join) for join in page if params.status in ("", join["status"])]
+    return QuarantinePage(joins=joins, next=next_of(page, params.limit, lambda entry: str(entry["id"])))
 
 
 def _join_view(entry: dict[str, Any]) -> DoubtfulJoin:

@@ -45,8 +45,10 @@ class Needs(WithReader, WithCatalogue, Protocol):
 
 def _names(context: Context[Needs], params: NamesParams) -> Names:
     threads = {ref: list(_threads(context, ref)) for ref in params.people}
-    found = context.engine.reader.by_threads([each for some in threads.values() for each in some])
-    people = {ref: next((found[each] for each in some if each in found), None) for ref, some in threads.items()}
+    by_thread = context.engine.reader.by_threads([thread for some in threads.values() for thread in some])
+    people = {
+        ref: next((by_thread[thread] for thread in some if thread in by_thread), None) for ref, some in threads.items()
+    }
     return Names(
         people={
             ref: PersonName(id=person.id, name=_name(context, person))
@@ -70,7 +72,7 @@ def _name(context: Context[Needs], person: Person) -> str:
     if name := name_in(views.get("profile", {}).get("traits", {})):
         return name
     ranked = sorted(person.identifiers.values(), key=context.engine.catalogue.rules.rank)
-    best = next((each for each in ranked if each.kind == "email"), ranked[0] if ranked else None)
+    best = next((identifier for identifier in ranked if identifier.kind == "email"), ranked[0] if ranked else None)
     return person.id if best is None else best.value
 
 

@@ -84,8 +84,8 @@ def _people(segments: Segments, context: Context[Needs], params: PeopleParams) -
         segment_named(segments, params.segment)
     if params.when:
         return _matching(context, params, _condition(context, params.when))
-    found, following = _page(context, params)
-    return PeoplePage(people=[summary(context, each) for each in found], next=following)
+    people, following = _page(context, params)
+    return PeoplePage(people=[summary(context, person) for person in people], next=following)
 
 
 def _page(context: Context[Needs], params: PeopleParams) -> tuple[list[Any], str]:
@@ -119,7 +119,7 @@ def _condition(context: Context[WithCatalogue], written: str) -> Conditions:
 
 
 def _matching(context: Context[Needs], params: PeopleParams, conditions: Conditions) -> PeoplePage:
-    found: list[PersonSummary] = []
+    summaries: list[PersonSummary] = []
     read, cursor = 0, params.cursor
     while True:
         people, following = _page(context, msgspec.structs.replace(params, cursor=cursor, limit=_TOGETHER))
@@ -127,12 +127,14 @@ def _matching(context: Context[Needs], params: PeopleParams, conditions: Conditi
             read += 1
             known = context.engine.reader.as_of(person, context.now)
             if conditions.test(Subject(known.view, at=context.now)):
-                found.append(summary(context, person))
-                if len(found) == params.limit:
+                summaries.append(summary(context, person))
+                if len(summaries) == params.limit:
                     # Every list of people goes on after the last one's id.
-                    return PeoplePage(people=found, people_read=read, next=person.id if not params.identifier else "")
+                    return PeoplePage(
+                        people=summaries, people_read=read, next=person.id if not params.identifier else ""
+                    )
         if not following or read >= LOOKED_AT_MAX:
-            return PeoplePage(people=found, people_read=read, next=following)
+            return PeoplePage(people=summaries, people_read=read, next=following)
         cursor = following
 
 
@@ -168,14 +170,14 @@ def _has_now(context: Context[WithReader], person: Person, table: str, value: st
 
 
 def _everybody(context: Context[WithReader], params: PeopleParams) -> tuple[list[Any], str]:
-    found: list[Any] = []
+    people: list[Any] = []
     after = params.cursor
     for _ in range(_PAGES_MAX):
-        page, after = context.engine.reader.people(context.workspace, after, params.limit - len(found))
-        found += page
-        if not after or len(found) == params.limit:
+        page, after = context.engine.reader.people(context.workspace, after, params.limit - len(people))
+        people += page
+        if not after or len(people) == params.limit:
             break
-    return found, after
+    return people, after
 
 
 def summary(context: Context[Reads], person: Person) -> PersonSummary:

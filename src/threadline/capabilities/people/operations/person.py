@@ -115,7 +115,7 @@ def _person(context: Context[Reads], params: PersonParams) -> PersonView:
     profile = views.get("profile", {"traits": {}, "tags": [], "groups": {}})
     uses = views.get("identifiers", {})
     own = list(person.identifiers.values())
-    if asked.past is not None and as_of is not None and any(str(each) not in uses for each in own):
+    if asked.past is not None and as_of is not None and any(str(identifier) not in uses for identifier in own):
         # What was linked later was nobody's then.
         own = asked.past.linked(person, as_of)
     return PersonView(
@@ -134,7 +134,7 @@ def _person(context: Context[Reads], params: PersonParams) -> PersonView:
         features=feature_views(views.get("features", {})),
         timers=_timers(person.timers) if as_of is None else [],
         timeline=Timeline(
-            events=[event_view(each) for each in newest],
+            events=[event_view(event) for event in newest],
             next=write_cursor(newest[-1]) if len(newest) == params.timeline and newest else "",
         ),
         views={name: view for name, view in views.items() if name not in _SHOWN_APART},
@@ -172,7 +172,7 @@ def _newest(engine: WithReader, person: Person, limit: int, as_of: int | None) -
     """
     stop = None if as_of is None else as_of + FUTURE_MAX_SECONDS * SECOND + 1
     newest_first = engine.reader.all_events(person, stop=stop, reverse=True, size=limit, skip_damaged=True)
-    return list(islice((each for each in newest_first if as_of is None or each.known_at <= as_of), limit))
+    return list(islice((event for event in newest_first if as_of is None or event.known_at <= as_of), limit))
 
 
 def lead_id(rules: Any, identifiers: Iterable[Any]) -> str:
@@ -186,21 +186,21 @@ def lead_id(rules: Any, identifiers: Iterable[Any]) -> str:
 def identifier_uses(rules: Any, linked_ones: Iterable[Any], uses: dict[str, Any]) -> list[IdentifierUse]:
     """Identifiers by rank, with when each was in use: those that are linked, then those that only came with events."""
     own = sorted(linked_ones, key=rules.rank)
-    found = [IdentifierUse(kind=i.kind, value=i.value, linked=True, **uses.get(str(i), {})) for i in own]
+    result = [IdentifierUse(kind=i.kind, value=i.value, linked=True, **uses.get(str(i), {})) for i in own]
     linked = {str(i) for i in own}
     for name, use in uses.items():
         if name not in linked:
             kind, _, value = name.partition(":")
-            found.append(IdentifierUse(kind=kind, value=value, linked=False, **use))
-    return found
+            result.append(IdentifierUse(kind=kind, value=value, linked=False, **use))
+    return result
 
 
 def _timers(timers: dict[str, int]) -> list[TimerView]:
-    found = []
+    views = []
     for name, due_at in sorted(timers.items(), key=lambda item: (item[1], item[0])):
         _, policy, key = name.split("/", 2)
-        found.append(TimerView(policy=policy, key=key, due_at=instant(due_at)))
-    return found
+        views.append(TimerView(policy=policy, key=key, due_at=instant(due_at)))
+    return views
 
 
 PERSON = Operation(

@@ -90,8 +90,8 @@ def _named(context: Context[WithCatalogue], person: Person, ref: str) -> Identif
     if named is None or (is_thread_id(ref) and thread_id(person.workspace, named) not in person.heads):
         # An id from before a merge of merges: the person's own founder stands for it.
         named = person.identifiers[person.id]
-    found: Identifier = named
-    return found
+    identifier: Identifier = named
+    return identifier
 
 
 SPEND = Operation(

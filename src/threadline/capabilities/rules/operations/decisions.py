@@ -73,7 +73,7 @@ def decision_rows(
         None if start is None else newest_first_key(start - 1),
     )
     partitions = (partition(context.workspace, rule, shard) for rule in rules for shard in SHARDS)
-    shards = (query_pages(store, table, each, first, last, size) for each in partitions)
+    shards = (query_pages(store, table, key, first, last, size) for key in partitions)
     for item in heapq.merge(*shards, key=lambda item: item.key.sort):
         yield DecisionRow(item.key.sort, item.key.sort.partition(".")[2], item.value.decode())
 
@@ -135,8 +135,8 @@ def _decisions(context: Context[Needs], params: DecisionsParams) -> DecisionsPag
     if params.event is not None:
         recorded = context.engine.log.event(context.workspace, checked_id(params.event))
         person = context.engine.reader.person_of(recorded)
-        found = [each for each in reversed(decisions_of(context, person, recorded)) if wanted.has(each)]
-        return DecisionsPage(decisions=[recorded_view(each, person.id) for each in found])
+        found = [decision for decision in reversed(decisions_of(context, person, recorded)) if wanted.has(decision)]
+        return DecisionsPage(decisions=[recorded_view(decision, person.id) for decision in found])
     of = _of_rules if params.person is None else _of_person
     return _page(of(context, params, wanted), params.limit)
 
@@ -149,13 +149,13 @@ def _rules(context: Context[repository.Reads]) -> list[str]:
     """Every rule that may have decided."""
     written = [id for id, _ in repository.heads(context, "", RULES_LISTED_MAX + 1)]
     declared = context.engine.definition_history.names(POLICY)
-    found = sorted({*repository.active_rules_of(context).rules, *written, *declared})
-    if len(found) > RULES_LISTED_MAX:
+    rules = sorted({*repository.active_rules_of(context).rules, *written, *declared})
+    if len(rules) > RULES_LISTED_MAX:
         raise InvalidValue(
             f"the decisions of all rules are listed for up to {RULES_LISTED_MAX} rules, and there are more here",
             hint="Name an `event`, a `person` or a `rule`.",
         )
-    return found
+    return rules
 
 
 def _of_person(context: Context[WithReader], params: DecisionsParams, wanted: _Wanted) -> Iterator[_Found]:
@@ -176,9 +176,9 @@ def _of_rules(context: Context[Needs], params: DecisionsParams, wanted: _Wanted)
             yield row.cursor, None
 
 
-def _page(found: Iterator[_Found], limit: int) -> DecisionsPage:
+def _page(decisions: Iterator[_Found], limit: int) -> DecisionsPage:
     shown: list[DecisionView] = []
-    for looked_at, (cursor, decision) in enumerate(found, 1):
+    for looked_at, (cursor, decision) in enumerate(decisions, 1):
         shown += [] if decision is None else [decision]
         if len(shown) == limit or looked_at == LOOKED_AT_MAX:
             return DecisionsPage(decisions=shown, next=cursor)
@@ -299,7 +299,7 @@ def _why(context: Context[Needs], params: WhyParams) -> WhyResult:
     else:
         raise NotFound(f"no version of a rule {params.rule!r} is active; name one with `version`")
     sets = active.sets_of(rule.id)
-    types = frozenset(type for each in sets for type in each.events)
+    types = frozenset(type for rule_set in sets for type in rule_set.events)
     # An event ahead of the clock is not yet part of the person.
     last = engine.reader.events(person, types=types, stop=context.now + 1, limit=1, reverse=True) if types else []
     recorded = last[0] if last else None

@@ -133,8 +133,8 @@ def _record(context: Context[Needs], params: EvaluateParams, native: NativeEvent
         raise Conflict("this key belongs to another event; give this one its own key")
     recorded = context.engine.log.event(context.workspace, receipt.id)
     person = context.engine.reader.person_of(recorded)
-    shown = [recorded_view(each, person.id) for each in decisions_of(context, person, recorded)]
-    decisions = [asked_view(each, [] if each.mode == LIVE else [REPLAYED]) for each in shown]
+    shown = [recorded_view(decision, person.id) for decision in decisions_of(context, person, recorded)]
+    decisions = [asked_view(decision, [] if decision.mode == LIVE else [REPLAYED]) for decision in shown]
     return EvaluateResult(person=person.id, event=receipt.id, recorded=True, decisions=decisions)
 
 
@@ -149,15 +149,15 @@ def _of_log(context: Context[Needs], params: EvaluateParams, active: ActiveRules
     known = context.engine.reader.as_of(then, at, known_at=recorded.known_at)
     answers = _answers(context, params, active, recorded, known, recorded.known_at, stored=True)
     result = _result(context, person.id, recorded.id, answers)
-    replayed = [each for each, _ in answers if each.status != NO_MATCH] if params.record else []
+    replayed = [decided for decided, _ in answers if decided.status != NO_MATCH] if params.record else []
     if replayed:
-        events = [_replayed(context, each, person, recorded) for each in replayed]
+        events = [_replayed(context, decided, person, recorded) for decided in replayed]
         for receipt in context.engine.recorder.record(events, cause=recorded.id, known=True):
             if receipt.status == "rejected":
                 raise EventRejected(receipt.code, receipt.message)
-        ids = [decision_id(recorded, each.rule, REPLAY) for each in replayed]
+        ids = [decision_id(recorded, decided.rule, REPLAY) for decided in replayed]
         made = [recorded_view(context.engine.log.event(context.workspace, id), person.id) for id in ids]
-        shown = {each.rule: asked_view(each, [REPLAYED]) for each in made}
+        shown = {decision.rule: asked_view(decision, [REPLAYED]) for decision in made}
         result.decisions = [shown.get(decision.rule, decision) for decision in result.decisions]
     result.recorded = params.record
     return result
@@ -197,17 +197,17 @@ def _answers(
 ) -> _Answers:  # fmt: skip
     """What the rules say that are asked about, each with the reasons why it does not act."""
     effectiveness = Effectiveness(context, active, known, recorded, at, stored=stored)
-    found: Sequence[Decided | None]
-    named = any(each is not None for each in (params.rule, params.content, params.rule_set))
+    decided: Sequence[Decided | None]
+    named = any(choice is not None for choice in (params.rule, params.content, params.rule_set))
     if recorded is None or recorded.event.type == DECISIONS_ASKED or named:
         subject = Subject(known.view, recorded, known.at)
-        found = [decide_rule(*each, subject) for each in _all(context, params, active, at)]
+        decided = [decide_rule(*pair, subject) for pair in _all(context, params, active, at)]
     else:
-        found = decide(active.recording_all(), recorded, known, history=True)
+        decided = decide(active.recording_all(), recorded, known, history=True)
     return [
-        (each, effectiveness.reasons(each) if params.content is None else [UNWRITTEN])
-        for each in found
-        if each is not None
+        (answer, effectiveness.reasons(answer) if params.content is None else [UNWRITTEN])
+        for answer in decided
+        if answer is not None
     ]
 
 
@@ -226,12 +226,12 @@ def _all(
     if params.rule_set is not None and params.rule_set not in active.sets:
         raise NotFound(f"there is no rule set {params.rule_set!r}")
     chosen = [active.sets[params.rule_set]] if params.rule_set is not None else list(active.sets.values())
-    found: dict[str, tuple[Rule, RuleSet | None]] = {}
-    for each in chosen:
-        for rule in active.ordered(each.name).rules:
+    by_id: dict[str, tuple[Rule, RuleSet | None]] = {}
+    for rule_set in chosen:
+        for rule in active.ordered(rule_set.name).rules:
             if rule.is_effective(at):
-                found.setdefault(rule.id, (rule, each))
-    return list(found.values())
+                by_id.setdefault(rule.id, (rule, rule_set))
+    return list(by_id.values())
 
 
 def _unwritten(context: Context[WithCatalogue], content: dict[str, Any]) -> Rule:
@@ -241,7 +241,7 @@ def _unwritten(context: Context[WithCatalogue], content: dict[str, Any]) -> Rule
 
 
 def _result(context: Context[object], person: str, event: str, answers: _Answers) -> EvaluateResult:
-    shown = [asked_view(tried_view(each, person, event, context.now), reasons) for each, reasons in answers]
+    shown = [asked_view(tried_view(decided, person, event, context.now), reasons) for decided, reasons in answers]
     return EvaluateResult(person=person, event=event, recorded=False, decisions=shown)
 
 
@@ -249,8 +249,8 @@ def decisions_of(context: Context[WithReader], person: Person, recorded: Recorde
     """The decisions that were recorded about an event, in the order in which they were made."""
     start, stop = min(recorded.event.occurred_at, recorded.recorded_at), recorded.event.occurred_at + 1
     decisions = context.engine.reader.all_events(person, start=start, stop=stop, types=frozenset({DECISION_MADE}))
-    found = [decision for decision in decisions if decision.cause == recorded.id and decision_of(decision) is not None]
-    return sorted(found, key=lambda each: (each.recorded_at, each.sequence))
+    own = [decision for decision in decisions if decision.cause == recorded.id and decision_of(decision) is not None]
+    return sorted(own, key=lambda decision: (decision.recorded_at, decision.sequence))
 
 
 def _guarded(params: EvaluateParams) -> str:

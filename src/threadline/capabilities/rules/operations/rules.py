@@ -60,9 +60,9 @@ class RulesPage(msgspec.Struct, kw_only=True):
 
 def _rules(context: Context[Reads], params: RulesParams) -> RulesPage:
     active = repository.active_rules_of(context)
-    found: list[RuleLine] = []
+    listed: list[RuleLine] = []
     after, more, size = params.cursor, True, min(params.limit + 1, PAGE_ITEMS_MAX)
-    while more and len(found) <= params.limit:
+    while more and len(listed) <= params.limit:
         page = repository.heads(context, after, size)
         more = len(page) == size
         written = dict(page)
@@ -70,14 +70,14 @@ def _rules(context: Context[Reads], params: RulesParams) -> RulesPage:
         declared = (id for id in active.declared if after < id <= stop)
         for id in sorted({*written, *declared}):
             line = _line(active, id, written.get(id), params.state)
-            found += [line] if line is not None else []
+            listed += [line] if line is not None else []
         after = stop
-    shown = found[: params.limit]
-    return RulesPage(rules=shown, next=shown[-1].id if len(found) > params.limit else "")
+    shown = listed[: params.limit]
+    return RulesPage(rules=shown, next=shown[-1].id if len(listed) > params.limit else "")
 
 
 def _line(active: ActiveRules, id: str, head: Head | None, state: str) -> RuleLine | None:
-    sets = [each.name for each in active.sets_of(id)]
+    sets = [rule_set.name for rule_set in active.sets_of(id)]
     declared = active.declared.get(id)
     if declared is not None:
         if state not in ("", "active"):
@@ -277,7 +277,7 @@ def _log(context: Context[Reads], params: LogParams) -> LogPage:
     page = repository.log(context, params.id, after, params.limit)
     more = len(page) == params.limit
     return LogPage(
-        id=params.id, log=[_log_line(each) for each in page], declared=_declared_lines(context, params.id),
+        id=params.id, log=[_log_line(entry) for entry in page], declared=_declared_lines(context, params.id),
         next=str(after + len(page)) if more else "",
     )  # fmt: skip
 

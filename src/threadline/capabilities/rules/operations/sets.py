@@ -41,11 +41,11 @@ class SetsResult(msgspec.Struct, kw_only=True):
 def _sets(context: Context[WithShared], params: NoParams) -> SetsResult:
     active = repository.active_rules_of(context)
     shown = []
-    for each in active.sets.values():
-        rules = [rule.id for rule in active.ordered(each.name).rules]
-        absent = [id for id in each.rules if id not in active.rules]
-        declared = each.name in active.declared_sets
-        shown.append(SetView(**{**each.content, "rules": rules}, absent=absent, declared=declared))
+    for rule_set in active.sets.values():
+        rules = [rule.id for rule in active.ordered(rule_set.name).rules]
+        absent = [id for id in rule_set.rules if id not in active.rules]
+        declared = rule_set.name in active.declared_sets
+        shown.append(SetView(**{**rule_set.content, "rules": rules}, absent=absent, declared=declared))
     return SetsResult(rule_sets=shown)
 
 

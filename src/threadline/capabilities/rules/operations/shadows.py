@@ -101,18 +101,18 @@ def _report(context: Context[Needs], params: ReportParams) -> Report:
     version = params.version or repository.existing(context, params.id).shadow
     rows = decision_rows(context, TABLE, [params.id], time_param(params.start), time_param(params.stop))
     of_version = (row for row in rows if row.text.startswith(f"{version} "))
-    found: dict[tuple[str, str], Beside] = {}
+    by_outcome: dict[tuple[str, str], Beside] = {}
     differing: list[str] = []
     for row in islice(of_version, ROWS_MAX):
         _, status, live, same = row.text.split(" ")
-        cell = found.setdefault((live, status), Beside(live=live, shadow=status, same=0, changed=0))
+        cell = by_outcome.setdefault((live, status), Beside(live=live, shadow=status, same=0, changed=0))
         if same == "same":
             cell.same += 1
         else:
             cell.changed += 1
             differing.append(row.event)
-    events = [context.engine.log.event(context.workspace, each) for each in differing[:SAMPLES]]
-    cells = [cell for _, cell in sorted(found.items())]
+    events = [context.engine.log.event(context.workspace, id) for id in differing[:SAMPLES]]
+    cells = [cell for _, cell in sorted(by_outcome.items())]
     changed = sum(cell.changed for cell in cells)
     return Report(
         id=params.id, version=version, decisions=changed + sum(cell.same for cell in cells), changed=changed,

@@ -53,15 +53,15 @@ def breaches(decision: Mapping[str, Any], rule: Rule) -> list[str]:
     return problems
 
 
-def _differ(one: Any, other: Any) -> bool:
+def _differ(first: Any, second: Any) -> bool:
     # In canonical JSON, in which the hash is: there 9.3e18 is 9300000000000000000, which it is not in Python.
-    return canonical_json(one) != canonical_json(other)
+    return canonical_json(first) != canonical_json(second)
 
 
 def reckoned(decision: Mapping[str, Any], rules: Sequence[Rule]) -> tuple[Rule, list[str]]:
     """The rule among those of its number that made a decision, and the `breaches` of the decision."""
-    found = [(rule, breaches(decision, rule)) for rule in rules]
-    return next((each for each in found if not each[1]), found[0])
+    pairs = [(rule, breaches(decision, rule)) for rule in rules]
+    return next((pair for pair in pairs if not pair[1]), pairs[0])
 
 
 class Needs(repository.Reads, WithLog, Protocol):
@@ -109,10 +109,10 @@ def _decisions(engine: Needs, cursor: str, most: int) -> Iterator[tuple[str, Rec
     """(cursor, decision) of so many events of the feed; None for an event that is none."""
     while most > 0:
         page = engine.log.feed(cursor, min(most, PAGE_ITEMS_MAX))
-        for each in page:
-            cursor = each.cursor
+        for feed_entry in page:
+            cursor = feed_entry.cursor
             try:
-                recorded = engine.log.read(each) if each.entry.type == DECISION_MADE else None
+                recorded = engine.log.read(feed_entry) if feed_entry.entry.type == DECISION_MADE else None
             except EventDamaged:
                 recorded = None  # `verify` and the feed name it
             yield cursor, recorded if recorded is not None and decision_of(recorded) is not None else None
@@ -156,14 +156,14 @@ def _verify(context: Context[Needs], params: VerifyParams) -> VerifyResult:
     verifier = _Verifier(context.engine)
     looked_at = count = 0
     last = ""
-    found: list[Breach] = []
+    broken: list[Breach] = []
     for cursor, recorded in _decisions(context.engine, params.cursor, params.limit):
         looked_at, last = looked_at + 1, cursor
         if recorded is not None and recorded.event.workspace == context.workspace:
             count += 1
             problems = verifier.problems(recorded)
-            found += [Breach(decision=recorded.id, problems=problems)] if problems else []
-    return VerifyResult(decisions=count, breaches=found, next=last if looked_at == params.limit else "")
+            broken += [Breach(decision=recorded.id, problems=problems)] if problems else []
+    return VerifyResult(decisions=count, breaches=broken, next=last if looked_at == params.limit else "")
 
 
 VERIFY = Operation(

@@ -134,7 +134,7 @@ def _moved(
 
 def _bound(context: Context[WithSimulations], asked: float | None = None) -> float | None:
     """The largest share of answers that may change; None: no what-if is required."""
-    bounds = [each for each in (asked, context.engine.simulations.activation_changed_max) if each is not None]
+    bounds = [share for share in (asked, context.engine.simulations.activation_changed_max) if share is not None]
     return min(bounds, default=None)
 
 
@@ -167,13 +167,13 @@ def _gate(context: Context[Needs], params: GateParams) -> GateResult:
     head = repository.existing(context, params.id)
     hash = repository.written(context, params.id, params.version).hash
     bound = _bound(context)
-    found = what_if_gate.newest(context, params.id, params.version)
+    saved = what_if_gate.newest(context, params.id, params.version)
     result = GateResult(
         id=params.id, version=params.version, state=head.states[params.version - 1], active=head.active, open=True,
         required=bound is not None,
     )  # fmt: skip
-    if found is not None:
-        result.what_if, result.asked, result.changed = found.id, found.about.asked, found.about.changed
+    if saved is not None:
+        result.what_if, result.asked, result.changed = saved.id, saved.about.asked, saved.about.changed
     try:
         what_if_gate.refuse_untried(context, params.id, params.version, hash, head.active, bound, seen=result.what_if)
     except Conflict as error:

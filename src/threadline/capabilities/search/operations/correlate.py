@@ -71,24 +71,24 @@ def _correlate(context: Context[Needs], params: CorrelateParams) -> Correlated:
         itself = context.engine.log.events(context.workspace, [params.id])
         leads = network.begin(itself.values(), "itself", params.id)
         # Objects lead no further: thousands of events may be about one product.
-        objects = {params.id, *(each.event.object_id for each in itself.values())} - {""}
-        about = [each for each in network.naming(objects) if each.event.object_id in objects]
+        objects = {params.id, *(event.event.object_id for event in itself.values())} - {""}
+        about = [event for event in network.naming(objects) if event.event.object_id in objects]
         leads += [params.id, *network.begin(about, "same object", "")]
     network.follow(leads)
-    if not network.found:
+    if not network.links:
         raise NotFound(f"nothing in the log is linked to {(params.rule or params.id)[:64]!r}")
-    found = sorted(
-        network.found.values(),
-        key=lambda each: (each.recorded.recorded_at, each.recorded.thread, each.recorded.sequence),
+    links = sorted(
+        network.links.values(),
+        key=lambda link: (link.recorded.recorded_at, link.recorded.thread, link.recorded.sequence),
     )
-    people = people_by_thread(context, (each.recorded for each in found))
+    people = people_by_thread(context, (link.recorded for link in links))
     return Correlated(
         links=[
             Link(
-                event=event_view(each.recorded, people.get(each.recorded.thread, "")), relation=each.relation,
-                via=each.via or each.recorded.event.object_id, distance=each.distance,
+                event=event_view(link.recorded, people.get(link.recorded.thread, "")), relation=link.relation,
+                via=link.via or link.recorded.event.object_id, distance=link.distance,
             )
-            for each in found
+            for link in links
         ],
         cut=network.is_cut, position=network.progress.position, complete=network.progress.is_complete,
     )  # fmt: skip

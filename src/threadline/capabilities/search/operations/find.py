@@ -118,14 +118,14 @@ def _find(context: Context[Needs], params: FindParams) -> Found:
 
 def matching_events(context: Context[WithLog], query: Query, matches: Matches) -> dict[str, Recorded]:
     """The events of a page, in its order. What was erased a moment ago is gone, and times are compared exactly."""
-    found = context.engine.log.events(context.workspace, matches.ids)
-    events = {id: found[id] for id in matches.ids if id in found}
+    by_id = context.engine.log.events(context.workspace, matches.ids)
+    events = {id: by_id[id] for id in matches.ids if id in by_id}
     return {
-        id: each
-        for id, each in events.items()
-        if (query.start is None or each.event.occurred_at >= query.start)
-        and (query.stop is None or each.event.occurred_at < query.stop)
-        and (query.threads is None or each.thread in query.threads)
+        id: event
+        for id, event in events.items()
+        if (query.start is None or event.event.occurred_at >= query.start)
+        and (query.stop is None or event.event.occurred_at < query.stop)
+        and (query.threads is None or event.thread in query.threads)
     }
 
 

@@ -72,12 +72,12 @@ def _timeline(context: Context[Needs], params: TimelineParams) -> TimelinePage:
     )  # fmt: skip
     network = Network(context, LED_TO_MAX)
     led_to: dict[str, list[str]] = defaultdict(list)
-    for each in network.naming([each.id for each in page]):
-        for id in ids_named(each):
-            led_to[id].append(each.id)
+    for later in network.naming([event.id for event in page]):
+        for id in ids_named(later):
+            led_to[id].append(later.id)
     entries = [
-        Entry(event=event_view(each), what=_what(each), because_of=ids_named(each), led_to=led_to[each.id])
-        for each in page
+        Entry(event=event_view(event), what=_what(event), because_of=ids_named(event), led_to=led_to[event.id])
+        for event in page
     ]
     return TimelinePage(
         person=person.id, entries=entries, next=next_of(page, params.limit, write_cursor),

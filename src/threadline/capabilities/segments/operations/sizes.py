@@ -48,7 +48,7 @@ class Needs(WithRecorder, WithStore, Protocol):
 def _sizes(segments: Segments, context: Context[Needs], params: SizesParams) -> SizesResult:
     asked = (segment_named(segments, params.name),) if params.name else segments
     until = context.engine.recorder.clock() + round(params.seconds * SECOND)
-    return SizesResult(segments=[_size(context, each.name, until) for each in asked])
+    return SizesResult(segments=[_size(context, segment.name, until) for segment in asked])
 
 
 def _size(context: Context[Needs], name: str, until: int) -> SegmentSize:
@@ -63,7 +63,7 @@ def _size(context: Context[Needs], name: str, until: int) -> SegmentSize:
 def sizes_picture(result: SizesResult) -> Chart:
     """A bar for each segment, the largest first."""
     ordered = sorted(result.segments, key=lambda segment: (-segment.members, segment.name))
-    points = [Point(each.name, each.members, is_uncertain=not each.exact) for each in ordered]
+    points = [Point(segment.name, segment.members, is_uncertain=not segment.exact) for segment in ordered]
     return Chart(
         kind="bars", title="Sizes of segments", x=Axis(title="Segment"), y=Axis(title="People", unit="count"),
         series=(Series("", tuple(points)),), uncertain="At least so many.",

@@ -50,19 +50,19 @@ class SavedPage(msgspec.Struct, kw_only=True):
 
 
 def _listed(context: Context[Needs], params: SavedParams) -> SavedPage:
-    found = saved_results.all_saved(context, params.cursor, params.limit)
+    saved = saved_results.all_saved(context, params.cursor, params.limit)
     jobs, _ = context.engine.jobs.page(context.workspace, limit=JOBS_SHOWN)
     running = [progress_of(context, job).view for job in jobs if job.kind == JOB_KIND]
     return SavedPage(
         running=msgspec.convert(running, list[SavedLine], from_attributes=True),
-        saved=[_saved_line(each) for each in found],
-        next=next_of(found, params.limit, lambda each: each.id),
+        saved=[_saved_line(item) for item in saved],
+        next=next_of(saved, params.limit, lambda item: item.id),
     )
 
 
-def _saved_line(found: Saved) -> SavedLine:
-    about = {"saved_at": instant(found.at), "saved_by": found.by, "note": found.note}
-    return msgspec.convert({**found.view, **about}, SavedLine)
+def _saved_line(saved: Saved) -> SavedLine:
+    about = {"saved_at": instant(saved.at), "saved_by": saved.by, "note": saved.note}
+    return msgspec.convert({**saved.view, **about}, SavedLine)
 
 
 LIST = Operation(
@@ -109,35 +109,40 @@ class Comparison(msgspec.Struct, kw_only=True):
 
 
 def _compare(context: Context[WithStore], params: CompareParams) -> Comparison:
-    one, other = (
+    first, second = (
         msgspec.convert(saved_results.saved(context, id).view, WhatIfView) for id in (params.one, params.other)
     )
     asked = [
-        (each.start, each.stop, each.historical, [sorted(each.asked.get(name, ())) for name in ("people", "types")])
-        for each in (one, other)
+        (
+            result.start,
+            result.stop,
+            result.historical,
+            [sorted(result.asked.get(name, ())) for name in ("people", "types")],
+        )
+        for result in (first, second)
     ]
-    people = [{sample.person for sample in each.samples} for each in (one, other)]
+    people = [{sample.person for sample in result.samples} for result in (first, second)]
     return Comparison(
-        comparable=asked[0] == asked[1], people_changed=other.people_changed - one.people_changed,
-        changed=other.changed - one.changed, errors=other.errors - one.errors,
-        matrix=_cells(one.matrix, other.matrix), rules=_rules(one.rules, other.rules),
+        comparable=asked[0] == asked[1], people_changed=second.people_changed - first.people_changed,
+        changed=second.changed - first.changed, errors=second.errors - first.errors,
+        matrix=_cells(first.matrix, second.matrix), rules=_rules(first.rules, second.rules),
         people_only_in_one=sorted(people[0] - people[1]), people_only_in_other=sorted(people[1] - people[0]),
     )  # fmt: skip
 
 
-def _cells(one: list[MatrixCell], other: list[MatrixCell]) -> list[MatrixCell]:
-    found: dict[tuple[str, str], MatrixCell] = {}
-    for sign, cells in ((-1, one), (1, other)):
+def _cells(first: list[MatrixCell], second: list[MatrixCell]) -> list[MatrixCell]:
+    by_key: dict[tuple[str, str], MatrixCell] = {}
+    for sign, cells in ((-1, first), (1, second)):
         for cell in cells:
             key = (cell.old, cell.new)
-            difference = found.setdefault(key, MatrixCell(old=cell.old, new=cell.new, same=0, changed=0))
+            difference = by_key.setdefault(key, MatrixCell(old=cell.old, new=cell.new, same=0, changed=0))
             difference.same += sign * cell.same
             difference.changed += sign * cell.changed
-    return [cell for _, cell in sorted(found.items()) if cell.same or cell.changed]
+    return [cell for _, cell in sorted(by_key.items()) if cell.same or cell.changed]
 
 
-def _rules(one: list[RuleTotals], other: list[RuleTotals]) -> list[RuleDifference]:
-    here, there = ({each.rule: each for each in rules} for rules in (one, other))
+def _rules(first: list[RuleTotals], second: list[RuleTotals]) -> list[RuleDifference]:
+    here, there = ({totals.rule: totals for totals in rules} for rules in (first, second))
     return [
         RuleDifference(rule=rule, one=here.get(rule), other=there.get(rule))
         for rule in sorted({*here, *there})

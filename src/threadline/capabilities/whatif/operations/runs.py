@@ -122,7 +122,7 @@ STATUS = Operation(
     method="GET",
     path="/v1/whatif/{id}",
     example=WhatIfOf(id="0123456789abcdef0123456789abcdef"),
-    ended=lambda found: found.state != "running",
+    ended=lambda what_if: what_if.state != "running",
 )
 
 
