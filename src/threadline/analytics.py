@@ -36,7 +36,7 @@ def to_df(answer: Any, name: str = "rows") -> Any:
     for column, format in columns.items():
         if format in _TIMES:
             table[column] = pandas.to_datetime(table[column])
-    table.attrs = {each: getattr(answer, each) for each in ABOUT if hasattr(answer, each)}
+    table.attrs = {field: getattr(answer, field) for field in ABOUT if hasattr(answer, field)}
     return table
 
 
@@ -66,7 +66,7 @@ def _columns(answer: Any, name: str) -> dict[str, str]:
     fields = described.fields if isinstance(described, inspect.StructType) else ()
     for rows in (_plain(field.type) for field in fields if field.name == name):
         if isinstance(rows, inspect.ListType) and isinstance(rows.item_type, inspect.StructType):
-            return {each.encode_name: _format(each.type) for each in rows.item_type.fields}
+            return {field.encode_name: _format(field.type) for field in rows.item_type.fields}
     raise InvalidValue(f"{type(answer).__name__} has no rows {name!r}")
 
 

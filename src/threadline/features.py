@@ -54,9 +54,9 @@ def get_historical_features(
         if column not in entities.column_names:
             raise InvalidValue(f"the entities have no column {column!r}; they have {entities.column_names}")
     names = training.columns([feature.rpartition(":")[2] for feature in features])
-    if taken := {column for each in names for column in (each, status_of(each))} & set(entities.column_names):
+    if taken := {column for feature in names for column in (feature, status_of(feature))} & set(entities.column_names):
         raise InvalidValue(f"the entities have columns of the names of features: {', '.join(sorted(taken))}")
-    refs = [str(each) for each in entities[person].to_pylist()]
+    refs = [str(value) for value in entities[person].to_pylist()]
     return HistoricalFeatures(training, entities, Asked(refs, _instants(entities[timestamp]), names, known))
 
 
@@ -77,10 +77,10 @@ class HistoricalFeatures:
         pa = arrow("reading", "lake")
         with self._training.vectors(self._asked) as (_, file):
             vectors = pa.parquet.read_table(file).sort_by("place")
-        found = self._entities
+        table = self._entities
         for column in self._columns(statuses):
-            found = found.append_column(column, vectors[column])
-        return found
+            table = table.append_column(column, vectors[column])
+        return table
 
     def to_df(self, *, statuses: bool = False) -> Any:
         """As a pandas DataFrame."""
@@ -100,7 +100,11 @@ class HistoricalFeatures:
             )
 
     def _columns(self, statuses: bool) -> list[str]:
-        return [each for one in self._asked.names for each in ((one, status_of(one)) if statuses else (one,))]
+        return [
+            column
+            for feature in self._asked.names
+            for column in ((feature, status_of(feature)) if statuses else (feature,))
+        ]
 
 
 def get_online_features(
@@ -108,16 +112,16 @@ def get_online_features(
 ) -> dict[str, list[Any]]:
     """The vectors of people as they are now, column by column; null where nobody is known by that name."""
     names = [feature.rpartition(":")[2] for feature in features]
-    found: dict[str, list[Any]] = {person: [], **{each: [] for each in names}}
+    columns: dict[str, list[Any]] = {person: [], **{feature: [] for feature in names}}
     for row in entity_rows:
-        found[person].append(row[person])
+        columns[person].append(row[person])
         try:
             vector = store.features.of(str(row[person]), names=",".join(names)).features
         except NotFound:
             vector = {}
-        for each in names:
-            found[each].append(vector[each].value if each in vector else None)
-    return found
+        for feature in names:
+            columns[feature].append(vector[feature].value if feature in vector else None)
+    return columns
 
 
 def _table(entities: Any) -> Any:
@@ -131,16 +135,16 @@ def _table(entities: Any) -> Any:
 
 def _instants(column: Any) -> list[int]:
     now = system_clock()
-    found = []
-    for place, value in enumerate(column.to_pylist()):
+    instants = []
+    for index, value in enumerate(column.to_pylist()):
         try:
             at = parse_time(value) if isinstance(value, str) else from_datetime(_aware(value))
         except InvalidValue as error:
-            raise InvalidValue(f"the timestamp of row {place}: {error}") from None
+            raise InvalidValue(f"the timestamp of row {index}: {error}") from None
         if at > now:
-            raise InvalidValue(f"the timestamp of row {place}, {format_time(at)}, is in the future")
-        found.append(at)
-    return found
+            raise InvalidValue(f"the timestamp of row {index}, {format_time(at)}, is in the future")
+        instants.append(at)
+    return instants
 
 
 def _aware(value: Any) -> datetime:

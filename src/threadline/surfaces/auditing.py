@@ -48,13 +48,13 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
 
 
 def _given(operation: Operation, params: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     for field in msgspec.structs.fields(operation.params):
         value = msgspec.to_builtins(getattr(params, field.name), enc_hook=str)
         hidden = field.encode_name in operation.private or field.encode_name in _WRITTEN
         if not hidden and value is not None and (field.required or value != _default(field)):
-            found[field.encode_name] = _short(value)
-    return found
+            given[field.encode_name] = _short(value)
+    return given
 
 
 def _short(value: Any) -> Any:
@@ -65,5 +65,5 @@ def _short(value: Any) -> Any:
     if isinstance(value, Mapping):
         return f"object of {len(value)}"
     if isinstance(value, list | tuple):
-        return [_short(each) for each in value] if len(value) <= AUDIT_LIST_LENGTH_MAX else f"list of {len(value)}"
+        return [_short(item) for item in value] if len(value) <= AUDIT_LIST_LENGTH_MAX else f"list of {len(value)}"
     return type(value).__name__

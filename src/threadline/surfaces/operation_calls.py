@@ -105,12 +105,12 @@ def _check(operation: Operation, values: Mapping[str, Any]) -> None:
 def _checks_of(params: type) -> dict[str, Callable[[str], object]]:
     """The parameters whose text has to be of a form, with what refuses all other text."""
     hints = get_type_hints(params, include_extras=True)
-    found = {}
+    checks = {}
     for field in msgspec.structs.fields(params):
         for meta in metas_of(hints[field.name]):
             if meta.extra is not None and "check" in meta.extra:
-                found[field.encode_name] = meta.extra["check"]
-    return found
+                checks[field.encode_name] = meta.extra["check"]
+    return checks
 
 
 @lru_cache(maxsize=1_000)
@@ -123,7 +123,7 @@ def _json_texts_of(params: type) -> frozenset[str]:
 
 def metas_of(hint: Any) -> Iterator[msgspec.Meta]:
     """What the annotations of a parameter's type say of it, those within a list left out."""
-    yield from (each for each in getattr(hint, "__metadata__", ()) if isinstance(each, msgspec.Meta))
+    yield from (meta for meta in getattr(hint, "__metadata__", ()) if isinstance(meta, msgspec.Meta))
     if get_origin(hint) is Annotated:
         yield from metas_of(hint.__origin__)
     elif get_origin(hint) is not list:

@@ -58,13 +58,13 @@ def rows_of(result: Any) -> Rows | None:
     hints = get_type_hints(result, include_extras=True)
     lists = [(name, entry) for name, hint in hints.items() if (entry := _entry(hint)) is not None]
     if len(lists) > 1:
-        required = {each.name for each in msgspec.structs.fields(result) if each.required}
-        lists = [each for each in lists if each[0] in required]
+        required = {field.name for field in msgspec.structs.fields(result) if field.required}
+        lists = [pair for pair in lists if pair[0] in required]
     if len(lists) != 1:
         return None
     ((field, entry),) = lists
     hints = get_type_hints(entry, include_extras=True)
-    names = {each.name: each.encode_name for each in msgspec.structs.fields(entry)}
+    names = {field.name: field.encode_name for field in msgspec.structs.fields(entry)}
     return Rows(field, tuple(Column(names[name], name, _kind(hints[name])) for name in names))
 
 
@@ -85,13 +85,13 @@ def rendered(result: Any, form: Format) -> Rendered:
 def accepted(accept: str) -> Format:
     """The form that an ``Accept`` header prefers; JSON if it names none of ours."""
     named: list[tuple[float, Format]] = []
-    for each in accept.split(","):
-        media_type, *options = (part.strip().lower() for part in each.split(";"))
+    for choice in accept.split(","):
+        media_type, *options = (part.strip().lower() for part in choice.split(";"))
         weights = [option.removeprefix("q=") for option in options if option.startswith("q=")]
         weight = float(weights[0]) if weights and _WEIGHT.fullmatch(weights[0]) else 1.0
         named += [(weight, form) for form, known in MEDIA_TYPES.items() if media_type == known.partition(";")[0]]
     # The first of equal ones: `max` keeps it.
-    return max(named, key=lambda each: each[0])[1] if any(weight for weight, _ in named) else "json"
+    return max(named, key=lambda pair: pair[0])[1] if any(weight for weight, _ in named) else "json"
 
 
 def _unwrapped(hint: Any) -> tuple[Any, bool]:
@@ -99,7 +99,7 @@ def _unwrapped(hint: Any) -> tuple[Any, bool]:
     spread = False
     while True:
         if get_origin(hint) is Annotated:
-            spread = spread or any(getattr(each, "extra", None) == COLUMNS.extra for each in hint.__metadata__)
+            spread = spread or any(getattr(meta, "extra", None) == COLUMNS.extra for meta in hint.__metadata__)
             hint = hint.__origin__
         elif get_origin(hint) in (Union, types.UnionType):
             kinds = [arg for arg in get_args(hint) if arg is not type(None)]
@@ -172,7 +172,7 @@ def _parquet(table: dict[str, tuple[Kind, list[Any]]]) -> bytes:
 
     out = io.BytesIO()
     try:
-        pa.parquet.write_table(pa.table({name: column(*each) for name, each in table.items()}), out)
+        pa.parquet.write_table(pa.table({name: column(*pair) for name, pair in table.items()}), out)
     except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
         raise InvalidValue(f"this list cannot be written as Parquet: {error}; take csv or json") from None
     return out.getvalue()

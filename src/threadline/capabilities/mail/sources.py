@@ -92,7 +92,7 @@ def read_sources(template: Template) -> Sources:
 
 def _references(text: str, name: str, place: str, problems: list[str]) -> list[tuple[str, str]]:
     """The files that a source extends, includes or imports, each with the place where it says so."""
-    found = []
+    references = []
     for match in _REFERENCE.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
         here = f"{place}:{line}" if name else place
@@ -100,5 +100,5 @@ def _references(text: str, name: str, place: str, problems: list[str]) -> list[t
         if quoted is None:
             problems.append(f"{here}: `{match[1]}` needs the name of a file in quotes, and {match[2][:80]} is none")
         else:
-            found.append((joined(quoted[2], name), here))
-    return found
+            references.append((joined(quoted[2], name), here))
+    return references

@@ -192,7 +192,7 @@ def by_value(claims: Sequence[Claim]) -> list[list[Claim]]:
             statements[claim.strength, claim.voice] = claim
     for claim in statements.values():
         groups.setdefault((claim.strength, canonical_json(claim.value)), []).append(claim)
-    newest = {place: max((claim.at, claim.id) for claim in group) for place, group in groups.items()}
+    newest = {key: max((claim.at, claim.id) for claim in group) for key, group in groups.items()}
     ordered = sorted(groups, key=lambda key: newest[key], reverse=True)
     ordered.sort(key=lambda key: (key[0], -agreed(groups[key])))
     wins = ordered[0]

@@ -184,7 +184,8 @@ def _split_off(attempt: Attempt, person: Person, merge: Mapping[str, Any]) -> li
     for recorded in sorted(events, key=lambda event: (event.recorded_at, event.thread, event.sequence)):
         resolved = (names.of(person.workspace, identifier) for identifier in recorded.event.identifiers)
         named = sorted(
-            (each for each in resolved if each is not None and each.thread in leads), key=ResolvedIdentifier.rank
+            (identifier for identifier in resolved if identifier is not None and identifier.thread in leads),
+            key=ResolvedIdentifier.rank,
         )
         leaders = list(dict.fromkeys(leader(identifier.thread) for identifier in named))
         first = next((thread for thread in leaders if thread in (survivor, merged)), leaders[0] if leaders else "")

@@ -20,7 +20,7 @@ def bars(drawing: Drawing, chart: Chart, top: float) -> float:
     """A bar for each point, upright where the labels fit below."""
     labels = _labels(chart)
     band = (drawing.width - 70) / max(len(labels), 1)
-    if any(width_of(each) + 8 > band for each in labels):
+    if any(width_of(label) + 8 > band for label in labels):
         return _rows_of_bars(drawing, chart, top, labels)
     values = scale((point.y for series in chart.series for point in series.points), chart.y.unit)
     box = _upright(drawing, chart, top, values)
@@ -62,7 +62,7 @@ def _rows_of_bars(drawing: Drawing, chart: Chart, top: float, labels: list[str])
 
 def lines(drawing: Drawing, chart: Chart, top: float) -> float:
     """A line for each series, in the order of its points; interrupted where a value is not known."""
-    bounds = [each for series in chart.series for point in series.points for each in (point.y, point.low, point.high)]
+    bounds = [value for series in chart.series for point in series.points for value in (point.y, point.low, point.high)]
     values = scale(bounds, chart.y.unit)
     box = _upright(drawing, chart, top, values)
     y = values.along(box.bottom, box.top)
@@ -71,12 +71,12 @@ def lines(drawing: Drawing, chart: Chart, top: float) -> float:
         known = [(places[point.x], point) for point in series.points if point.y is not None and math.isfinite(point.y)]
         _band(drawing, index, [(x, point) for x, point in known if point.low is not None], y)
         known_at = {id(point) for _, point in known}
-        for one, other in pairwise(series.points):
-            if id(one) in known_at and id(other) in known_at:
-                unsure = " unsure" if other.is_uncertain else ""
+        for start, stop in pairwise(series.points):
+            if id(start) in known_at and id(stop) in known_at:
+                unsure = " unsure" if stop.is_uncertain else ""
                 drawing.path(
-                    f"M{number(places[one.x])} {number(y(one.y or 0))}"
-                    f"L{number(places[other.x])} {number(y(other.y or 0))}", f"s{index % 8 + 1} line{unsure}",
+                    f"M{number(places[start.x])} {number(y(start.y or 0))}"
+                    f"L{number(places[stop.x])} {number(y(stop.y or 0))}", f"s{index % 8 + 1} line{unsure}",
                 )  # fmt: skip
         radius = 3.0 if len(known) <= 60 else 1.5
         for x, point in known:
@@ -88,17 +88,17 @@ def lines(drawing: Drawing, chart: Chart, top: float) -> float:
 def _places(drawing: Drawing, chart: Chart, box: Box) -> dict[str | float, float]:
     """The horizontal coordinate of each x, with the labels or ticks below."""
     xs = list(dict.fromkeys(point.x for series in chart.series for point in series.points))
-    numbers = [each for each in xs if not isinstance(each, str)]
+    numbers = [x for x in xs if not isinstance(x, str)]
     if len(numbers) == len(xs):
         span = scale(numbers, chart.x.unit, zero=False, count=8)
         along = span.along(box.left + 6, box.right - 6)
         for tick in span.ticks:
             label = formatted(tick, chart.x.unit, short=True)
             drawing.text(along(tick), box.bottom + 18, label, "quiet", anchor="middle")
-        return {each: along(each) for each in numbers}
+        return {x: along(x) for x in numbers}
     gap = (box.right - box.left) / len(xs)
-    places = {each: box.left + (at + 0.5) * gap for at, each in enumerate(xs)}
-    labels = [str(each) for each in xs]
+    places = {x: box.left + (at + 0.5) * gap for at, x in enumerate(xs)}
+    labels = [str(x) for x in xs]
     for at in thinned(labels, box.right - box.left):
         drawing.text(places[xs[at]], box.bottom + 18, labels[at], "quiet", anchor="middle")
     return places
@@ -119,7 +119,7 @@ def histogram(drawing: Drawing, chart: Chart, top: float) -> float:
     values = scale((point.y for point in points), chart.y.unit)
     box = _upright(drawing, chart, top, values)
     y = values.along(box.bottom, box.top)
-    ends = [each for point in points for each in (point.x, point.high) if isinstance(each, int | float)]
+    ends = [end for point in points for end in (point.x, point.high) if isinstance(end, int | float)]
     span = scale(ends, chart.x.unit, zero=False, count=8)
     x = span.along(box.left, box.right)
     for tick in span.ticks:
@@ -148,7 +148,7 @@ def intervals(drawing: Drawing, chart: Chart, top: float) -> float:
     """An estimate with its interval for each point, a row each; a dashed line at what they are compared with."""
     labels = _labels(chart)
     points = [point for series in chart.series for point in series.points]
-    bounds = [each for point in points for each in (point.y, point.low, point.high)]
+    bounds = [bound for point in points for bound in (point.y, point.low, point.high)]
     compared = [] if chart.reference is None else [chart.reference]
     values = scale([*bounds, *compared], chart.y.unit, zero=False)
     box, rows = _sideways(drawing, chart, top, values, labels, 12 + 22 * len(chart.series))
@@ -172,7 +172,7 @@ def intervals(drawing: Drawing, chart: Chart, top: float) -> float:
 def _upright(drawing: Drawing, chart: Chart, top: float, values: Scale) -> Box:
     """Draws the vertical axis, its title above it, and the grid."""
     labels = [formatted(tick, chart.y.unit, short=True) for tick in values.ticks]
-    left = max(width_of(each) for each in labels) + 18
+    left = max(width_of(label) for label in labels) + 18
     if chart.y.title:
         drawing.text(8, top + 12, chart.y.title, "quiet small")
         top += 24
@@ -189,7 +189,7 @@ def _sideways(
 ) -> tuple[Box, list[float]]:
     """Draws the labels of rows on the left, the horizontal axis below and the grid; with where each row begins."""
     room = drawing.width * _LABEL_MAX
-    left = min(max((width_of(each) for each in labels), default=0) + 20, room)
+    left = min(max((width_of(label) for label in labels), default=0) + 20, room)
     widest = max(width_of(formatted(tick, chart.y.unit), 11) for tick in values.ticks)
     box = Box(left, top + 4, drawing.width - widest - 18, top + 4 + row * len(labels))
     x = values.along(box.left, box.right)
@@ -230,8 +230,8 @@ def _labels(chart: Chart) -> list[str]:
 
 
 def _at(chart: Chart, label: str) -> list[tuple[int, Point]]:
-    found = ((index, _named(series, label)) for index, series in enumerate(chart.series))
-    return [(index, point) for index, point in found if point is not None]
+    pairs = ((index, _named(series, label)) for index, series in enumerate(chart.series))
+    return [(index, point) for index, point in pairs if point is not None]
 
 
 def _named(series: Series, label: str) -> Point | None:
@@ -255,4 +255,4 @@ def tip(chart: Chart, series: Series, point: Point) -> str:
     elif point.low is not None and point.high is not None:
         value += f" ({formatted(point.low, chart.y.unit)} to {formatted(point.high, chart.y.unit)})"
     unsure = f"{chart.uncertain or 'may still change'}" if point.is_uncertain else ""
-    return " · ".join(each for each in (series.name, f"{x}: {value}", point.note, unsure) if each)
+    return " · ".join(part for part in (series.name, f"{x}: {value}", point.note, unsure) if part)

@@ -27,7 +27,7 @@ def escaped(text: str) -> str:
 
 def printable(text: str) -> str:
     """A text on one line, without characters that steer a terminal."""
-    return "".join(each if each.isprintable() else "\ufffd" for each in text)
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
 def number(value: float) -> str:

@@ -26,12 +26,12 @@ def heat(drawing: Drawing, chart: Chart, top: float) -> float:
     left = min(max(width_of(name) for name in names) + 22, drawing.width * 0.3)
     cell = min((drawing.width - left - 10) / len(columns), 110.0)
     values = finite(point.y for series in chart.series for point in series.points)
-    most = max([abs(each) for each in values if each] or [1.0])
+    most = max([abs(value) for value in values if value] or [1.0])
     drawing.text(left - 10, top + 12, chart.y.title and chart.x.title, "quiet small", anchor="end", width=left - 14)
     for at in thinned(columns, cell * len(columns)):
         drawing.text(left + (at + 0.5) * cell, top + 12, columns[at], "quiet", anchor="middle")
     top += 20
-    shown = [each for each in values if width_of(formatted(each, chart.y.unit, short=True), 11) + 4 <= cell]
+    shown = [value for value in values if width_of(formatted(value, chart.y.unit, short=True), 11) + 4 <= cell]
     has_texts = len(shown) == len(values)
     for row, series in enumerate(chart.series):
         y = top + row * CELL
@@ -101,9 +101,9 @@ def flow(drawing: Drawing, chart: Chart, top: float) -> float:
     """Columns of nodes, joined by bands as thick as what goes between them."""
     arriving: defaultdict[_Node, float] = defaultdict(float)
     leaving: defaultdict[_Node, float] = defaultdict(float)
-    for each in chart.flows:
-        leaving[_Node(each.step, each.source)] += each.value
-        arriving[_Node(each.step + 1, each.target)] += each.value
+    for band in chart.flows:
+        leaving[_Node(band.step, band.source)] += band.value
+        arriving[_Node(band.step + 1, band.target)] += band.value
     sizes = {node: max(arriving[node], leaving[node]) for node in {**leaving, **arriving}}
     columns: defaultdict[int, list[_Node]] = defaultdict(list)
     for node in sorted(sizes, key=lambda node: (-sizes[node], node.name)):
@@ -138,13 +138,13 @@ def _bands(
 ) -> None:
     out, into = dict(ys), dict(ys)
 
-    def order(each: Flow) -> tuple[int, float, float]:
-        return each.step, ys[_Node(each.step, each.source)], ys[_Node(each.step + 1, each.target)]
+    def order(band: Flow) -> tuple[int, float, float]:
+        return band.step, ys[_Node(band.step, band.source)], ys[_Node(band.step + 1, band.target)]
 
-    for each in sorted(chart.flows, key=order):
-        source, target = _Node(each.step, each.source), _Node(each.step + 1, each.target)
-        size = each.value * per_unit
-        x1, x2 = 8 + each.step * pitch + NODE, 8 + (each.step + 1) * pitch
+    for band in sorted(chart.flows, key=order):
+        source, target = _Node(band.step, band.source), _Node(band.step + 1, band.target)
+        size = band.value * per_unit
+        x1, x2 = 8 + band.step * pitch + NODE, 8 + (band.step + 1) * pitch
         y1, y2, middle = out[source], into[target], (x1 + x2) / 2
         out[source], into[target] = y1 + size, y2 + size
         d = (
@@ -153,5 +153,5 @@ def _bands(
             f"V{number(y2 + size)}C{number(middle)} {number(y2 + size)} {number(middle)} {number(y1 + size)}"
             f" {number(x1)} {number(y1 + size)}Z"
         )
-        text = f"{each.source} → {each.target}: {formatted(each.value, chart.y.unit)}"
-        drawing.path(d, f"s{colours[each.source]} faint", text)
+        text = f"{band.source} → {band.target}: {formatted(band.value, chart.y.unit)}"
+        drawing.path(d, f"s{colours[band.source]} faint", text)

@@ -58,7 +58,7 @@ def _step(least: float, unit: Unit) -> float:
 
 def width_of(text: str, size: float = 12) -> float:
     """About how wide a text is in a sans-serif font of this size."""
-    wide = sum(1.0 if unicodedata.east_asian_width(each) in "WF" else 0.57 for each in text)
+    wide = sum(1.0 if unicodedata.east_asian_width(character) in "WF" else 0.57 for character in text)
     return wide * size
 
 
@@ -78,5 +78,5 @@ def thinned(labels: Sequence[str], length: float, size: float = 12) -> list[int]
     room = max(width_of(label, size) for label in labels) + 10
     every = max(1, math.ceil(room / (length / len(labels))))
     # Every second, fifth or tenth is easier to count than every seventh.
-    every = next((each for each in (1, 2, 5, 7, 10, 20, 30, 50, 100) if each >= every), every)
+    every = next((step for step in (1, 2, 5, 7, 10, 20, 30, 50, 100) if step >= every), every)
     return list(range(0, len(labels), every))

@@ -36,7 +36,7 @@ class Plot:
             yield Text("There is nothing to show yet.", style="dim")
             return
         if len(chart.series) > 1 and chart.kind != "heat":
-            names = ((each.name, COLOURS[at % 8]) for at, each in enumerate(chart.series))
+            names = ((series.name, COLOURS[at % 8]) for at, series in enumerate(chart.series))
             yield Text("  ").join(Text.assemble(("■ ", colour), name) for name, colour in names)
         match chart.kind:
             case "heat":
@@ -49,7 +49,7 @@ class Plot:
                 yield _bars(_flows(chart), width)
             case _:
                 yield _bars(chart, width)
-        if chart.uncertain and any(point.is_uncertain for each in chart.series for point in each.points):
+        if chart.uncertain and any(point.is_uncertain for series in chart.series for point in series.points):
             yield Text(f"~ {chart.uncertain}", style="dim")
 
 
@@ -57,15 +57,15 @@ def _written(chart: Chart) -> Chart:
     """The chart with texts that a terminal shows and does not obey."""
 
     def clean(text: str) -> str:
-        return "".join(each if each.isprintable() else " " for each in text)
+        return "".join(character if character.isprintable() else " " for character in text)
 
-    def point(each: Point) -> Point:
-        return replace(each, x=clean(each.x) if isinstance(each.x, str) else each.x, note=clean(each.note))
+    def point(given: Point) -> Point:
+        return replace(given, x=clean(given.x) if isinstance(given.x, str) else given.x, note=clean(given.note))
 
     return replace(
         chart, title=clean(chart.title), uncertain=clean(chart.uncertain), summary=clean(chart.summary),
         x=replace(chart.x, title=clean(chart.x.title)), y=replace(chart.y, title=clean(chart.y.title)),
-        series=tuple(Series(clean(each.name), tuple(map(point, each.points))) for each in chart.series),
+        series=tuple(Series(clean(series.name), tuple(map(point, series.points))) for series in chart.series),
         flows=tuple(replace(flow, source=clean(flow.source), target=clean(flow.target)) for flow in chart.flows),
     )  # fmt: skip
 
@@ -73,7 +73,7 @@ def _written(chart: Chart) -> Chart:
 def _bars(chart: Chart, width: int) -> Table:
     """A bar for each point; in a funnel with its share of the first step."""
     values = finite(point.y for series in chart.series for point in series.points)
-    most = max([abs(each) for each in values], default=1.0) or 1.0
+    most = max([abs(value) for value in values], default=1.0) or 1.0
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True, max_width=width // 3, overflow="ellipsis")
     table.add_column(no_wrap=True)
@@ -179,7 +179,7 @@ def _dotted(chart: Chart, values: Scale, columns: int) -> tuple[dict[tuple[int, 
 
 def _intervals(chart: Chart, width: int) -> Iterable[Text]:
     points = [(series.name, point) for series in chart.series for point in series.points]
-    bounds = [each for _, point in points for each in (point.y, point.low, point.high, chart.reference)]
+    bounds = [bound for _, point in points for bound in (point.y, point.low, point.high, chart.reference)]
     values = scale(bounds, chart.y.unit, zero=False)
     names = [" ".join(part for part in (name, str(point.x)) if part) for name, point in points]
     left = min(max(map(len, names)), width // 3)

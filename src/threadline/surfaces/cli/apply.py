@@ -56,9 +56,9 @@ def apply(session: Session, dry_run: bool, background: bool, as_json: bool) -> N
             changes = client.definitions.changes() if dry_run else client.definitions.reload()
             _run(session, changes, (), None if dry_run else client.definitions.apply, as_json=as_json)
         return
-    found = check(session.given, session.composition.catalogue)
-    if found.problems:
-        raise InvalidDefinition("\n".join(map(str, found.problems)))
+    result = check(session.given, session.composition.catalogue)
+    if result.problems:
+        raise InvalidDefinition("\n".join(map(str, result.problems)))
     settings = session.settings()
     if "://" not in settings.store and not Path(settings.store).exists():
         raise InvalidSetting(

@@ -32,33 +32,33 @@ def check(session: Session, path: Path | None, as_json: bool) -> None:
     embedded one, its events tell which event types nobody sends.
     """
     session.given.update({"definitions": str(path)} if path is not None else {})
-    found = checked(session.given, session.composition.catalogue)
-    problems, warned = _by_the_store(session, found)
+    result = checked(session.given, session.composition.catalogue)
+    problems, warned = _by_the_store(session, result)
     if as_json:
-        content = {"files": list(map(str, found.files)), "problems": problems, "warnings": warned}
+        content = {"files": list(map(str, result.files)), "problems": problems, "warnings": warned}
         answer(content, session.console, as_json=True)
     else:
         show_problems(session.console, problems, warned)
-        files, mistakes = counted(len(found.files), "file"), counted(len(problems), "mistake")
+        files, mistakes = counted(len(result.files), "file"), counted(len(problems), "mistake")
         session.console.print(f"{files}: {mistakes}, {counted(len(warned), 'warning')}.", highlight=False)
     if problems:
         raise click.exceptions.Exit(1)
 
 
-def _by_the_store(session: Session, found: Checked) -> tuple[Sequence[Problem], Sequence[Problem]]:
+def _by_the_store(session: Session, result: Checked) -> tuple[Sequence[Problem], Sequence[Problem]]:
     """Problems and warnings, with what the embedded store knows, if there is one: versions seen and events sent."""
-    if found.catalogue is None:
-        return found.problems, ()
+    if result.catalogue is None:
+        return result.problems, ()
     try:
         settings = session.settings()
         if _is_embedded(settings):
             with session.engine(readonly=True) as engine:
                 return (), warnings(engine.catalogue, engine.log)
     except InvalidDefinition as error:  # a version that has changed since the store first saw it
-        return [problem_of(line) for line in str(error).split("\n")], warnings(found.catalogue)
+        return [problem_of(line) for line in str(error).split("\n")], warnings(result.catalogue)
     except ThreadlineError:
         pass  # what is wrong with the store is no matter of the definitions
-    return (), warnings(found.catalogue)
+    return (), warnings(result.catalogue)
 
 
 def _is_embedded(settings: Settings) -> bool:
@@ -69,5 +69,5 @@ def show_problems(console: Console, problems: Iterable[Problem], warned: Iterabl
     """Print each on a line of its own, as an editor reads it."""
     for style, name, lines in (("red", "error", problems), ("yellow", "warning", warned)):
         for line in lines:
-            place = f"{line.file}:{line.line}: " if line.file else ""
-            console.print(Text.assemble(visible(place), (name, style), f": {visible(line.message)}"), soft_wrap=True)
+            location = f"{line.file}:{line.line}: " if line.file else ""
+            console.print(Text.assemble(visible(location), (name, style), f": {visible(line.message)}"), soft_wrap=True)

@@ -54,7 +54,7 @@ def doctor(session: Session) -> None:
 
 
 def _surroundings(settings: Settings) -> Iterator[Finding]:
-    parts = " ".join(f"{name} {found}" for name in _PARTS if (found := _version(name)))
+    parts = " ".join(f"{name} {installed}" for name in _PARTS if (installed := _version(name)))
     yield Finding("versions", "ok", f"threadline {package_version()}, Python {platform.python_version()}, {parts}")
     if not _is_elsewhere(settings):
         yield _disk(Path(settings.store).absolute().parent)

@@ -55,8 +55,8 @@ def erase(session: Session, /, id: str, reason: str, request: str, dry_run: bool
         click.confirm(f"Erase this person with {events} for good? Nobody can bring it back", abort=True, err=True)
     with _bar() as show:
         done = session.run(ERASE, EraseParams(id=id, reason=reason, request=request))
-        found = _awaited(session, done.erasure, show)
-    answer(found, session.console, as_json=as_json)
+        erasure = _awaited(session, done.erasure, show)
+    answer(erasure, session.console, as_json=as_json)
     for copy in _copies(session):
         click.echo(f"{copy} may still have this person: delete it when it is not needed any more.", err=True)
 
@@ -68,20 +68,20 @@ def _copies(session: Session) -> list[Path]:
         return []
     path = Path(store)
     patterns = (f"{path.name}.replaced-*", f"{path.name}.rescued-*", f"{path.name}-wal.lost-*")
-    return sorted(found for pattern in patterns for found in path.parent.glob(pattern))
+    return sorted(file for pattern in patterns for file in path.parent.glob(pattern))
 
 
 def _awaited(session: Session, id: str, show: Any) -> ErasureView:
     """The erasure once it is done: by a server's job, or here."""
     while True:
-        found: ErasureView = session.run(SHOW, ErasureParams(id=id))
-        if found.state == "done":
-            return found
+        erasure: ErasureView = session.run(SHOW, ErasureParams(id=id))
+        if erasure.state == "done":
+            return erasure
         if session.client() is None:
             with session.engine() as engine:
                 engine.erasures.run(session.settings().workspace, id, show)
         else:
-            show(found)
+            show(erasure)
             time.sleep(LOOK_SECONDS)
 
 
@@ -132,7 +132,7 @@ def _bar() -> Iterator[Any]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("Erasing", total=None)
 
-        def show(found: Erasure | ErasureView) -> None:
-            bar.update(task, completed=found.events, total=found.events_total)
+        def show(erasure: Erasure | ErasureView) -> None:
+            bar.update(task, completed=erasure.events, total=erasure.events_total)
 
         yield show

@@ -42,7 +42,9 @@ def export(session: Session, person: str, into: Path) -> None:
 
 def _pieces(session: Session, person: str) -> Iterator[bytes]:
     """The archive as it comes from the server or from the store."""
-    operation: Operation = next(each for each in session.composition.operations() if each.name == "people_export")
+    operation: Operation = next(
+        candidate for candidate in session.composition.operations() if candidate.name == "people_export"
+    )
     params: Any = convert(operation, {"id": person}, strict=False)
     client = session.client()
     if client is not None:

@@ -276,7 +276,7 @@ class ParquetFile:
         except (self._damaged, OSError) as error:
             raise InvalidValue(f"{path.name} is not a Parquet file: {error}") from None
         schema = self._file.schema_arrow
-        fields = [each.with_type(_coarse(pa, each.type)) for each in schema]
+        fields = [field.with_type(_coarse(pa, field.type)) for field in schema]
         self._cut = None if fields == list(schema) else pa.schema(fields)
         self.size = int(self._file.metadata.num_rows)
         self._read = 0
@@ -320,7 +320,7 @@ def _coarse(pa: Any, kind: Any) -> Any:
     """A type with microseconds in place of nanoseconds, however deep: data frames write these, Python knows those."""
     types = pa.types
     if types.is_struct(kind):
-        return pa.struct([each.with_type(_coarse(pa, each.type)) for each in kind])
+        return pa.struct([field.with_type(_coarse(pa, field.type)) for field in kind])
     if types.is_map(kind):
         return pa.map_(_coarse(pa, kind.key_type), _coarse(pa, kind.item_type), kind.keys_sorted)
     if types.is_fixed_size_list(kind):

@@ -94,13 +94,13 @@ def batches(checks: RowChecks, file: RowFile, clock: Clock, skip: int) -> Genera
         entries, problems = list[RejectedEntry](), list[Problem]()
         try:
             for number, row in enumerate(islice(rows, BATCH_ROWS), number + 1):  # noqa: B020 — goes on counting
-                found = read(row, number, now)
-                if isinstance(found, Event):
+                checked = read(row, number, now)
+                if isinstance(checked, Event):
                     numbers.append(number)
-                    events.append(found)
+                    events.append(checked)
                 else:
-                    entries.append(_entry(plan, number, found, now))
-                    problems.append(Problem(number, found.code, found.message))
+                    entries.append(_entry(plan, number, checked, now))
+                    problems.append(Problem(number, checked.code, checked.message))
         except InvalidValue as error:
             damage = error
         if not events and not entries:

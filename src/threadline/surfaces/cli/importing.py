@@ -124,8 +124,8 @@ def check_file(catalogue: Catalogue, plan: Plan, advance: Advance | None = None)
             for problem in batch.problems:
                 summary.note(*problem)
             summary.rejected += len(batch.entries)
-            for number, each in zip(batch.numbers, batch.checked, strict=True):
-                error = _refusal(each, catalogue)
+            for number, item in zip(batch.numbers, batch.checked, strict=True):
+                error = _refusal(item, catalogue)
                 summary.accepted += error is None
                 summary.rejected += error is not None
                 if error is not None:
@@ -182,14 +182,14 @@ def _record(engine: Engine, batch: RowBatch, summary: Summary) -> None:
     receipts = engine.recorder.record_checked(batch.checked)
     refuse_erased(receipts)
     summary.rejected += len(batch.entries)
-    for number, each, receipt in zip(batch.numbers, batch.checked, receipts, strict=True):
+    for number, item, receipt in zip(batch.numbers, batch.checked, receipts, strict=True):
         if receipt.status == "accepted":
             summary.accepted += 1
         elif receipt.status == "duplicate":
             summary.duplicates += 1
         elif receipt.status == "conflict":
             summary.conflicts += 1
-            summary.note(number, "conflict", f"the key {each.request.event.key!r} was used before with another payload")
+            summary.note(number, "conflict", f"the key {item.request.event.key!r} was used before with another payload")
         else:
             summary.rejected += 1
             summary.note(number, receipt.code, receipt.message)

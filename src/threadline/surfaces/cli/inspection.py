@@ -20,7 +20,7 @@ from threadline.surfaces.operation_calls import shown
 def operations_table(operations: Iterable[Operation]) -> str:
     """Every operation by its group, as docs/http.md shows it."""
     rows: dict[str, list[str]] = {}
-    for operation in sorted(operations, key=lambda each: (each.group is not None, each.name)):
+    for operation in sorted(operations, key=lambda item: (item.group is not None, item.name)):
         group = (
             "beside the groups"
             if operation.group is None
@@ -28,7 +28,7 @@ def operations_table(operations: Iterable[Operation]) -> str:
         )
         scope = "" if (operation.method, operation.scope) == ("GET", "read") else f" {operation.scope}"
         rows.setdefault(group, []).append(f"`{operation.verb}` {operation.method} `{operation.path}`{scope}")
-    lines = [f"| {group} | {', '.join(found)} |" for group, found in rows.items()]
+    lines = [f"| {group} | {', '.join(entries)} |" for group, entries in rows.items()]
     return "\n".join(["| group | operations |", "|---|---|", *lines]) + "\n"
 
 
@@ -48,12 +48,12 @@ def settings(session: Session, as_json: bool) -> None:
     in_force = session.settings()
     rows = [
         {
-            "setting": each.variable,
-            "now": _shown(each, getattr(in_force, each.name)),
-            "unit": each.unit,
-            "reason": each.reason,
+            "setting": setting.variable,
+            "now": _shown(setting, getattr(in_force, setting.name)),
+            "unit": setting.unit,
+            "reason": setting.reason,
         }
-        for each in describe()
+        for setting in describe()
     ]
     answer(rows, session.console, as_json=as_json)
 
@@ -72,18 +72,18 @@ def catalogue(session: Session, as_json: bool, markdown: bool) -> None:
         click.echo(f"{operations_table(session.composition.operations())}\n{errors_table()}", nl=False)
         return
     asked = shown(session.composition.operations(), "cli")["catalogue"]
-    found: CatalogueView = session.run(asked, asked.params())
+    view: CatalogueView = session.run(asked, asked.params())
     if as_json:
-        answer(found, session.console, as_json=True)
+        answer(view, session.console, as_json=True)
         return
     columns = {
         "projections": ("name", "version", "ordered"), "policies": ("name", "handles"),
         "operations": ("name", "method", "path", "scope", "summary"),
         "identifiers": ("name", "priority", "limit", "identifying"),
     }  # fmt: skip
-    plain = msgspec.to_builtins(found)
+    plain = msgspec.to_builtins(view)
     show(
-        {part: [{name: each[name] for name in names} for each in plain[part]] for part, names in columns.items()},
+        {part: [{name: entry[name] for name in names} for entry in plain[part]] for part, names in columns.items()},
         session.console,
     )
 
@@ -93,8 +93,8 @@ def _refuse_json(as_json: bool) -> None:
         raise click.UsageError("--json and --markdown exclude each other; give one")
 
 
-def _shown(each: Described, value: Any) -> Any:
+def _shown(setting: Described, value: Any) -> Any:
     """A value as it may be seen. Any text may be an address by which somebody logs in."""
-    if each.is_secret and value:
+    if setting.is_secret and value:
         return "(hidden)"
     return without_secret(value) if isinstance(value, str) else value

@@ -36,14 +36,14 @@ _SHOW = next(operation for operation in definitions.operations(()) if operation.
 @click.pass_obj
 def show(session: Session, /, name: str, mermaid: bool, as_json: bool) -> None:
     """Show a journey, drawn, with the people at each step."""
-    found: JourneyView = session.run(_SHOW, JourneyParams(name=name))
+    journey: JourneyView = session.run(_SHOW, JourneyParams(name=name))
     if as_json:
-        click.echo(json_of(found))
+        click.echo(json_of(journey))
     else:
-        click.echo(found.mermaid if mermaid else found.drawing)
+        click.echo(journey.mermaid if mermaid else journey.drawing)
         if not mermaid:
-            paused = f", paused since {found.paused_since[:19]}Z" if found.paused_since else ""
-            click.echo(f"\n{counted(found.people, 'person')} in it{paused}")
+            paused = f", paused since {journey.paused_since[:19]}Z" if journey.paused_since else ""
+            click.echo(f"\n{counted(journey.people, 'person')} in it{paused}")
 
 
 @click.command("what-if")
@@ -64,34 +64,34 @@ def what_if(session: Session, /, candidate: TextIO, people: tuple[str, ...], as_
     """
     params = JourneysWhatIfParams(definitions=candidate.read(), people=list(people), **given)
     if session.client() is not None:
-        found: JourneysWhatIfResult = session.run(WHAT_IF, params)
+        result: JourneysWhatIfResult = session.run(WHAT_IF, params)
     else:
         with session.engine(readonly=True) as engine:  # it only reads, beside a running server too
-            found = run(WHAT_IF, session.context(engine), params)
+            result = run(WHAT_IF, session.context(engine), params)
     if as_json:
-        click.echo(json_of(found))
+        click.echo(json_of(result))
     else:
-        print_what_if(session.console, found)
+        print_what_if(session.console, result)
 
 
-def print_what_if(console: Console, found: JourneysWhatIfResult) -> None:
+def print_what_if(console: Console, result: JourneysWhatIfResult) -> None:
     """Print what came of it: counts of people and mails, and some people with theirs."""
-    start = "the first event" if found.start.startswith("0001") else f"{found.start[:19]}Z"
+    start = "the first event" if result.start.startswith("0001") else f"{result.start[:19]}Z"
     console.print(
-        f"from {start} to {found.stop[:19]}Z: {counted(found.people, 'person')}, of whom {found.people_old:,} would "
-        f"have got mail by the journeys in force and {found.people_new:,} by the candidate; other mails, or at other "
+        f"from {start} to {result.stop[:19]}Z: {counted(result.people, 'person')}, of whom {result.people_old:,} would "
+        f"have got mail by the journeys in force and {result.people_new:,} by the candidate; other mails, or at other "
         "times: "
-        f"{counted(found.people_changed, 'person')}",
+        f"{counted(result.people_changed, 'person')}",
         highlight=False, markup=False,
     )  # fmt: skip
-    for table in _tables(found):
+    for table in _tables(result):
         console.print()
         console.print(table)
-    for person, problem in found.failures.items():
+    for person, problem in result.failures.items():
         console.print(Text.assemble(("failed", "red"), "  ", visible(f"{person}: {problem}")))
 
 
-def _tables(found: JourneysWhatIfResult) -> Iterator[Table]:
+def _tables(result: JourneysWhatIfResult) -> Iterator[Table]:
     yield _table(
         ("journey", "entered", "held out", "left", "mails gone", "new mails", "at other times"),
         [
@@ -101,16 +101,16 @@ def _tables(found: JourneysWhatIfResult) -> Iterator[Table]:
                 ", ".join(f"{reason} {count:,}" for reason, count in journey.left_new.items()),
                 f"{journey.only_old:,}", f"{journey.only_new:,}", f"{journey.moved:,}",
             )
-            for journey in found.journeys
+            for journey in result.journeys
         ],
     )  # fmt: skip
     yield _table(
         ("journey", "step", "template", "arm", "mails"),
-        [(step.journey, step.step, step.template, step.arm, _change(step.old, step.new)) for step in found.steps],
+        [(step.journey, step.step, step.template, step.arm, _change(step.old, step.new)) for step in result.steps],
     )
     samples = [
         (sample.identifiers[0] if sample.identifiers else sample.person, _mails(sample.old), _mails(sample.new))
-        for sample in found.samples
+        for sample in result.samples
     ]
     if samples:
         yield _table(("person", "in force", "candidate"), samples)

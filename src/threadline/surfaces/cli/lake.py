@@ -87,8 +87,8 @@ def _watch(session: Session, lake: LakeDoor, seconds: float) -> None:
 @click.pass_obj
 def status(session: Session, as_json: bool) -> None:
     """Show how far the lake has come, and how far it is behind the log."""
-    found = _run(session, lambda lake, engine: lake.status(engine))
-    shown = {**found, "recorded_at": format_time(found["recorded_at"]) if found["recorded_at"] else ""}
+    progress = _run(session, lambda lake, engine: lake.status(engine))
+    shown = {**progress, "recorded_at": format_time(progress["recorded_at"]) if progress["recorded_at"] else ""}
     answer(shown, session.console, as_json=as_json)
 
 
@@ -114,16 +114,16 @@ def compact(session: Session, as_json: bool) -> None:
 @click.pass_obj
 def verify(session: Session, as_json: bool) -> None:
     """Compare every file with the manifest, and every row with the log; exits 1 if anything differs."""
-    found = _run(session, lambda lake, engine: lake.verify(engine))
+    result = _run(session, lambda lake, engine: lake.verify(engine))
     if as_json:
-        click.echo(json_of(found))
+        click.echo(json_of(result))
     else:
-        for problem in found["problems"]:
+        for problem in result["problems"]:
             click.echo(problem)
-        text = f"{counted(found['events'], 'event')} of the log, {counted(found['rows'], 'row')} in "
-        end = "equal." if not found["problems"] else "not equal."
-        session.console.print(f"{text}{counted(found['files'], 'file')}: {end}", highlight=False)
-    if found["problems"]:
+        text = f"{counted(result['events'], 'event')} of the log, {counted(result['rows'], 'row')} in "
+        end = "equal." if not result["problems"] else "not equal."
+        session.console.print(f"{text}{counted(result['files'], 'file')}: {end}", highlight=False)
+    if result["problems"]:
         raise click.exceptions.Exit(1)
 
 

@@ -37,7 +37,7 @@ _BARE_IN_JSON = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
 
 def visible(text: str) -> str:
     """Text with its control characters written out as ``\\xNN``: what producers send must not steer a terminal."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
+    return _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
 
 
 def visible_lines(text: str) -> str:
@@ -60,7 +60,7 @@ def answer(value: Any, console: Console, *, as_json: bool) -> None:
 
 def json_of(value: Any) -> bytes:
     """A value as JSON, in which the control characters are escaped that JSON would let stand as they are."""
-    return _BARE_IN_JSON.sub(lambda found: b"\\u%04x" % ord(found.group().decode()), msgspec.json.encode(value))
+    return _BARE_IN_JSON.sub(lambda match: b"\\u%04x" % ord(match.group().decode()), msgspec.json.encode(value))
 
 
 def show(value: Any, console: Console) -> None:
@@ -72,7 +72,7 @@ def _shown(value: Any, width: int) -> RenderableType:
     if isinstance(value, Mapping):
         return _mapping(value, width)
     if isinstance(value, list | tuple):
-        if value and all(isinstance(each, Mapping) for each in value):
+        if value and all(isinstance(item, Mapping) for item in value):
             return _table(value, width)
         return _text(value) if value else Text("none", style="dim")
     return _text(value)
@@ -80,18 +80,18 @@ def _shown(value: Any, width: int) -> RenderableType:
 
 def _mapping(value: Mapping[str, Any], width: int) -> RenderableType:
     if _alike(value):
-        return _table([{"": name, **each} for name, each in value.items()], width)
-    single = {name: each for name, each in value.items() if not _nested(each)}
+        return _table([{"": name, **item} for name, item in value.items()], width)
+    single = {name: item for name, item in value.items() if not _nested(item)}
     parts: list[RenderableType] = [_lines(single)] if single else []
-    for name, each in value.items():
-        if _nested(each):
-            parts += [Text(visible(name), style="bold"), Padding(_shown(each, width - INDENT), (0, 0, 0, INDENT))]
+    for name, item in value.items():
+        if _nested(item):
+            parts += [Text(visible(name), style="bold"), Padding(_shown(item, width - INDENT), (0, 0, 0, INDENT))]
     return Group(*parts) if parts else Text("nothing", style="dim")
 
 
 def _alike(value: Mapping[str, Any]) -> bool:
     """Whether this is a table by name: several mappings that share most of their fields, such as features."""
-    entries = [each for each in value.values() if isinstance(each, Mapping)]
+    entries = [entry for entry in value.values() if isinstance(entry, Mapping)]
     if len(entries) < 2 or len(entries) != len(value):
         return False
     fields = [set(entry) for entry in entries]
@@ -102,7 +102,7 @@ def _alike(value: Mapping[str, Any]) -> bool:
 def _nested(value: Any) -> bool:
     if isinstance(value, Mapping):
         return bool(value)
-    return isinstance(value, list | tuple) and any(isinstance(each, Mapping) for each in value)
+    return isinstance(value, list | tuple) and any(isinstance(item, Mapping) for item in value)
 
 
 def _lines(values: Mapping[str, Any]) -> Table:
@@ -152,8 +152,8 @@ def _widths(wanted: Mapping[str, int], width: int) -> dict[str, int]:
 
 def _columns(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The names of the columns, those that say most first. What is empty in every entry tells nothing."""
-    found = dict.fromkeys(name for entry in entries for name in entry)
-    filled = [name for name in found if any(entry.get(name) not in _EMPTY for entry in entries)]
+    names = dict.fromkeys(name for entry in entries for name in entry)
+    filled = [name for name in names if any(entry.get(name) not in _EMPTY for entry in entries)]
     return iter(sorted(filled, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)))
 
 
@@ -170,12 +170,12 @@ def _text(value: Any) -> Text:
         return Text("yes" if value else "no")
     if value in _EMPTY:
         return Text("–", style="dim")
-    if isinstance(value, list | tuple) and all(isinstance(each, str | int | float) for each in value):
+    if isinstance(value, list | tuple) and all(isinstance(item, str | int | float) for item in value):
         return Text(visible(", ".join(map(str, value))))
     if isinstance(value, list | tuple) and all(
-        isinstance(each, Mapping) and set(each) == {"kind", "value"} for each in value
+        isinstance(item, Mapping) and set(item) == {"kind", "value"} for item in value
     ):
-        return Text(visible(", ".join(f"{each['kind']}:{each['value']}" for each in value)))
+        return Text(visible(", ".join(f"{item['kind']}:{item['value']}" for item in value)))
     if isinstance(value, list | tuple | Mapping):
         return Text(visible(json.dumps(value, ensure_ascii=False)))
     return Text(visible(str(value)))

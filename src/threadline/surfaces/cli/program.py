@@ -104,7 +104,7 @@ class Commands(click.Group):
             module, attribute, _ = COMMANDS[path]
             command: click.Command = getattr(import_module(f"{HERE}.{module}"), attribute)
             return command
-        operation = next((each for each in _operations(context) if command_name(each) == path), None)
+        operation = next((candidate for candidate in _operations(context) if command_name(candidate) == path), None)
         if operation is None:
             return None
         from threadline.surfaces.cli.rendering import render
@@ -254,8 +254,8 @@ def _with_place(error: click.ClickException) -> click.ClickException:
         return error
     if not isinstance(error.ctx.command, click.Group):
         return error
-    place = f"{error.ctx.command_path} COMMAND {error.option_name} ..."
-    return click.UsageError(f"{error.option_name} follows the command: {place}", error.ctx)
+    usage = f"{error.ctx.command_path} COMMAND {error.option_name} ..."
+    return click.UsageError(f"{error.option_name} follows the command: {usage}", error.ctx)
 
 
 def _discard_output() -> None:
@@ -267,7 +267,7 @@ def _in_commands(hint: str, composition: Composition) -> str:
     """A hint that names operations, in the words of the command line."""
     names = shown(composition.operations(), "cli")
     return _QUOTED.sub(
-        lambda found: f"`threadline {command_name(names[found[1]])}`" if found[1] in names else found[0], hint
+        lambda match: f"`threadline {command_name(names[match[1]])}`" if match[1] in names else match[0], hint
     )
 
 

@@ -51,11 +51,11 @@ def receive(
     be taken now stays where it is: in the Maildir, in the queue, or with the mail server, which is told to try again
     (451, or exit code 75).
     """
-    chosen = [each for each in (maildir, lmtp, smtp, sqs) if each is not None]
+    chosen = [way for way in (maildir, lmtp, smtp, sqs) if way is not None]
     if len(chosen) > 1:
         raise click.UsageError("give one of --maildir, --lmtp, --smtp and --sqs; run one process for each")
     if not chosen:
-        _one(session, recipient, sender)
+        _from_stdin(session, recipient, sender)
         return
     with _intake(session) as intake:
         log_lines()
@@ -82,7 +82,7 @@ def receive(
                 pass
 
 
-def _one(session: Session, recipients: tuple[str, ...], sender: str | None) -> None:
+def _from_stdin(session: Session, recipients: tuple[str, ...], sender: str | None) -> None:
     raw = sys.stdin.buffer.read()
     try:
         with _intake(session) as intake:

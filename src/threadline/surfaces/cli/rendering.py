@@ -99,8 +99,8 @@ def _forms(operation: Operation) -> list[click.Parameter]:
         return forms
     files = click.Path(dir_okay=False, path_type=Path)
     return forms + [
-        click.Option([f"--{each}"], type=files, help=f"Write the picture as {each.upper()} into a file.")
-        for each in ("png", "svg")
+        click.Option([f"--{extension}"], type=files, help=f"Write the picture as {extension.upper()} into a file.")
+        for extension in ("png", "svg")
     ]
 
 
@@ -193,9 +193,11 @@ def _option(name: str, hint: Any, required: bool, default: str, kind: _Json | No
         return click.Option([f"{flag}/--no-{flag[2:]}", name], default=None, help=help_text, required=required)
     if get_origin(hint) is list:
         inside, _ = _unwrapped(get_args(hint)[0])
-        each = _kind(inside)
-        if not isinstance(each, _Json):
-            return click.Option([flag, name], type=each, multiple=True, help=f"{help_text} May be repeated.".strip())
+        item_kind = _kind(inside)
+        if not isinstance(item_kind, _Json):
+            return click.Option(
+                [flag, name], type=item_kind, multiple=True, help=f"{help_text} May be repeated.".strip()
+            )
     return click.Option([flag, name], type=kind or _kind(hint), help=help_text, required=required)
 
 
@@ -216,7 +218,7 @@ def _unwrapped(hint: Any) -> tuple[Any, str]:
     text = ""
     while True:
         if get_origin(hint) is Annotated:
-            metas = [each for each in hint.__metadata__ if isinstance(each, msgspec.Meta)]
+            metas = [meta for meta in hint.__metadata__ if isinstance(meta, msgspec.Meta)]
             text = text or next((meta.description for meta in metas if meta.description), "")
             hint = hint.__origin__
         elif get_origin(hint) in (Union, types.UnionType):

@@ -29,7 +29,7 @@ def import_(session: Session, files: tuple[Path, ...], draft: bool) -> None:
     rules, left_out = rules_of_files([(file.name, file.read_bytes()) for file in files], inactive=draft)
     for line in left_out:
         click.echo(line, err=True)
-    contents = {rule.id: {key: each for key, each in rule.content.items() if key != "id"} for rule in rules}
+    contents = {rule.id: {key: value for key, value in rule.content.items() if key != "id"} for rule in rules}
     if not draft:
         click.echo(yaml.safe_dump({"rules": contents}, sort_keys=False, allow_unicode=True, width=120), nl=False)
         return

@@ -87,8 +87,8 @@ class Session:
                 simplefilter("always", StaleAnswer)
                 # What could not be read as an event has the outcome of its own there too.
                 result = client.call(call_of(operation), msgspec.to_builtins(params, enc_hook=str))
-            for each in warned:
-                click.echo(f"{each.message}.", err=True)
+            for warning in warned:
+                click.echo(f"{warning.message}.", err=True)
             return result
         try:
             with self.engine(readonly=operation.method == "GET") as engine:

@@ -79,12 +79,12 @@ def _door(session: Session) -> LakeDoor:
 
 
 def _table(session: Session, names: list[str], rows: Iterator[list[Any]]) -> None:
-    found = list(islice(rows, SHOWN_MAX))
+    shown = list(islice(rows, SHOWN_MAX))
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
     for number, name in enumerate(names):
-        is_number = all(isinstance(row[number], int | float | None) for row in found)
+        is_number = all(isinstance(row[number], int | float | None) for row in shown)
         table.add_column(Text(visible(name)), justify="right" if is_number else "left", overflow="ellipsis")
-    for row in found:
+    for row in shown:
         table.add_row(*map(_cell, row))
     session.console.print(table)
     if more := sum(1 for _ in rows):
@@ -105,7 +105,7 @@ def _json(session: Session, names: list[str], rows: Iterator[list[Any]]) -> None
 def _csv(session: Session, names: list[str], rows: Iterator[list[Any]]) -> None:
     writer = csv.writer(sys.stdout)
     writer.writerow(names)
-    writer.writerows([_written(each) for each in row] for row in rows)
+    writer.writerows([_written(value) for value in row] for row in rows)
 
 
 def _written(value: Any) -> str:

@@ -45,7 +45,7 @@ def import_(session: Session, path: Path, reason: str, note: str) -> None:
             given = {"addresses": [text for _, text in page], "reason": reason, "note": note}
             result = run("suppression_import", given)
             added, already = added + result.added, already + result.already
-            wrong += [(page[each.number - 1][0], each.text) for each in result.wrong]
+            wrong += [(page[mistake.number - 1][0], mistake.text) for mistake in result.wrong]
             advance(len(page))
     for line, text in wrong[:_WRONG_SHOWN]:
         click.echo(f"line {line:,}: {visible(text)!r} is not a mail address", err=True)

@@ -54,7 +54,7 @@ def refold(session: Session, jobs: int) -> None:
     if mended := [fault for fault in done.rows_amiss if fault.can_be_mended]:
         names = ", ".join(sorted({fault.projection or "threads" for fault in mended}))
         session.console.print(f"Index rows of {names} were amiss, and are written anew.", highlight=False)
-    _list(session.console, "row", "red", [each.problem for each in done.rows_amiss if not each.can_be_mended])
+    _list(session.console, "row", "red", [row.problem for row in done.rows_amiss if not row.can_be_mended])
     _list(session.console, "person", "red", done.unreadable)
     if done.unreadable:
         raise click.exceptions.Exit(1)
@@ -80,34 +80,34 @@ def verify(session: Session, jobs: int) -> None:
     console = session.console
     with session.engine(readonly=True) as engine, _counters(console) as progress:
         note = unchecked_items(engine.store)
-        found = check(engine, jobs=jobs, opener=partial(_parts, session.opener()), progress=progress)
-    people = found.people
+        result = check(engine, jobs=jobs, opener=partial(_parts, session.opener()), progress=progress)
+    people = result.people
     if note:
         _tell(console, "note", "yellow", note)
-    _list(console, "file", "red", found.faults)
-    _list(console, "event", "red", [str(each.error) for each in found.damaged])
-    _list(console, "breach", "red", found.breaches)
+    _list(console, "file", "red", result.faults)
+    _list(console, "event", "red", [str(damage.error) for damage in result.damaged])
+    _list(console, "breach", "red", result.breaches)
     _list(console, "person", "red", people.unreadable)
     _list(console, "person", "yellow", [f"{id} differs from a fold of the log" for id in people.differing])
     _list(console, "row", "red", [row.problem for row in people.rows_amiss])
     console.print(
-        f"{counted(people.people, 'person')} with {counted(found.events, 'event')} verified: "
-        f"{counted(len(found.faults), 'fault')} of the file, "
-        f"{counted(len(found.damaged), 'damaged event')}, "
+        f"{counted(people.people, 'person')} with {counted(result.events, 'event')} verified: "
+        f"{counted(len(result.faults), 'fault')} of the file, "
+        f"{counted(len(result.damaged), 'damaged event')}, "
         f"{counted(len(people.unreadable) + len(people.differing), 'person who differs', 'people who differ')}, "
         f"{counted(len(people.rows_amiss), 'index row', 'index rows')} amiss, "
-        f"{counted(len(found.breaches), 'breach')}.",
+        f"{counted(len(result.breaches), 'breach')}.",
         highlight=False,
     )
-    if found.damaged:
+    if result.damaged:
         console.print("`threadline repair --from BACKUP` puts good copies in the place of damaged events.")
     if people.differing:
         console.print("Definitions that changed make people differ; `threadline refold` brings them up to date.")
     if any(row.can_be_mended for row in people.rows_amiss):
         console.print("`threadline refold` writes index rows anew that are amiss.")
-    if found.faults:
+    if result.faults:
         click.echo("Put a backup that is whole in its place with `threadline restore --replace`.", err=True)
-    if not found.is_whole:
+    if not result.is_whole:
         raise click.exceptions.Exit(1)
 
 

@@ -97,13 +97,13 @@ def try_out(session: Session, given: dict[str, Any]) -> None:
     except msgspec.ValidationError as error:
         raise click.UsageError(str(error)) from None
     client = session.client()
-    found = _here(session, asked, given) if client is None else _there(client, asked, given)
+    result = _here(session, asked, given) if client is None else _there(client, asked, given)
     if given["as_json"]:
-        click.echo(json_of(found))
+        click.echo(json_of(result))
     else:
-        print_what_if(session.console, found)
-    share = found.changed / max(found.decisions, 1)
-    if given["changed_max"] is not None and (found.errors or found.failed or share > given["changed_max"]):
+        print_what_if(session.console, result)
+    share = result.changed / max(result.decisions, 1)
+    if given["changed_max"] is not None and (result.errors or result.failed or share > given["changed_max"]):
         raise click.exceptions.Exit(1)
 
 
@@ -113,11 +113,11 @@ def _here(session: Session, asked: Asked, given: dict[str, Any]) -> WhatIfView:
         shown = _run(engine, context, asked, given["checkpoint"])
         if shown is None:
             raise click.exceptions.Exit(INTERRUPTED)
-        simulation, found = shown
+        simulation, result = shown
         if given["save"]:
             save(context, simulation, given["note"])
-            found.saved = True
-    return found
+            result.saved = True
+    return result
 
 
 def _there(client: Client, asked: Asked, given: dict[str, Any]) -> WhatIfView:
@@ -126,13 +126,13 @@ def _there(client: Client, asked: Asked, given: dict[str, Any]) -> WhatIfView:
         raise click.UsageError("--checkpoint is for a store that is opened here; a server resumes a what-if by its id")
     with client:
         values = {**msgspec.to_builtins(asked), "save": given["save"], "note": given["note"]}
-        found: WhatIfView = client.call(call_of(WHAT_IF), values)
-        while found.state == "running":
+        result: WhatIfView = client.call(call_of(WHAT_IF), values)
+        while result.state == "running":
             time.sleep(LOOK_SECONDS)
-            found = client.what_if.status(found.id)
-    if found.state != "done":
-        raise InvalidValue(f"what-if {found.id} is {found.state}{f': {found.problem}' if found.problem else ''}")
-    return found
+            result = client.what_if.status(result.id)
+    if result.state != "done":
+        raise InvalidValue(f"what-if {result.id} is {result.state}{f': {result.problem}' if result.problem else ''}")
+    return result
 
 
 def _run(engine: Engine, context: Context, asked: Asked, file: Path | None) -> tuple[Simulation, WhatIfView] | None:
@@ -201,41 +201,41 @@ def _bar(engine: Engine, done: int) -> Iterator[Callable[[int], None]]:
 # --- what came of it --------------------------------------------------------------------------
 
 
-def print_what_if(console: Console, found: WhatIfView) -> None:
+def print_what_if(console: Console, result: WhatIfView) -> None:
     """Print a result: the diff of what is tried, the counts, and whom it changes."""
-    for line in found.diff:
+    for line in result.diff:
         style = (
             "green" if line.startswith("+") else "red" if line.startswith("-") else "cyan" if line[:2] == "@@" else ""
         )
         console.print(visible(line), style=style, highlight=False, markup=False, soft_wrap=True)
-    if found.diff:
+    if result.diff:
         console.print()
-    asked = sum(found.asked_of.values())
-    share = found.changed / max(found.decisions, 1)
+    asked = sum(result.asked_of.values())
+    share = result.changed / max(result.decisions, 1)
     console.print(
-        f"{found.new}, against {found.old}\n{_start(found.start)} to {found.stop[:19]}Z: "
-        f"{counted(found.people, 'person')}, {counted(asked, 'event')} asked about\n"
-        f"{found.changed:,} of {found.decisions:,} answers changed ({share:.2%}), for "
-        f"{counted(found.people_changed, 'person')}; {counted(found.errors, 'error')}, "
-        f"{counted(found.failed, 'person')} failed",
+        f"{result.new}, against {result.old}\n{_start(result.start)} to {result.stop[:19]}Z: "
+        f"{counted(result.people, 'person')}, {counted(asked, 'event')} asked about\n"
+        f"{result.changed:,} of {result.decisions:,} answers changed ({share:.2%}), for "
+        f"{counted(result.people_changed, 'person')}; {counted(result.errors, 'error')}, "
+        f"{counted(result.failed, 'person')} failed",
         highlight=False, markup=False,
     )  # fmt: skip
-    if found.historical_events:
-        done, other = ("counted", "by_set") if found.historical == "all" else ("left out", "all")
-        events = counted(found.historical_events, "historical event")
+    if result.historical_events:
+        done, other = ("counted", "by_set") if result.historical == "all" else ("left out", "all")
+        events = counted(result.historical_events, "historical event")
         text = f"{done}: {events} of rule sets with `historical: false`; see --historical {other}"
         console.print(text, highlight=False, markup=False)
-    for table in _tables(found):
+    for table in _tables(result):
         console.print()
         console.print(table)
-    if found.points is not None:
-        points = found.points
+    if result.points is not None:
+        points = result.points
         console.print(
             f"\npoints of {counted(points.people, 'person')}: {points.earned:+,} earned, {points.balance:+,} balance"
         )
-    if found.cut:
-        console.print(f"\n{counted(found.cut, 'event')} led to more than is allowed; the rest of it was left out")
-    for person, problem in found.failures.items():
+    if result.cut:
+        console.print(f"\n{counted(result.cut, 'event')} led to more than is allowed; the rest of it was left out")
+    for person, problem in result.failures.items():
         console.print(Text.assemble(("failed", "red"), "  ", visible(f"{person}: {problem}")))
 
 
@@ -243,25 +243,25 @@ def _start(start: str) -> str:
     return "from the first event" if start.startswith("0001") else f"{start[:19]}Z"
 
 
-def _tables(found: WhatIfView) -> Iterator[Table]:
-    changed = [cell for cell in found.matrix if cell.changed]
+def _tables(result: WhatIfView) -> Iterator[Table]:
+    changed = [cell for cell in result.matrix if cell.changed]
     if changed:
         yield _table(("old", "new", "answers"), [(cell.old, cell.new, f"{cell.changed:,}") for cell in changed])
-    rules = [rule for rule in found.rules if rule.changed or rule.errors]
+    rules = [rule for rule in result.rules if rule.changed or rule.errors]
     if rules:
         yield _table(
             ("rule", "asked", "changed", "people", "errors"),
             [(rule.rule, *(f"{n:,}" for n in (rule.asked, rule.changed, rule.people, rule.errors))) for rule in rules],
         )
-    if found.segments:
-        rows = [(segment.segment, f"{segment.entered:,}", f"{segment.left:,}") for segment in found.segments]
+    if result.segments:
+        rows = [(segment.segment, f"{segment.entered:,}", f"{segment.left:,}") for segment in result.segments]
         yield _table(("segment", "entered", "left"), rows)
-    if found.samples:
+    if result.samples:
         yield _table(
             ("person", "at", "event", "rule", "old", "new", "because"),
             [
                 (s.person, s.at[:19], s.type, s.rule, s.old["status"], s.new["status"], _why(s.step))
-                for s in found.samples
+                for s in result.samples
             ],
         )
 
@@ -278,8 +278,8 @@ def _table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
 
 def _why(step: dict[str, Any] | None) -> str:
     """The step at which the variants differ, in a line."""
-    steps = [each for each in (step or {}).values() if each is not None]
+    steps = [side for side in (step or {}).values() if side is not None]
     if not steps:
         return ""
-    actual, expected = (" → ".join(dict.fromkeys(str(each[name]) for each in steps)) for name in ("actual", "expected"))
+    actual, expected = (" → ".join(dict.fromkeys(str(side[name]) for side in steps)) for name in ("actual", "expected"))
     return f"{steps[-1]['field']} {actual} {steps[-1]['operator']} {expected}"

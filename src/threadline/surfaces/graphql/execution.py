@@ -98,8 +98,8 @@ class Documents:
         )  # fmt: skip
         if document.is_valid:
             self._remember(document)
-        ran = result.data is not None or any(each.path for each in result.errors or ())
-        errors = [_formatted(each) for each in result.errors or ()]
+        ran = result.data is not None or any(error.path for error in result.errors or ())
+        errors = [_formatted(error) for error in result.errors or ()]
         return Answer(result.data, errors, ran, "; ".join(sorted(loading.stale)))
 
     @property

@@ -153,12 +153,12 @@ def _own_fields(selections: SelectionSetNode | None) -> Iterator[FieldNode]:
 
 def measure(schema: GraphQLSchema, document: DocumentNode, variables: Mapping[str, Any]) -> Measure:
     """Measure a document with all of its operations. Raises `GraphQLError` for one that is too large."""
-    found = Measure(schema, document, variables)
-    found.unused()
+    result = Measure(schema, document, variables)
+    result.unused()
     for definition in document.definitions:
         if isinstance(definition, OperationDefinitionNode):
-            found.operation(definition)
-    return found
+            result.operation(definition)
+    return result
 
 
 class Document:
@@ -180,8 +180,16 @@ class Document:
 
     def refuse_ambiguity(self, name: str | None) -> None:
         """Raise `GraphQLError` unless there is one operation to run, or one of that name."""
-        found = [definition for definition in self.node.definitions if isinstance(definition, OperationDefinitionNode)]
-        named = [each for each in found if name is None or (each.name is not None and each.name.value == name)]
+        definitions = [
+            definition for definition in self.node.definitions if isinstance(definition, OperationDefinitionNode)
+        ]
+        named = [
+            definition
+            for definition in definitions
+            if name is None or (definition.name is not None and definition.name.value == name)
+        ]
         if len(named) != 1:
-            wrong = f"has no operation {name[:64]!r}" if name else f"has {len(found)} operations; name one of them"
+            wrong = (
+                f"has no operation {name[:64]!r}" if name else f"has {len(definitions)} operations; name one of them"
+            )
             raise GraphQLError(f"the document {wrong}")

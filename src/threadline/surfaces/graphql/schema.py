@@ -147,8 +147,8 @@ def _add_operation(
         answer = await _loading(info).call(operation, {**bound, **given})
         return types.shown(hint, getattr(answer, field.member) if field.member else answer)
 
-    assert all(each.name == each.encode_name for each in msgspec.structs.fields(operation.params))
-    required = {each.name for each in msgspec.structs.fields(operation.params) if each.required}
+    assert all(param.name == param.encode_name for param in msgspec.structs.fields(operation.params))
+    required = {param.name for param in msgspec.structs.fields(operation.params) if param.required}
     arguments = [_argument(key, hint, key in required) for key, hint in hints.items() if key not in left_out]
     # Null where the operation fails, so that the rest of the answer stands.
     _add(made, name, result | None, resolve, operation.summary, arguments)

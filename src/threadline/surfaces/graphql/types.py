@@ -89,14 +89,14 @@ class Types:
     def of(self, annotated: Any) -> Any:
         """The type that a hint means in an answer."""
         hint = hint_of(annotated)
-        found = self._found(hint)
-        return found | None if hint.optional else found
+        mapped = self._type_of(hint)
+        return mapped | None if hint.optional else mapped
 
     def of_field(self, struct: type, name: str) -> Any:
         """The type of one field of a struct."""
         return self.of(get_type_hints(struct, include_extras=True)[name])
 
-    def _found(self, hint: Hint) -> Any:
+    def _type_of(self, hint: Hint) -> Any:
         kind = hint.type
         if hint.is_instant:
             return Instant
@@ -116,7 +116,7 @@ class Types:
 
     def is_typed(self, annotated: Any) -> bool:
         """Whether GraphQL has a type for it that says more than that it is JSON."""
-        return self._found(hint_of(annotated)) is not JSON
+        return self._type_of(hint_of(annotated)) is not JSON
 
     def struct_type(self, struct: type, *, named: bool = False) -> type:
         """The type of a struct; ``named``: of an entry of a mapping, with its name beside its own fields."""
@@ -125,7 +125,7 @@ class Types:
         name = _NAMES.get(struct.__name__, struct.__name__)
         for suffix in _SUFFIXES:
             name = name.removesuffix(suffix)
-        assert name not in {each.__name__ for each in self._made.values()}, f"two types would be named {name}"
+        assert name not in {made_type.__name__ for made_type in self._made.values()}, f"two types would be named {name}"
         made = self._made[struct, named] = type(f"Named{name}" if named else name, (), {"__annotations__": {}})
         hints = get_type_hints(struct, include_extras=True)
         if named:
@@ -156,16 +156,18 @@ class Types:
 
     def _is_converted(self, hint: Hint) -> bool:
         inner = [hint.type, *(hint_of(arg).type for arg in get_args(hint.type))]
-        return any(each in self._nodes for each in inner) or (get_origin(hint.type) is dict and _is_struct(inner[-1]))
+        return any(inner_type in self._nodes for inner_type in inner) or (
+            get_origin(hint.type) is dict and _is_struct(inner[-1])
+        )
 
     def shown(self, hint: Hint, value: Any) -> Any:
         """A value as its GraphQL type is read: mappings to structs as lists of entries, people as nodes."""
         if value is None or not self._is_converted(hint):
             return value
         if get_origin(hint.type) is dict:
-            return [SimpleNamespace(**{"name": name, **msgspec.structs.asdict(each)}) for name, each in value.items()]
+            return [SimpleNamespace(**{"name": name, **msgspec.structs.asdict(entry)}) for name, entry in value.items()]
         if get_origin(hint.type) is list:
-            return [self._node(each.id) for each in value]
+            return [self._node(item.id) for item in value]
         return self._node(value.id)
 
 

@@ -32,22 +32,22 @@ class Access:
     async def sender(self, secrets: Sequence[str]) -> Credential | None:
         """The credential that lets a request record: a write key, or a token with the scope write."""
         for secret in secrets:
-            found = await self._find(secret)
-            if found is not None and found.records:
-                return found
+            credential = await self._find(secret)
+            if credential is not None and credential.records:
+                return credential
         return None
 
     async def sender_in_body(self, secret: str) -> Credential | None:
         """The same for what stands in the body, which may be a write key only: a body is kept and shown where a token
         has no business."""
-        found = await self._find(secret) if secret else None
-        return found if found is not None and found.kind == "write_key" else None
+        credential = await self._find(secret) if secret else None
+        return credential if credential is not None and credential.kind == "write_key" else None
 
     async def no_sender(self, secrets: Sequence[str]) -> Unauthorized | Forbidden:
         """The refusal of a request with no credential that lets it record."""
         for secret in secrets:
-            if (found := await self._find(secret)) is not None:
-                return _lacks("write", found)
+            if (credential := await self._find(secret)) is not None:
+                return _lacks("write", credential)
         return Unauthorized(
             "send a write key: as the user of Basic authorization, as a Bearer token, or as `writeKey` in the body",
             hint="threadline keys create --name NAME makes one",
@@ -56,17 +56,17 @@ class Access:
     async def token(self, request: Request, scope: str | None) -> Credential:
         """The token of a request, if it holds a scope; None: any will do. Raises `Unauthorized` or `Forbidden`."""
         for secret in secrets_of(request):
-            found = await self._find(secret)
-            if found is None:
+            credential = await self._find(secret)
+            if credential is None:
                 continue
-            if found.kind == "write_key":
+            if credential.kind == "write_key":
                 raise Forbidden(
                     "a write key only records; ask with a token",
                     hint=TOKEN_HINT,
                 )
-            if scope is not None and not found.allows(scope):
-                raise _lacks(scope, found)
-            return found
+            if scope is not None and not credential.allows(scope):
+                raise _lacks(scope, credential)
+            return credential
         raise Unauthorized(
             "send `Authorization: Bearer <token>`",
             hint=TOKEN_HINT,

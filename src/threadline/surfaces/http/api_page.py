@@ -106,10 +106,10 @@ def _step(entry: Entry, meaning: str) -> str:
 
 def _alike(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
     """Addresses that differ in nothing but their path are told together: Segment's clients know each call by three."""
-    order = {path: place for place, path in enumerate(INGEST_PATHS)}
+    order = {path: index for index, path in enumerate(INGEST_PATHS)}
     groups: dict[str, list[Entry]] = {}
     for method, path, body in entries:
-        described = {name: each for name, each in body.items() if name != "operationId"}
+        described = {name: value for name, value in body.items() if name != "operationId"}
         groups.setdefault(json.dumps([method, described]), []).append((method, path, body))
     for group in groups.values():
         yield sorted(group, key=lambda entry: order.get(entry[1], 0))
@@ -202,18 +202,18 @@ def _table(rows: Sequence[tuple[str, str, str, str, bool]]) -> str:
     if not rows:
         return ""
     cells = "".join(
-        f"<tr><td><code>{html.escape(name)}</code>{' *' if required else ''}</td><td>{place}</td>"
+        f"<tr><td><code>{html.escape(name)}</code>{' *' if required else ''}</td><td>{location}</td>"
         f"<td>{html.escape(kind)}</td><td>{_text(meaning)}</td></tr>"
-        for name, place, kind, meaning, required in rows
+        for name, location, kind, meaning, required in rows
     )
     return f"<table><tr><th>parameter</th><th>in</th><th>type</th><th>meaning (* needed)</th></tr>{cells}</table>"
 
 
 def _kind(schema: dict[str, Any]) -> str:
     if "enum" in schema:
-        return " | ".join(str(each) for each in schema["enum"] if each != "")  # what is not given is empty
+        return " | ".join(str(item) for item in schema["enum"] if item != "")  # what is not given is empty
     if "anyOf" in schema:
-        return " or ".join(_kind(each) for each in schema["anyOf"])
+        return " or ".join(_kind(item) for item in schema["anyOf"])
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if schema.get("type") == "array":

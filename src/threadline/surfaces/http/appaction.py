@@ -243,4 +243,4 @@ def _address(request: Request) -> str:
 def _answer(values: list[Any], weighed: bool) -> list[Any]:
     if not weighed:
         return list(dict.fromkeys(value.value for value in values))
-    return [WeighedValue(each.scope, each.value, each.weight, each.current, each.previous) for each in values]
+    return [WeighedValue(value.scope, value.value, value.weight, value.current, value.previous) for value in values]

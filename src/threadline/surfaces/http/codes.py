@@ -26,17 +26,17 @@ ENGINE_CODES = {
 
 def error_codes() -> list[tuple[str, int | str, str]]:
     """(code, HTTP status, meaning) of all, by code; a status of ``event`` stands for a rejection of one event."""
-    found: dict[str, tuple[str, int | str, str]] = {}
+    by_code: dict[str, tuple[str, int | str, str]] = {}
     for code, meaning in {**CODES, **ENGINE_CODES, **RATE_CODES}.items():
-        found[code] = (code, "event", meaning)
+        by_code[code] = (code, "event", meaning)
     assert problem.Internal.code  # importing it is what puts the errors of this surface into the tree
     for kind in _tree(ThreadlineError):
         meaning = " ".join((kind.__doc__ or "").split()).rstrip(".")
         meaning = meaning[0].lower() + meaning[1:]
-        if kind.code in found:
-            meaning = f"{meaning}. Of an event: {found[kind.code][2]}"
-        found[kind.code] = (kind.code, kind.status, meaning)
-    return sorted(found.values())
+        if kind.code in by_code:
+            meaning = f"{meaning}. Of an event: {by_code[kind.code][2]}"
+        by_code[kind.code] = (kind.code, kind.status, meaning)
+    return sorted(by_code.values())
 
 
 def _tree(kind: type[ThreadlineError]) -> Iterator[type[ThreadlineError]]:

@@ -68,7 +68,7 @@ async def accept_the_last(listening: socket.socket) -> None:
     Linux, who connects within the last microseconds is reset.
     """
     if sys.platform == "linux":
-        code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in _DROP_SYN))
+        code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *instruction) for instruction in _DROP_SYN))
         program = struct.pack("HP", len(_DROP_SYN), ctypes.addressof(code))
         with suppress(OSError):
             listening.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)

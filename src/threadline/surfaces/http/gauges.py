@@ -25,7 +25,7 @@ _OF_STORE = {
 def gauges(engine: Engine) -> Gauges:
     """Those of the store, of its damage, of the outbox by queue, and of the clock. It reads the store."""
     stats, now = engine.store.stats(), engine.clock()
-    found: Gauges = {
+    result: Gauges = {
         shown: (meaning, float(stats[name])) for name, (shown, meaning) in _OF_STORE.items() if name in stats
     }
     backlog = engine.delivery.backlog()
@@ -36,45 +36,49 @@ def gauges(engine: Engine) -> Gauges:
     def seconds(since: int | None) -> float:
         return 0.0 if since is None else max(0, now - since) / SECOND
 
-    found["effects_waiting"] = ("Effects in a queue, counted to 1,000.", by_queue(lambda each: each.waiting))
-    found["effects_retried"] = ("Of these, those that were tried.", by_queue(lambda each: each.retried))
-    found["effects_parked"] = ("Effects that were given up on, to 1,000.", by_queue(lambda each: each.parked))
-    found["effects_unknown"] = ("Effects that may have happened, to 1,000.", by_queue(lambda each: each.unknown))
-    found["effects_oldest_seconds"] = (
-        "How long ago the effect that has waited longest was first due.", by_queue(lambda each: seconds(each.since))
+    result["effects_waiting"] = ("Effects in a queue, counted to 1,000.", by_queue(lambda queue: queue.waiting))
+    result["effects_retried"] = ("Of these, those that were tried.", by_queue(lambda queue: queue.retried))
+    result["effects_parked"] = ("Effects that were given up on, to 1,000.", by_queue(lambda queue: queue.parked))
+    result["effects_unknown"] = ("Effects that may have happened, to 1,000.", by_queue(lambda queue: queue.unknown))
+    result["effects_oldest_seconds"] = (
+        "How long ago the effect that has waited longest was first due.", by_queue(lambda queue: seconds(queue.since))
     )  # fmt: skip
-    found["effects_resting"] = (
+    result["effects_resting"] = (
         "1 while a queue is left alone or stopped.",
-        by_queue(lambda each: bool(each.circuit.stopped_at) or each.circuit.rests_at(now)),
+        by_queue(lambda queue: bool(queue.circuit.stopped_at) or queue.circuit.rests_at(now)),
     )
-    found["outbox_depth"] = ("Effects that wait for a destination, to 1,000.", by_queue(lambda each: each.waiting))
-    found["oldest_undelivered_seconds"] = found["effects_oldest_seconds"]
-    found["due_queue_depth"] = ("Timers and jobs that are due.", float(backlog.timers + backlog.jobs))
-    found["timers_oldest_seconds"] = ("How long ago the first timer was due.", seconds(backlog.oldest_timer))
-    found["jobs_waiting"] = ("Jobs that are due, counted to 1,000.", float(backlog.jobs))
-    found["jobs_oldest_seconds"] = ("How long ago the first job was due.", seconds(backlog.oldest_job))
-    found["feed_waiting"] = (
+    result["outbox_depth"] = ("Effects that wait for a destination, to 1,000.", by_queue(lambda queue: queue.waiting))
+    result["oldest_undelivered_seconds"] = result["effects_oldest_seconds"]
+    result["due_queue_depth"] = ("Timers and jobs that are due.", float(backlog.timers + backlog.jobs))
+    result["timers_oldest_seconds"] = ("How long ago the first timer was due.", seconds(backlog.oldest_timer))
+    result["jobs_waiting"] = ("Jobs that are due, counted to 1,000.", float(backlog.jobs))
+    result["jobs_oldest_seconds"] = ("How long ago the first job was due.", seconds(backlog.oldest_job))
+    result["feed_waiting"] = (
         "1 while the feed waits for a writer that may still commit.",
         float(engine.log.feed_waits()),
     )
     ahead = max(0, engine.recorder.recorded_until - 1 - now) / SECOND
-    found["clock_set_back_seconds"] = ("How far the newest event of this process is ahead of its clock.", ahead)
-    return found | _consumers(engine, now, stats.get("log_entries")) | _damage(engine)
+    result["clock_set_back_seconds"] = ("How far the newest event of this process is ahead of its clock.", ahead)
+    return result | _consumers(engine, now, stats.get("log_entries")) | _damage(engine)
 
 
 def _consumers(engine: Engine, now: int, entries: int | None) -> Gauges:
     """How far whatever derives from the log has got. People and their features are committed with the event itself;
     only what other systems get comes later."""
     known = consumers(engine.store)
-    positions = {each.name: float(each.state.position) for each in known}
-    behind = {each.name: max(0, now - each.behind_since) / SECOND if each.behind_since else 0.0 for each in known}
+    positions = {consumer.name: float(consumer.state.position) for consumer in known}
+    behind = {
+        consumer.name: max(0, now - consumer.behind_since) / SECOND if consumer.behind_since else 0.0
+        for consumer in known
+    }
     people = {} if entries is None else {"people": float(entries)}
     queues = [behind[name] for name in behind if name.startswith("queue:")]
     return {
         "feed_consumer_position": ("Events handed over.", positions),
         "feed_consumer_behind_seconds": ("How long ago the first event was recorded that it has not got.", behind),
         "feed_consumer_failures": (
-            "Attempts at its next page that failed in a row.", {each.name: float(each.state.failures) for each in known}
+            "Attempts at its next page that failed in a row.",
+            {consumer.name: float(consumer.state.failures) for consumer in known},
         ),
         "projection_position": ("Events that people's states, and each consumer, have taken in.", people | positions),
         "projection_lag_seconds": ("How long ago the first was recorded that they lack.", {"people": 0.0} | behind),

@@ -162,8 +162,8 @@ def _refuse(asked: Mapping[str, Any]) -> None:
 
 
 def _media_type(accept: str) -> str:
-    for each in accept.split(","):
-        kind = each.partition(";")[0].strip().lower()
+    for part in accept.split(","):
+        kind = part.partition(";")[0].strip().lower()
         if kind in (GRAPHQL_JSON, "application/*"):
             return GRAPHQL_JSON
         if kind in (JSON, "*/*"):

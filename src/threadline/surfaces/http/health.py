@@ -91,7 +91,7 @@ class Health:
 
     async def _page(self, request: Request, names: Mapping[str, str]) -> Response:
         credential = await self._access.token(request, "admin")
-        found: Gauges = {
+        values: Gauges = {
             "events_waiting": ("Events that wait for a commit or are in one.", float(self._writer.queued)),
             "http_connections": ("Connections of clients.", float(self._in_flight.connections)),
             "http_connections_max": (
@@ -107,10 +107,10 @@ class Health:
             "process_start_time_seconds": ("When this server was made, seconds since 1970.", self._started_at),
         }
         loop = asyncio.get_running_loop()
-        found |= await loop.run_in_executor(self._threads, gauges, self._engine)
+        values |= await loop.run_in_executor(self._threads, gauges, self._engine)
         # Who runs the server wrote the settings, and sees every workspace; whoever was given a key sees one.
         workspace = None if self._engine.credentials.is_fixed(credential) else credential.workspace
-        return Response(self._metrics.text(found, workspace), headers={"content-type": MEDIA_TYPE})
+        return Response(self._metrics.text(values, workspace), headers={"content-type": MEDIA_TYPE})
 
 
 @cache

@@ -241,5 +241,5 @@ SHARE = "share"
 
 def share_of(scope: Any) -> Share | None:
     """The share of the connection on which a request came; None under a server that is not ours."""
-    found: Share | None = scope.get("state", {}).get(SHARE)
-    return found
+    share: Share | None = scope.get("state", {}).get(SHARE)
+    return share

@@ -131,7 +131,7 @@ class Ingest:
         tracing = self.engine.recorder.tracing
         if tracing is None:
             return await self.writer.record(checked)
-        ids = [one.id for one in checked if isinstance(one, ValidatedEvent)]
+        ids = [event.id for event in checked if isinstance(event, ValidatedEvent)]
         tracing.came_with(ids, CURRENT.get())
         try:
             return await self.writer.record(checked)

@@ -155,7 +155,7 @@ def _header(token: str) -> tuple[str, str | None]:
 
 def _fitting(published: Iterable[dict[str, Any]], algorithm: str, kid: str | None) -> list[Key]:
     """The keys that a token of this algorithm may be checked with, by what the issuer says of each."""
-    found: list[Key] = []
+    keys: list[Key] = []
     for data in published:
         if data.get("kty") != _KEY_OF[algorithm] or (kid is not None and data.get("kid") != kid):
             continue
@@ -171,5 +171,5 @@ def _fitting(published: Iterable[dict[str, Any]], algorithm: str, kid: str | Non
         if isinstance(key, jwk.RSAKey) and (bits := key.raw_value.key_size) < RSA_BITS:
             log.warning("a key that the issuer publishes is not taken: it has %d bits, RS256 needs %d", bits, RSA_BITS)
             continue
-        found.append(key)
-    return found
+        keys.append(key)
+    return keys

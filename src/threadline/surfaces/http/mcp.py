@@ -99,16 +99,16 @@ class Mcp:
 
 def _check_headers(request: Request, asked: protocol.Request) -> bool:
     """Whether the message is of the stateless era. Raises `Failure` for headers that do not belong to it."""
-    version, method, name = (_header(request, each) for each in _ROUTING)
+    version, method, name = (_header(request, header) for header in _ROUTING)
     if not asked.is_modern and (version is None or version in protocol.LEGACY):
         return False
     if asked.id is None and not asked.is_modern:
         if version not in protocol.MODERN:
             raise _unsupported(version or "")
         return True
-    for each in _ROUTING:
-        if len(request.headers.getlist(each)) > 1:
-            raise protocol.Failure(protocol.HEADER_MISMATCH, f"the header {each} stands there twice")
+    for header in _ROUTING:
+        if len(request.headers.getlist(header)) > 1:
+            raise protocol.Failure(protocol.HEADER_MISMATCH, f"the header {header} stands there twice")
     if not asked.is_modern and version not in protocol.MODERN:
         raise _unsupported(version or "")
     meta = asked.params.get("_meta")

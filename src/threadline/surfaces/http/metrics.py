@@ -122,13 +122,15 @@ class Metrics:
 
 def _counters(of_engines: Iterable[Counts]) -> list[Counter]:
     """What engines count, all of them together: after a reload the one before may still record."""
-    found: dict[str, Counter] = {}
+    counters: dict[str, Counter] = {}
     for counts in of_engines:
-        for each in counts.counters:
-            counter = found.setdefault(each.name, Counter(each.name, each.meaning, ("workspace", *each.labels)))
-            for labels, count in [*counts.values[each.name].items()]:
+        for declared in counts.counters:
+            counter = counters.setdefault(
+                declared.name, Counter(declared.name, declared.meaning, ("workspace", *declared.labels))
+            )
+            for labels, count in [*counts.values[declared.name].items()]:
                 counter.add(labels, count)
-    return [found[name] for name in sorted(found)]
+    return [counters[name] for name in sorted(counters)]
 
 
 def _number(value: float) -> str:

@@ -51,7 +51,7 @@ def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()
         result, params = schema_of[id(operation.result)], schema_of[id(operation.params)]
         shape = components[params["$ref"].rpartition("/")[2]]
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, shape, result)
-    followed = {each.path: paths[each.path]["get"] for each in listed if each.ended is not None}
+    followed = {operation.path: paths[operation.path]["get"] for operation in listed if operation.ended is not None}
     for path, methods in (
         *INGEST_PATHS.items(),
         *APPACTION_PATHS.items(),
@@ -67,7 +67,7 @@ def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()
             for status, problem in _problems(never).items():
                 own = body["responses"].setdefault(status, problem)
                 own["content"] = problem["content"] | own["content"]
-    found = {
+    content = {
         "openapi": "3.1.0",
         "info": {
             "title": "Threadline",
@@ -82,7 +82,7 @@ def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()
         "paths": dict(sorted(paths.items())),
         "components": {"schemas": components, "securitySchemes": _SECURITY},
     }
-    return _pruned(found)
+    return _pruned(content)
 
 
 _SECURITY = {
@@ -99,10 +99,10 @@ _SECURITY = {
 
 
 def _types(operations: Iterable[Operation]) -> list[Any]:
-    found: list[Any] = [Problem, Outcome, Status, Version, *APPACTION_TYPES]
+    types: list[Any] = [Problem, Outcome, Status, Version, *APPACTION_TYPES]
     for operation in operations:
-        found += [operation.params, operation.result]
-    return list({id(each): each for each in found}.values())
+        types += [operation.params, operation.result]
+    return list({id(type): type for type in types}.values())
 
 
 def _tag(operation: Operation) -> str:
@@ -194,8 +194,8 @@ def _combinations(operation: Operation) -> Iterator[dict[str, Any]]:
     for choice in operation.choices:
         if choice.required:
             yield {"anyOf": list(map(_given, choice.names))}
-        for one, other in combinations(choice.names, 2):
-            yield {"not": {"allOf": [_given(one), _given(other)]}}
+        for first, second in combinations(choice.names, 2):
+            yield {"not": {"allOf": [_given(first), _given(second)]}}
     for name, other in operation.needs:
         yield {"anyOf": [{"not": _given(name)}, _given(other)]}
 
@@ -210,7 +210,9 @@ def _example(operation: Operation, shape: dict[str, Any]) -> dict[str, Any]:
         return {}
     example = msgspec.to_builtins(operation.example)
     needed, properties = shape.get("required", ()), shape["properties"]
-    return {name: each for name, each in example.items() if name in needed or each != properties[name].get("default")}
+    return {
+        name: value for name, value in example.items() if name in needed or value != properties[name].get("default")
+    }
 
 
 def _path_parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -227,11 +229,11 @@ def _query_parameter(name: str, schema: dict[str, Any], required: bool) -> dict[
     return _parameter(name, "query", schema, required=required)
 
 
-def _parameter(name: str, place: str, schema: dict[str, Any], *, required: bool) -> dict[str, Any]:
+def _parameter(name: str, location: str, schema: dict[str, Any], *, required: bool) -> dict[str, Any]:
     schema = dict(schema)
     description = schema.pop("description", "")
-    found = {"name": name, "in": place, "required": required, "schema": schema}
-    return {**found, "description": description} if description else found
+    parameter = {"name": name, "in": location, "required": required, "schema": schema}
+    return {**parameter, "description": description} if description else parameter
 
 
 def _answer(description: str, schema: dict[str, Any]) -> dict[str, Any]:

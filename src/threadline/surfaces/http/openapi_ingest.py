@@ -91,7 +91,7 @@ def _post(name: str, summary: str, tag: str, schema: dict[str, Any], example: An
 
 
 def _cloudevents() -> dict[str, Any]:
-    one: dict[str, Any] = {
+    event_schema: dict[str, Any] = {
         "type": "object",
         "description": "A CloudEvent: specversion, id, source, type, subject, time, data.",
     }
@@ -99,14 +99,16 @@ def _cloudevents() -> dict[str, Any]:
         "specversion": "1.0", "id": "evt-1", "source": "/shop", "type": "purchase_completed", "subject": "user_id:42",
         "time": "2026-03-01T12:00:00Z", "data": {"total": 29.33, "currency": "EUR"},
     }  # fmt: skip
-    found = _post("cloudevents", "Record CloudEvents: structured, batched or binary.", "cloudevents", one, example)
+    path_item = _post(
+        "cloudevents", "Record CloudEvents: structured, batched or binary.", "cloudevents", event_schema, example
+    )
     # In the binary mode the event is in the headers, and need not have a body.
-    found["post"]["requestBody"]["required"] = False
-    found["post"]["requestBody"]["content"] = {
-        "application/cloudevents+json": {"schema": one, "example": example},
+    path_item["post"]["requestBody"]["required"] = False
+    path_item["post"]["requestBody"]["content"] = {
+        "application/cloudevents+json": {"schema": event_schema, "example": example},
         "application/cloudevents-batch+json": {"schema": {"type": "array"}, "example": [example]},
     }
-    found["options"] = {
+    path_item["options"] = {
         "operationId": "cloudevents_permission",
         "summary": "Ask for permission to deliver, as senders of webhooks do first.",
         "tags": ["cloudevents"],
@@ -125,7 +127,7 @@ def _cloudevents() -> dict[str, Any]:
         },
         "x-without": ("401", "403", "404", "409", "413", "415", "429", "503"),
     }
-    return found
+    return path_item
 
 
 def _slug(path: str) -> str:
@@ -133,16 +135,16 @@ def _slug(path: str) -> str:
 
 
 def _paths() -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    paths: dict[str, dict[str, Any]] = {}
     for kind, letter in LETTERS.items():
         for path in (f"/v1/{kind}", f"/v1/{letter}", f"/{letter}"):
-            found[path] = _call(kind, path)
-    found.update((path, _batch(path)) for path in BATCHES)
-    found[PATH] = _cloudevents()
-    return found
+            paths[path] = _call(kind, path)
+    paths.update((path, _batch(path)) for path in BATCHES)
+    paths[PATH] = _cloudevents()
+    return paths
 
 
-def _settings(name: str, client: str, security: list[dict[str, list[str]]], parameter: str, place: str) -> Any:
+def _settings(name: str, client: str, security: list[dict[str, list[str]]], parameter: str, location: str) -> Any:
     return {
         "get": {
             "operationId": name,
@@ -150,7 +152,7 @@ def _settings(name: str, client: str, security: list[dict[str, list[str]]], para
             "tags": ["segment"],
             "security": security,
             "parameters": [
-                {"name": parameter, "in": place, "required": place == "path", "description": "A write key.",
+                {"name": parameter, "in": location, "required": location == "path", "description": "A write key.",
                  "schema": {"type": "string"}, "example": "wk_0123456789abcdef"},
             ],
             "responses": {
@@ -159,7 +161,7 @@ def _settings(name: str, client: str, security: list[dict[str, list[str]]], para
                     "content": {"application/json": {"schema": {"type": "object"}}},
                 }
             },
-            "x-without": ("409", "413", "415", "429", *(("401", "403") if place == "path" else ("404",))),
+            "x-without": ("409", "413", "415", "429", *(("401", "403") if location == "path" else ("404",))),
         }
     }  # fmt: skip
 

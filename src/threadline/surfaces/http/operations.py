@@ -103,7 +103,7 @@ class Operations:
         if operation.relies_on and (stale := await self._run(partial(stale_note, operation, context, params))):
             headers[STALE_HEADER] = stale
         if answer.next and operation.method == "GET":
-            following = {name: each for name, each in in_query.items() if name != "cursor"}
+            following = {name: value for name, value in in_query.items() if name != "cursor"}
             headers["link"] = f'<?{urlencode({**following, "format": form, "cursor": answer.next}, True)}>; rel="next"'
         if operation.revalidated:
             return revalidated(request, answer.body, operation.status, headers, MEDIA_TYPES[form])
@@ -137,7 +137,7 @@ class Operations:
         if intake is None or not self._limits.concern(credential):
             return Charge({})
         given = await self._run(lambda: intake.events(context, params))
-        events = {place: each for place, each in enumerate(given) if isinstance(each, Event)}
+        events = {index: item for index, item in enumerate(given) if isinstance(item, Event)}
         checked = await self._run(lambda: self._engine.recorder.check(events.values()))
         if intake.member:
             charge = await self._limits.charge(checked, credential, host, rejected=len(given) - len(events))

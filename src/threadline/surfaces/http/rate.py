@@ -86,8 +86,8 @@ class Charge(NamedTuple):
     def at(self, places: Sequence[int]) -> Charge:
         """The same, where the events that were looked at stand in these places of a request."""
         return Charge(
-            {places[place]: receipt for place, receipt in self.refused.items()},
-            {places[place]: limits for place, limits in self.counted.items()},
+            {places[index]: receipt for index, receipt in self.refused.items()},
+            {places[index]: limits for index, limits in self.counted.items()},
         )
 
     def settle(self, receipts: Sequence[Receipt] | None) -> None:
@@ -158,7 +158,7 @@ class RateLimits:
         if not fresh and not rejected:
             return Charge({})
         over = await self._charge(limits, rejected + len(fresh), _counts(fresh, people))
-        places = [place for places in fresh for place in places if people[place] in over]
+        places = [index for places in fresh for index in places if people[index] in over]
         return Charge(await self._refuse(checked, places))
 
     async def charge_person(self, checked: Sequence[Checked], credential: Credential) -> None:
@@ -244,8 +244,8 @@ class RateLimits:
     async def _refuse(self, checked: Sequence[Checked], places: Sequence[int]) -> dict[int, Receipt]:
         error = EventRejected(PERSON_RATE_LIMITED, "too many new events of this person; what others did was taken")
         now = self._engine.clock()
-        await self._writer.reject([entry_of(checked[place].request.event, error, now) for place in places])
-        return {place: Receipt(status="rejected", code=error.code, message=str(error)) for place in places}
+        await self._writer.reject([entry_of(checked[index].request.event, error, now) for index in places])
+        return {index: Receipt(status="rejected", code=error.code, message=str(error)) for index in places}
 
 
 def _counts(things: Sequence[Sequence[int]], people: Sequence[str]) -> dict[str, int]:
@@ -260,17 +260,17 @@ def _counts(things: Sequence[Sequence[int]], people: Sequence[str]) -> dict[str,
 
 def _people(checked: Sequence[Checked]) -> list[str]:
     """The name of each event's person; "" for what can be no event."""
-    return [f"person:{one.names[0].thread}" if isinstance(one, ValidatedEvent) else "" for one in checked]
+    return [f"person:{item.names[0].thread}" if isinstance(item, ValidatedEvent) else "" for item in checked]
 
 
 def admitted(given: Sequence[T], refused: Collection[int]) -> Sequence[T]:
     """What remains of what was told without what was refused by its place."""
-    return [each for place, each in enumerate(given) if place not in refused] if refused else given
+    return [item for index, item in enumerate(given) if index not in refused] if refused else given
 
 
 def merged(receipts: Sequence[Receipt], refused: Mapping[int, Receipt]) -> list[Receipt]:
     """The receipts of what was recorded and of what was refused, in the order in which all of it was told."""
-    found = list(receipts)
-    for place in sorted(refused):
-        found.insert(place, refused[place])
-    return found
+    result = list(receipts)
+    for index in sorted(refused):
+        result.insert(index, refused[index])
+    return result

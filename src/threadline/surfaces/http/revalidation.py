@@ -27,4 +27,4 @@ def revalidated(request: Request, body: bytes, status: int, headers: dict[str, s
 
 
 def _is_known(given: list[str], tag: str) -> bool:
-    return any(each.strip() == "*" or tag in _TAG.findall(each) for each in given)
+    return any(value.strip() == "*" or tag in _TAG.findall(value) for value in given)

@@ -85,8 +85,8 @@ class Router:
 
     def methods(self, path: str) -> str:
         """The methods of a route's path, as the header Allow tells them."""
-        found = {route.method for route in self.routes if route.path == path}
-        return ", ".join(sorted(_with_implied(found)))
+        methods = {route.method for route in self.routes if route.path == path}
+        return ", ".join(sorted(_with_implied(methods)))
 
 
 def _with_implied(methods: set[str]) -> set[str]:

@@ -123,7 +123,7 @@ class Writer:
             # Or whoever is in the queue would wait for ever for a group that cannot be made.
             log.exception("no group could be made of what waits")
             self._waiting.clear()
-            _fail([(each, ()) for each in waiting], error)
+            _fail([(waiter, ()) for waiter in waiting], error)
         finally:
             # Between the look at the queue and this line nothing else runs, so no request is left without a task.
             self._task = None
@@ -158,13 +158,13 @@ class Writer:
         """As many events from ``start`` on as fit; ``shares`` is what each person has in the group already."""
         stop = min(len(checked), start + room)
         for at in range(start, stop):
-            one = checked[at]
-            if isinstance(one, ValidatedEvent):
-                person = self._engine.recorder.likely_person(one)
+            item = checked[at]
+            if isinstance(item, ValidatedEvent):
+                person = self._engine.recorder.likely_person(item)
                 share = shares.get(person, 0)
                 if share >= self._share:
                     return checked[start:at]
-                shares[person] = share + 1 + len(one.encoded) // LARGE_BYTES
+                shares[person] = share + 1 + len(item.encoded) // LARGE_BYTES
         return checked[start:stop]
 
     async def _commit(self, pieces: list[_Piece]) -> None:
@@ -196,7 +196,7 @@ class Writer:
 
     def _record(self, pieces: list[_Piece]) -> list[Receipt]:
         began, cpu_began = time.perf_counter(), self._cpu_seconds()
-        receipts = self._engine.recorder.record_checked([one for _, part in pieces for one in part])
+        receipts = self._engine.recorder.record_checked([event for _, part in pieces for event in part])
         self._observe(time.perf_counter() - began)
         share = 2 * self._share  # of a smaller group most is the cost of a commit: it says little of its events
         if len(receipts) >= SHARE_EVENTS_MIN:

@@ -65,11 +65,11 @@ def _explained(error: Exception, settings: Settings) -> ThreadlineError:
     if error_code(error) == "ResourceNotFoundException":
         hint = "Make it, or name another with THREADLINE_SCHEDULE_GROUP."
         return NotFound(f"there is no schedule group {settings.schedule_group!r}", hint=hint)
-    found = explained(error, "scheduler", f"the schedule group {settings.schedule_group!r}")
-    if isinstance(found, Forbidden):
+    explanation = explained(error, "scheduler", f"the schedule group {settings.schedule_group!r}")
+    if isinstance(explanation, Forbidden):
         role = settings.schedule_role or "the role that schedule_role names"
-        return Forbidden(str(found), hint=f"Allow scheduler:CreateSchedule on it, and iam:PassRole on {role}.")
-    return found
+        return Forbidden(str(explanation), hint=f"Allow scheduler:CreateSchedule on it, and iam:PassRole on {role}.")
+    return explanation
 
 
 def scheduler_client() -> Any:

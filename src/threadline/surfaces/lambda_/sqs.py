@@ -38,10 +38,10 @@ class QueueFunction:
 
 
 def _by_queue(records: list[Body]) -> dict[str, list[Body]]:
-    found: dict[str, list[Body]] = {}
+    by_queue: dict[str, list[Body]] = {}
     for record in records:
-        found.setdefault(record["eventSourceARN"].rpartition(":")[2], []).append(record)
-    return found
+        by_queue.setdefault(record["eventSourceARN"].rpartition(":")[2], []).append(record)
+    return by_queue
 
 
 def _message(record: Body) -> QueueMessage:

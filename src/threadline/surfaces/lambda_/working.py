@@ -60,14 +60,14 @@ def work(runtime: Runtime, until: float, *, thorough: bool = True) -> Worked:
 def _feed(runtime: Runtime, until: float) -> int:
     """Hand over the feed up to its end; of how many entries."""
     done = 0
-    while time.monotonic() < until and (worked := sum(each.step() for each in runtime.dispatcher.background)):
+    while time.monotonic() < until and (worked := sum(consumer.step() for consumer in runtime.dispatcher.background)):
         done += worked
     return done
 
 
 def feed_consumers(runtime: Runtime) -> set[str]:
     """The names of the consumers of the feed that this deployment has."""
-    return {each.name for each in runtime.dispatcher.background if isinstance(each, FeedWorker)}
+    return {consumer.name for consumer in runtime.dispatcher.background if isinstance(consumer, FeedWorker)}
 
 
 def _next(runtime: Runtime, after: int | None = None) -> int | None:

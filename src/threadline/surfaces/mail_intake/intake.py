@@ -34,11 +34,11 @@ class Intake:
 
     def _take(self, operation: Operation, params: dict[str, Any]) -> Result:
         try:
-            found = self._run(operation, operation.params(**params))
+            result = self._run(operation, operation.params(**params))
         except ThreadlineError as error:
             log.warning("%s: %s", operation.name, error)
             # A token that lacks a scope is the operator's mistake: the mail is not to blame, and must not be lost.
             wrong = isinstance(error, LimitExceeded) or (error.status == 400 and error.code != "invalid_setting")
             return "refused" if wrong else "later"
-        log.info("%s: %s", found.kind, ", ".join(each.status for each in found.taken) or "nothing")
+        log.info("%s: %s", result.kind, ", ".join(item.status for item in result.taken) or "nothing")
         return "taken"

@@ -88,7 +88,7 @@ class Calls:
         """The tools that a caller may use, always in the same order, each with the choices that its scopes allow."""
         if caller.scopes not in self._listed:
             made = [self._described(tool, caller) for tool in TOOLS]
-            tools = [each for each in made if each is not None]
+            tools = [tool for tool in made if tool is not None]
             if any(self._changing(tool.name, caller) for tool in TOOLS):
                 tools.append(_CONFIRM)
             self._listed[caller.scopes] = tools
@@ -198,18 +198,18 @@ class Calls:
         self, operation: Operation, result: Any, caller: Caller, given: Mapping[str, Any],
         head: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:  # fmt: skip
-        found: dict[str, Any] = {"notice": NOTICE, "operation": operation.name, **(head or {})}
+        content: dict[str, Any] = {"notice": NOTICE, "operation": operation.name, **(head or {})}
         answer, stale = (result.answer, result.stale) if isinstance(result, _Result) else (None, "")
         if stale:
-            found["stale"] = stale
+            content["stale"] = stale
         if not caller.allows(PERSONAL):
-            found["masked"] = _MASKED
+            content["masked"] = _MASKED
             answer = masked(answer)
         at, start = _part_of(given)
-        found["answer"], cuts = bounded(part(answer, at, start), MCP_ANSWER_BYTES_MAX, at, start)
+        content["answer"], cuts = bounded(part(answer, at, start), MCP_ANSWER_BYTES_MAX, at, start)
         if cuts:
-            found["more"] = shown_cuts(cuts)
-        return found
+            content["more"] = shown_cuts(cuts)
+        return content
 
     def _context(self, caller: Caller) -> Context:
         noted = Noted(caller.name, "token" if caller.over_wire else "os_user", "mcp")

@@ -40,34 +40,34 @@ def masked(value: Any) -> Any:
     an IP address wherever it stands, and what was masked in one field wherever else the answer repeats it. Opaque
     ids stay. A name in the middle of free text that no field of the answer has is not recognised.
     """
-    found: set[str] = set()
-    fields_masked = _fields(value, False, found)
-    repeated = sorted((each for each in found if len(each) >= _VALUE_LENGTH_MIN), key=len, reverse=True)
-    again = re.compile("|".join(rf"(?<!\w){re.escape(each)}(?!\w)" for each in repeated), re.I) if repeated else None
+    values: set[str] = set()
+    fields_masked = _fields(value, False, values)
+    repeated = sorted((text for text in values if len(text) >= _VALUE_LENGTH_MIN), key=len, reverse=True)
+    again = re.compile("|".join(rf"(?<!\w){re.escape(text)}(?!\w)" for text in repeated), re.I) if repeated else None
     return _texts(fields_masked, again)
 
 
-def _fields(value: Any, sent: bool, found: set[str]) -> Any:
+def _fields(value: Any, sent: bool, values: set[str]) -> Any:
     if isinstance(value, dict):
         sent = sent or "html" in value  # a mail: its subject and its text are written to a person, even without HTML
         return {
-            name: _leaves(element, found)
+            name: _leaves(element, values)
             if _is_personal(name, sent)
-            else _fields(element, sent or _plain(name) in _SENT, found)
+            else _fields(element, sent or _plain(name) in _SENT, values)
             for name, element in value.items()
         }
-    return [_fields(element, sent, found) for element in value] if isinstance(value, list) else value
+    return [_fields(element, sent, values) for element in value] if isinstance(value, list) else value
 
 
-def _leaves(value: Any, found: set[str]) -> Any:
+def _leaves(value: Any, values: set[str]) -> Any:
     if isinstance(value, dict):
-        return {name: _leaves(element, found) for name, element in value.items()}
+        return {name: _leaves(element, values) for name, element in value.items()}
     if isinstance(value, list):
-        return [_leaves(element, found) for element in value]
+        return [_leaves(element, values) for element in value]
     if value is None or isinstance(value, bool) or value == "":
         return value
     if isinstance(value, str):
-        found.update((value, *value.split()))
+        values.update((value, *value.split()))
     return _MASK
 
 

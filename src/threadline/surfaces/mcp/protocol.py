@@ -215,14 +215,14 @@ def described(problem: ThreadlineError) -> dict[str, Any]:
     if inside:
         log.warning("%s", problem)
         message = (type(problem).__doc__ or problem.code).split(";")[0].split(". ")[0].rstrip(".")
-    found = {"code": problem.code, "detail": message}
+    content = {"code": problem.code, "detail": message}
     if problem.hint and not inside:
-        found["hint"] = problem.hint
+        content["hint"] = problem.hint
     if problem.param:
-        found["param"] = problem.param
+        content["param"] = problem.param
     if isinstance(problem, Unavailable):
-        found["hint"] = "Try again in a second."
-    return found
+        content["hint"] = "Try again in a second."
+    return content
 
 
 def _failure(problem: ThreadlineError) -> Failure:

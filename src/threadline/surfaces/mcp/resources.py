@@ -59,12 +59,12 @@ def listed() -> list[dict[str, Any]]:
         "uri": GLOSSARY, "name": "glossary", "title": "Glossary", "mimeType": "text/markdown",
         "description": "What words mean here, and the forms of ids, instants and conditions. Read it first.",
     }  # fmt: skip
-    return [glossary, *({"uri": each.uri, **_described(each)} for each in RESOURCES)]
+    return [glossary, *({"uri": resource.uri, **_described(resource)} for resource in RESOURCES)]
 
 
 def templates() -> list[dict[str, Any]]:
     """Those with a name in their address."""
-    return [{"uriTemplate": each.uri, **_described(each)} for each in TEMPLATES]
+    return [{"uriTemplate": resource.uri, **_described(resource)} for resource in TEMPLATES]
 
 
 def read(uri: str, calls: Calls, caller: Caller) -> dict[str, Any]:
@@ -72,9 +72,9 @@ def read(uri: str, calls: Calls, caller: Caller) -> dict[str, Any]:
     if uri == GLOSSARY:
         text = files("threadline.surfaces.mcp").joinpath("glossary.md").read_text(encoding="utf-8")
         return {"uri": uri, "mimeType": "text/markdown", "text": text}
-    for each in (*RESOURCES, *TEMPLATES):
-        if (names := _match(each.uri, uri)) is not None:
-            answer = calls.read(each.operation, names, caller)
+    for resource in (*RESOURCES, *TEMPLATES):
+        if (names := _match(resource.uri, uri)) is not None:
+            answer = calls.read(resource.operation, names, caller)
             return {"uri": uri, "mimeType": _JSON, "text": msgspec.json.encode(answer).decode()}
     raise NotFound(f"there is no resource {uri[:200]!r}")
 

@@ -67,34 +67,34 @@ def _parameters(operation: Operation, call: Call) -> tuple[dict[str, dict[str, A
 def _of_params(params: type) -> tuple[dict[str, dict[str, Any]], frozenset[str]]:
     components = msgspec.json.schema_components([params])[1]
     schema = components[params.__name__]
-    short = {name: _short(each) for name, each in schema.get("properties", {}).items()}
+    short = {name: _short(property_schema) for name, property_schema in schema.get("properties", {}).items()}
     return short, frozenset(schema.get("required", ()))
 
 
 def _short(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema without what an agent seldom needs: the operation itself checks every bound."""
-    kinds = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind.get("type") != "null"]
     inner = kinds[0] if len(kinds) == 1 else {}
-    found: dict[str, Any] = {}
+    short: dict[str, Any] = {}
     if "$ref" in schema or "$ref" in inner:
-        found["type"] = "object"
+        short["type"] = "object"
     for name in ("type", "enum", "format"):
         if name in schema or name in inner:
-            found[name] = schema.get(name, inner.get(name))
+            short[name] = schema.get(name, inner.get(name))
     items = schema.get("items", inner.get("items"))
     if isinstance(items, dict) and "type" in items:
-        found["items"] = {"type": items["type"]}
+        short["items"] = {"type": items["type"]}
     if meaning := schema.get("description", inner.get("description", "")):
-        found["description"] = _SENTENCE.split(meaning)[0].rstrip(".")
-    return found
+        short["description"] = _SENTENCE.split(meaning)[0].rstrip(".")
+    return short
 
 
 def _merged(schemas: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """What all of them allow; the description is that of the first that has one."""
     listed = list(schemas)
-    meanings = [each["description"] for each in listed if "description" in each]
-    kinds = [{name: each[name] for name in each if name != "description"} for each in listed]
-    distinct = [each for index, each in enumerate(kinds) if each not in kinds[:index]]
+    meanings = [schema["description"] for schema in listed if "description" in schema]
+    kinds = [{name: schema[name] for name in schema if name != "description"} for schema in listed]
+    distinct = [kind for index, kind in enumerate(kinds) if kind not in kinds[:index]]
     merged = dict(distinct[0]) if len(distinct) == 1 else {"anyOf": distinct} if all(distinct) else {}
     return {**merged, "description": meanings[0]} if meanings else merged
 

@@ -25,10 +25,10 @@ def serve(answering: protocol.Protocol, caller: Callable[[], Caller], incoming: 
         elif not line.strip():
             continue
         else:
-            found = answer_line(answering, caller, line)
-            if found is None:
+            response = answer_line(answering, caller, line)
+            if response is None:
                 continue
-            answer = found
+            answer = response
         outgoing.write(msgspec.json.encode(answer) + b"\n")
         outgoing.flush()
 

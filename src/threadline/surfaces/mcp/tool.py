@@ -68,8 +68,8 @@ class Tool:
             for operation in operations.values()
             if self.group and operation.group is not None and operation.group.name == self.group
         }
-        found = {**grouped, **self.calls}
-        return {value: call for value, call in found.items() if call.operation in operations}
+        calls = {**grouped, **self.calls}
+        return {value: call for value, call in calls.items() if call.operation in operations}
 
 
 def changes(operation: Operation, call: Call) -> bool:

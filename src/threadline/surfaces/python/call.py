@@ -62,8 +62,8 @@ def call_of(operation: Operation) -> Call[Any]:
     """The call of an operation that is known at run time only."""
     fields = [field for field in msgspec.structs.fields(operation.params) if not field.required]
     defaults = {
-        each.encode_name: each.default if each.default_factory is msgspec.NODEFAULT else each.default_factory()
-        for each in fields
+        param.encode_name: param.default if param.default_factory is msgspec.NODEFAULT else param.default_factory()
+        for param in fields
     }
     repeatable = is_repeatable(operation)
     return Call(operation.name, operation.method, operation.path, operation.result, defaults, repeatable)

@@ -81,20 +81,20 @@ class Threadline(Operations, Recording):
         answer: Answer = msgspec.convert(result, call.answer)
         return answer
 
-    def _draft(self, event: object, now: int, place: str) -> Draft | RejectedEntry:
+    def _draft(self, event: object, now: int, label: str) -> Draft | RejectedEntry:
         """What an event becomes. All of them are read before any is recorded."""
         source = self.source
         try:
             if isinstance(event, Event):
                 return Draft(_as_logged(event))
             if not isinstance(event, Mapping):
-                message = f"{place}: expected an `Event` or a mapping, got `{type(event).__name__}`"
+                message = f"{label}: expected an `Event` or a mapping, got `{type(event).__name__}`"
                 raise EventRejected("invalid_value", message)
             fields = {name: value for name, value in event.items() if value is not None}
             source = str(fields.pop("source", source))
             made = draft(
-                _as_json({"key": fresh_key(), **fields}, place), workspace=self.workspace, source=source,
-                source_type=source_type_of(source), received_at=now, label=place,
+                _as_json({"key": fresh_key(), **fields}, label), workspace=self.workspace, source=source,
+                source_type=source_type_of(source), received_at=now, label=label,
             )  # fmt: skip
             return made._replace(event=_as_logged(made.event)) if isinstance(made, Draft) else made
         except EventRejected as error:
@@ -103,17 +103,17 @@ class Threadline(Operations, Recording):
             return unfit(event, error, workspace=self.workspace, source=source, received_at=now)
 
 
-def _as_json(fields: dict[str, Any], place: str) -> dict[str, Any]:
+def _as_json(fields: dict[str, Any], label: str) -> dict[str, Any]:
     """The fields as JSON has them, without datetimes and decimals: what is folded now is what the log will say."""
     try:
         if (moment := fields.get("occurred_at")) is not None:
             fields["occurred_at"] = format_time(instant_of(moment))
     except InvalidValue as error:
-        raise EventRejected("invalid_time", f"{place}.occurred_at: {error}") from None
+        raise EventRejected("invalid_time", f"{label}.occurred_at: {error}") from None
     try:
         plain: dict[str, Any] = msgspec.to_builtins(fields)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise EventRejected("invalid_value", f"{place}: {error}") from None
+        raise EventRejected("invalid_value", f"{label}: {error}") from None
     return plain
 
 

@@ -84,9 +84,9 @@ def error_of(response: Response) -> ThreadlineError:
     except msgspec.MsgspecError:
         problem = {"detail": f"status {response.status} without a problem document: is this a Threadline server?"}
     code = str(problem.get("code", ""))
-    known = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, ThreadlineError)]
-    chosen = next((each for each in known if each.code == code and each is not errors.EventRejected), None)
-    chosen = chosen or next((each for each in known if each.status == response.status), ThreadlineError)
+    known = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, ThreadlineError)]
+    chosen = next((kind for kind in known if kind.code == code and kind is not errors.EventRejected), None)
+    chosen = chosen or next((kind for kind in known if kind.status == response.status), ThreadlineError)
     error = chosen(str(problem.get("detail", "")), hint=problem.get("hint") or None)
     error.code, error.status = code or chosen.code, response.status
     return error
@@ -115,14 +115,14 @@ def batches(events: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """The parameters of as many requests as it takes. An event without a key gets one, so that it can be sent again."""
     if isinstance(events, Mapping | str | bytes):
         raise InvalidValue("events: expected a list of events; put a single one in a list")
-    written = [_event(each, f"events[{index}]") for index, each in enumerate(events)]
+    written = [_event(event, f"events[{index}]") for index, event in enumerate(events)]
     for first in range(0, len(written), BATCH_EVENTS_MAX):
         yield {"events": written[first : first + BATCH_EVENTS_MAX]}
 
 
-def _event(event: Mapping[str, Any], place: str) -> dict[str, Any]:
+def _event(event: Mapping[str, Any], label: str) -> dict[str, Any]:
     if not isinstance(event, Mapping):
-        raise InvalidValue(f"{place}: expected a mapping, got `{type(event).__name__}`")
+        raise InvalidValue(f"{label}: expected a mapping, got `{type(event).__name__}`")
     fields = {"key": secrets.token_hex(16), **{name: value for name, value in event.items() if value is not None}}
     if isinstance(fields.get("occurred_at"), datetime | int):
         fields["occurred_at"] = format_time(instant_of(fields["occurred_at"]))
@@ -131,7 +131,7 @@ def _event(event: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 def _texts(value: Any) -> list[str]:
     if isinstance(value, list):
-        return [text for each in value for text in _texts(each)]
+        return [text for item in value for text in _texts(item)]
     return [value if isinstance(value, str) else msgspec.json.encode(value).decode()]
 
 

@@ -76,10 +76,10 @@ def pointer_in(body: bytes) -> Pointer | None:
     if body.lstrip()[:1] != b"[" or b"S3Pointer" not in body[:200]:
         return None
     try:
-        name, found = _decode_pointer(body)
+        name, pointer = _decode_pointer(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return Pointer(found.s3BucketName, found.s3Key) if name in POINTERS else None
+    return Pointer(pointer.s3BucketName, pointer.s3Key) if name in POINTERS else None
 
 
 def unwrapped(body: bytes) -> bytes:
@@ -113,21 +113,21 @@ def _read(body: bytes, way: Way) -> Iterator[Draft | RejectedEntry]:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise MalformedBody(f"the message is no JSON: {error}") from None
         check_event_count(len(elements))
-        for place, raw in enumerate(elements):
-            yield _one(bytes(raw), way, place)
+        for index, raw in enumerate(elements):
+            yield _single(bytes(raw), way, index)
         return
     form = _form(body)
     if form is not None and form.batch is not msgspec.UNSET:
         yield from _segment_batch(body, way)
     elif form is not None and form.events is not msgspec.UNSET:
         check_event_count(len(form.events))
-        for place, raw in enumerate(form.events):
-            yield _native(bytes(raw), way, place)
+        for index, raw in enumerate(form.events):
+            yield _native(bytes(raw), way, index)
     else:
-        yield _one(body, way, 0)
+        yield _single(body, way, 0)
 
 
-def _one(raw: bytes, way: Way, place: int) -> Draft | RejectedEntry:
+def _single(raw: bytes, way: Way, index: int) -> Draft | RejectedEntry:
     """A single event, whose form its members tell."""
     form = _form(raw)
     if form is not None and form.specversion is not msgspec.UNSET:
@@ -135,17 +135,17 @@ def _one(raw: bytes, way: Way, place: int) -> Draft | RejectedEntry:
     if form is not None and form.type in KINDS:
         result = segment.reread(
             raw, Envelope(), source=way.source, workspace=way.workspace, received_at=way.received_at,
-            fresh_key=lambda: _key(way, place),
+            fresh_key=lambda: _key(way, index),
         )  # fmt: skip
-        return _result(result, way, "segment", place)
+        return _result(result, way, "segment", index)
     if form is not None and form.identifiers is not msgspec.UNSET:
-        return _native(raw, way, place)
+        return _native(raw, way, index)
     try:
         read_object(raw, CLOUDEVENT_BYTES_MAX)
     except EventRejected as error:
-        return _refused(raw, way, error.code, str(error), place)
+        return _refused(raw, way, error.code, str(error), index)
     text = "the message is no call of Segment's API, no CloudEvent and no event with `identifiers`"
-    return _refused(raw, way, "unknown_type", text, place)
+    return _refused(raw, way, "unknown_type", text, index)
 
 
 def _segment_batch(body: bytes, way: Way) -> Iterator[Draft | RejectedEntry]:
@@ -154,8 +154,8 @@ def _segment_batch(body: bytes, way: Way) -> Iterator[Draft | RejectedEntry]:
         body, kind=None, source=way.source, workspace=way.workspace, received_at=way.received_at,
         fresh_key=lambda: _key(way, next(places)),
     )  # fmt: skip
-    for place, result in enumerate(decoded.results):
-        yield _result(result, way, "segment", place)
+    for index, result in enumerate(decoded.results):
+        yield _result(result, way, "segment", index)
 
 
 def _cloudevent(raw: bytes, way: Way) -> Draft | RejectedEntry:
@@ -176,23 +176,23 @@ def _native(raw: bytes, way: Way, index: int) -> Draft | RejectedEntry:
     )  # fmt: skip
 
 
-def _result(result: Event | Rejection, way: Way, form: str, place: int) -> Draft | RejectedEntry:
-    return _entry(result, way, form, place) if isinstance(result, Rejection) else Draft(result)
+def _result(result: Event | Rejection, way: Way, form: str, index: int) -> Draft | RejectedEntry:
+    return _entry(result, way, form, index) if isinstance(result, Rejection) else Draft(result)
 
 
-def _refused(raw: bytes, way: Way, code: str, message: str, place: int = 0) -> RejectedEntry:
-    return _entry(rejection(place, raw, EventRejected(code, message)), way, "text", place)
+def _refused(raw: bytes, way: Way, code: str, message: str, index: int = 0) -> RejectedEntry:
+    return _entry(rejection(index, raw, EventRejected(code, message)), way, "text", index)
 
 
-def _entry(found: Rejection, way: Way, form: str, place: int) -> RejectedEntry:
+def _entry(refusal: Rejection, way: Way, form: str, index: int) -> RejectedEntry:
     # By the message's id, so that what is delivered again is the same entry.
-    id = short_hash(way.workspace, way.source, found.code, found.key or _key(way, place), str(place))
-    return entry_of(found, id, workspace=way.workspace, source=way.source, form=form, received_at=way.received_at)
+    id = short_hash(way.workspace, way.source, refusal.code, refusal.key or _key(way, index), str(index))
+    return entry_of(refusal, id, workspace=way.workspace, source=way.source, form=form, received_at=way.received_at)
 
 
-def _key(way: Way, place: int) -> str:
+def _key(way: Way, index: int) -> str:
     id = way.id if len(way.id) <= _ID_LENGTH_MAX else short_hash(way.id)
-    return f"message/{id}/{place}"
+    return f"message/{id}/{index}"
 
 
 def _form(body: bytes) -> _Form | None:

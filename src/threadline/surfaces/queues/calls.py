@@ -190,14 +190,14 @@ def sqs_calls(url: str, connections: int = 10) -> Any:
     if get_environ_proxies(endpoint):
         return client
     session = get_session()
-    found = session.get_credentials()
-    if found is None:
+    credentials = session.get_credentials()
+    if credentials is None:
         raise explained(NoCredentialsError(), "sqs", url)
     tls = None
     if endpoint.startswith("https:"):
         bundle = session.get_config_variable("ca_bundle") or get_cert_path(True)
         tls = ssl.create_default_context(cafile=bundle)
-    return SqsCalls(endpoint, client.meta.region_name, found.get_frozen_credentials, tls)
+    return SqsCalls(endpoint, client.meta.region_name, credentials.get_frozen_credentials, tls)
 
 
 def signature(
@@ -224,10 +224,10 @@ def _key(secret: str, scope: str) -> bytes:
 
 def _error(operation: str, answer: Answer) -> CallError:
     try:
-        found = _decode(answer.content)
+        content = _decode(answer.content)
     except (msgspec.DecodeError, UnicodeDecodeError):  # a page of a load balancer's
-        found = None
-    if not isinstance(found, dict):
-        found = {}
-    code = answer.refusal or str(found.get("__type", "")).rpartition("#")[2] or str(answer.status)
-    return CallError(operation, code, str(found.get("message", found.get("Message", ""))))
+        content = None
+    if not isinstance(content, dict):
+        content = {}
+    code = answer.refusal or str(content.get("__type", "")).rpartition("#")[2] or str(answer.status)
+    return CallError(operation, code, str(content.get("message", content.get("Message", ""))))

@@ -69,21 +69,21 @@ class EventIntake:
         Raises `Unavailable` if the store can take none of them now; taking them again is safe.
         """
         taken: list[Taken] = []
-        found: list[Content] = []
+        contents: list[Content] = []
         size = 0
-        for place, message in enumerate(messages, 1):
+        for number, message in enumerate(messages, 1):
             content, read_bytes = self._read(message)
-            found.append(content)
+            contents.append(content)
             size += read_bytes
             # Not all payloads together: a hundred of them would take as much memory as a small machine has.
-            if size >= REQUEST_BYTES_MAX or place == len(messages):
-                taken += self._recorded(messages[len(taken) : place], found)
-                found, size = [], 0
+            if size >= REQUEST_BYTES_MAX or number == len(messages):
+                taken += self._recorded(messages[len(taken) : number], contents)
+                contents, size = [], 0
         return taken
 
-    def _recorded(self, messages: Sequence[QueueMessage], found: Sequence[Content]) -> list[Taken]:
+    def _recorded(self, messages: Sequence[QueueMessage], contents: Sequence[Content]) -> list[Taken]:
         try:
-            return self._record(messages, found)
+            return self._record(messages, contents)
         except Unavailable:
             raise
         except Exception:
@@ -91,7 +91,7 @@ class EventIntake:
                 log.exception("message %s cannot be taken; it comes again", messages[0].id)
                 return [Taken(messages[0].id, "later", "internal", "see the log of the process")]
             # One message must not hold up those that came with it.
-            pairs = zip(messages, found, strict=True)
+            pairs = zip(messages, contents, strict=True)
             return [taken for message, content in pairs for taken in self._recorded([message], [content])]
 
     def _read(self, message: QueueMessage) -> tuple[Content, int]:
@@ -112,27 +112,27 @@ class EventIntake:
                 return error, 0
         return read(body, way), len(body)
 
-    def _record(self, messages: Sequence[QueueMessage], found: Sequence[Content]) -> list[Taken]:
-        contents = [each for each in found if isinstance(each, list)]
-        entries = [each for content in contents for each in content if isinstance(each, RejectedEntry)]
+    def _record(self, messages: Sequence[QueueMessage], results: Sequence[Content]) -> list[Taken]:
+        contents = [content for content in results if isinstance(content, list)]
+        entries = [item for content in contents for item in content if isinstance(item, RejectedEntry)]
         if entries:
             self.engine.rejected.add(entries)
-        drafts = [each for content in contents for each in content if isinstance(each, Draft)]
+        drafts = [item for content in contents for item in content if isinstance(item, Draft)]
         requests = [RecordRequest(draft.event, expected=draft.expected) for draft in drafts]
         receipts = iter(self.engine.recorder.record_requests(requests))
         taken = []
-        for message, content in zip(messages, found, strict=True):
+        for message, content in zip(messages, results, strict=True):
             if isinstance(content, ThreadlineError):
                 taken.append(Taken(message.id, "later", content.code, str(content)))
                 continue
-            outcomes = [each.receipt if isinstance(each, RejectedEntry) else next(receipts) for each in content]
+            outcomes = [item.receipt if isinstance(item, RejectedEntry) else next(receipts) for item in content]
             taken.append(_taken(message.id, outcomes))
         return taken
 
 
 def _taken(id: str, outcomes: Sequence[Receipt]) -> Taken:
     rejected = [outcome for outcome in outcomes if outcome.status == "rejected"]
-    erasing = [each for each in rejected if each.code == BEING_ERASED]
+    erasing = [outcome for outcome in rejected if outcome.code == BEING_ERASED]
     if erasing:
         return Taken(id, "later", erasing[0].code, erasing[0].message)
     return Taken(id, "poison", rejected[0].code, rejected[0].message) if rejected else Taken(id, "done")
@@ -143,4 +143,4 @@ def failed(taken: Sequence[Taken]) -> list[str]:
 
     Poison is among them, so that the queue's own redrive policy takes it to the dead-letter queue.
     """
-    return [each.id for each in taken if each.status != "done"]
+    return [item.id for item in taken if item.status != "done"]

@@ -57,11 +57,11 @@ class SqsQueue:
                 QueueUrl=self.url, MaxNumberOfMessages=AT_ONCE, WaitTimeSeconds=wait_seconds,
                 MessageSystemAttributeNames=["SentTimestamp", "MessageGroupId"], MessageAttributeNames=["All"],
             )  # fmt: skip
-        return [_received(each) for each in answer.get("Messages", [])]
+        return [_received(message) for message in answer.get("Messages", [])]
 
     def delete(self, done: Sequence[Received]) -> None:
         """Take messages out of the queue. One that cannot be deleted comes again, which does no harm."""
-        for entries in _pages([{"ReceiptHandle": each.handle} for each in done]):
+        for entries in _pages([{"ReceiptHandle": message.handle} for message in done]):
             with _explained(self.url):
                 answer = self._client.delete_message_batch(QueueUrl=self.url, Entries=entries)
             if answer.get("Failed"):
@@ -69,34 +69,34 @@ class SqsQueue:
 
     def hold(self, received: Sequence[Received], seconds: int) -> None:
         """Let nobody else have these messages for so long; 0: give them back now."""
-        entries = [{"ReceiptHandle": each.handle, "VisibilityTimeout": seconds} for each in received]
+        entries = [{"ReceiptHandle": message.handle, "VisibilityTimeout": seconds} for message in received]
         for page in _pages(entries):
             with _explained(self.url):
                 self._client.change_message_visibility_batch(QueueUrl=self.url, Entries=page)
 
-    def park(self, one: Received, why: Taken) -> None:
+    def park(self, received: Received, why: Taken) -> None:
         """Move a message to the dead-letter queue, with the reason beside it. Without such a queue it is deleted: the
         rejected log has it."""
         log.warning("message %s of %s is parked (%s): %s", why.id, self.name, why.code, why.message)
         if self._dead_letters:
             own = {"ThreadlineCode": why.code, "ThreadlineReason": why.message, "ThreadlineMessageId": why.id}
-            attributes = dict(list(one.attributes.items())[: ATTRIBUTES_MAX - len(own)]) | {
+            attributes = dict(list(received.attributes.items())[: ATTRIBUTES_MAX - len(own)]) | {
                 name: {"DataType": "String", "StringValue": _text(value)} for name, value in own.items()
             }
-            ordered = {"MessageGroupId": one.group or "-", "MessageDeduplicationId": why.id}
+            ordered = {"MessageGroupId": received.group or "-", "MessageDeduplicationId": why.id}
             with _explained(self._dead_letters):
                 self._client.send_message(
-                    QueueUrl=self._dead_letters, MessageBody=one.message.body, MessageAttributes=attributes,
+                    QueueUrl=self._dead_letters, MessageBody=received.message.body, MessageAttributes=attributes,
                     **(ordered if self._dead_letters.endswith(".fifo") else {}),
                 )  # fmt: skip
-        self.delete([one])
+        self.delete([received])
 
     def _attributes(self) -> Mapping[str, str]:
         names = ["RedrivePolicy", "VisibilityTimeout"]
         with _explained(self.url):
             answer = self._client.get_queue_attributes(QueueUrl=self.url, AttributeNames=names)
-        found: Mapping[str, str] = answer.get("Attributes", {})
-        return found
+        attributes: Mapping[str, str] = answer.get("Attributes", {})
+        return attributes
 
     def _dead_letter_queue(self, attributes: Mapping[str, str]) -> str:
         """The URL of the queue that the redrive policy names; empty: there is none."""
@@ -105,23 +105,23 @@ class SqsQueue:
             return ""
         account, name = target.split(":")[4:6]
         with _explained(target):
-            found = self._client.get_queue_url(QueueName=name, QueueOwnerAWSAccountId=account)
-        return str(found["QueueUrl"])
+            answer = self._client.get_queue_url(QueueName=name, QueueOwnerAWSAccountId=account)
+        return str(answer["QueueUrl"])
 
 
-def _received(each: Mapping[str, Any]) -> Received:
-    system = each.get("Attributes", {})
-    message = QueueMessage(each["MessageId"], each["Body"], int(system.get("SentTimestamp", 0)) * MILLISECOND)
+def _received(raw: Mapping[str, Any]) -> Received:
+    system = raw.get("Attributes", {})
+    message = QueueMessage(raw["MessageId"], raw["Body"], int(system.get("SentTimestamp", 0)) * MILLISECOND)
     attributes = {
         name: {key: value[key] for key in ("DataType", "StringValue", "BinaryValue") if key in value}
-        for name, value in each.get("MessageAttributes", {}).items()
+        for name, value in raw.get("MessageAttributes", {}).items()
     }
-    return Received(message, each["ReceiptHandle"], attributes, system.get("MessageGroupId", ""))
+    return Received(message, raw["ReceiptHandle"], attributes, system.get("MessageGroupId", ""))
 
 
 def _pages(entries: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     for start in range(0, len(entries), AT_ONCE):
-        yield [{"Id": str(place), **entry} for place, entry in enumerate(entries[start : start + AT_ONCE])]
+        yield [{"Id": str(index), **entry} for index, entry in enumerate(entries[start : start + AT_ONCE])]
 
 
 def _text(value: str) -> str:

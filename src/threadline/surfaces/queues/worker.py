@@ -82,11 +82,11 @@ class QueueWorker:
         """Keep what is in hand from others for as long as that takes."""
         seconds = self._queue.visibility_seconds
         while not self._finished.wait(min(1.0, seconds / RENEW_SHARE / 2)):
-            for each in list(self._in_hand.values()):
-                if time.monotonic() - each.since >= seconds / RENEW_SHARE:
-                    each.since = time.monotonic()
+            for batch in list(self._in_hand.values()):
+                if time.monotonic() - batch.since >= seconds / RENEW_SHARE:
+                    batch.since = time.monotonic()
                     try:
-                        self._queue.hold(each.received, seconds)
+                        self._queue.hold(batch.received, seconds)
                     except ThreadlineError as error:
                         log.warning("messages of %s may come again: %s. %s", self._queue.name, error, error.hint)
 
@@ -105,7 +105,7 @@ class QueueWorker:
         pause = PAUSE_SECONDS
         while True:
             try:
-                taken = self._intake.take([each.message for each in received])
+                taken = self._intake.take([item.message for item in received])
                 break
             except Unavailable as error:
                 # Each time that a message is received counts: given back while the store is away for an hour, it
@@ -116,13 +116,13 @@ class QueueWorker:
                     return
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
         outcomes = list(zip(received, taken, strict=True))
-        self._queue.delete([one for one, outcome in outcomes if outcome.status == "done"])
-        for one, outcome in outcomes:
+        self._queue.delete([item for item, outcome in outcomes if outcome.status == "done"])
+        for item, outcome in outcomes:
             if outcome.status == "poison":
-                self._queue.park(one, outcome)
+                self._queue.park(item, outcome)
             elif outcome.status == "later":
                 log.warning("message %s comes again: %s", outcome.id, outcome.message)
 
 
 def _bytes(received: Sequence[Received]) -> int:
-    return sum(len(each.message.body) for each in received)
+    return sum(len(item.message.body) for item in received)

@@ -39,8 +39,8 @@ class Order(NamedTuple):
 def orders() -> list[Order]:
     """All orders, as they happened: by day, within a day in the order of the file."""
     text = files(__package__).joinpath(FILE).read_text(encoding="ascii")
-    found = [_order(number, line) for number, line in enumerate(text.splitlines(), 1)]
-    return sorted(found, key=lambda order: (order.day, order.number))
+    parsed = [_order(number, line) for number, line in enumerate(text.splitlines(), 1)]
+    return sorted(parsed, key=lambda order: (order.day, order.number))
 
 
 def _order(number: int, line: str) -> Order:

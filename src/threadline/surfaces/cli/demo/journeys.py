@@ -51,8 +51,8 @@ def _until(reader: Client) -> str:
 def _arrived(reader: Client) -> Any:
     until = time.monotonic() + _SECONDS_MAX
     while time.monotonic() < until:
-        found = reader.get("/v1/dev/inbox")["messages"]
-        if mail := next((each for each in found if each.get("template") == _FIRST_MAIL), None):
+        messages = reader.get("/v1/dev/inbox")["messages"]
+        if mail := next((message for message in messages if message.get("template") == _FIRST_MAIL), None):
             return mail
         time.sleep(_POLL_SECONDS)
     raise Unavailable("the mail of the demo's journey has not arrived")

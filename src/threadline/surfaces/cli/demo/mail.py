@@ -35,7 +35,7 @@ def show(console: Console, server: Server, writer: Client, reader: Client) -> No
 def _arrived(reader: Client) -> Any:
     until = time.monotonic() + _SECONDS_MAX
     while time.monotonic() < until:
-        if found := reader.get("/v1/dev/inbox")["messages"]:
-            return reader.get(f"/v1/dev/inbox/{found[0]['id']}")
+        if messages := reader.get("/v1/dev/inbox")["messages"]:
+            return reader.get(f"/v1/dev/inbox/{messages[0]['id']}")
         time.sleep(_POLL_SECONDS)
     raise Unavailable("the mail of the demo has not arrived")

@@ -70,11 +70,11 @@ def _features(now: Mapping[str, Any], then: Mapping[str, Any]) -> RenderableType
     table.add_column("today", justify="right")
     table.add_column("unit", style="dim")
     table.add_column("status")
-    known = {name: each for name, each in now.items() if each["status"] != "NOT_FOUND"}
-    for name, each in known.items():
-        unit = each.get("currency") or each.get("unit", "")
-        status = Text(each["status"], style=_STATUS_STYLES[each["status"]])
-        table.add_row(name, _value(then[name]["value"]), _value(each["value"]), unit, status)
+    known = {name: feature for name, feature in now.items() if feature["status"] != "NOT_FOUND"}
+    for name, feature in known.items():
+        unit = feature.get("currency") or feature.get("unit", "")
+        status = Text(feature["status"], style=_STATUS_STYLES[feature["status"]])
+        table.add_row(name, _value(then[name]["value"]), _value(feature["value"]), unit, status)
     rest = f"{len(now) - len(known)} more are NOT_FOUND: no event that they are made of has come."
     return Group(table, Text(rest, style="dim"))
 
@@ -93,7 +93,7 @@ def _timeline(events: Sequence[Mapping[str, Any]]) -> Table:
     table.add_column()
     table.add_column(justify="right")
     table.add_column(style="dim")
-    for event in (each for each in events if each["type"] == "purchase_completed"):
+    for event in (item for item in events if item["type"] == "purchase_completed"):
         properties = event["properties"]
         table.add_row(
             event["occurred_at"][:10],
@@ -111,8 +111,8 @@ def _cds(count: int) -> str:
 def segment(answer: Mapping[str, Any]) -> str:
     """Whether a person belongs to a segment, and the condition that decides."""
     step = answer["steps"][0]
-    found = f"{step['field']} is {step['actual']}, {step['operator'].replace('_', ' ')} {step['expected']}"
-    return f"{answer['segment']}: {'a member' if answer['member'] else 'no member'}, for {found}."
+    condition = f"{step['field']} is {step['actual']}, {step['operator'].replace('_', ' ')} {step['expected']}"
+    return f"{answer['segment']}: {'a member' if answer['member'] else 'no member'}, for {condition}."
 
 
 def streak(answer: Mapping[str, Any]) -> str:
