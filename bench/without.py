@@ -49,7 +49,8 @@ def packed_states() -> None:
     def unpacked(*arguments: Any) -> Any:
         person = made(*arguments)
         if person is not None and not isinstance(person, str):
-            person.states.settle()
+            for index in range(len(person.states)):
+                person.states[index]
         return person
 
     person_packing._person_of = unpacked
