@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.console.stage import NOW, opened, signed_in
+from tests.console.stage import NOW, opened, signed_in, unsafe
 from threadline.engine.scheduled import timer_put
 from threadline.kernel.event import Identifier, thread_id
 from threadline.kernel.policy import Timer
@@ -42,6 +42,23 @@ def test_pending_timers_are_listed_by_due_time_with_their_person():
     assert page.status_code == 200
     assert page.text.index("timer-one") < page.text.index("timer-two")
     assert "foreign" not in page.text
+
+
+def test_a_timer_says_what_it_is_for_and_whom_it_is_about_and_its_key_in_a_detail():
+    with opened() as engine:
+        shop = Threadline(engine)
+        shop.identify("ada", {"first_name": "Ada"})
+        thread = thread_id("default", Identifier("user_id", "ada"))
+        timer = Timer(key="<i>welcome</i>/0123456789abcdef", due_at=NOW + HOUR, data={"<b>": "</pre>"})
+        assert engine.store.commit([Batch(writes=[timer_put("default", thread, "journeys", timer)])]) == [None]
+        page = signed_in(engine).get("/timers").text
+    outside, _, detail = page.partition('<details class="detail">')
+    assert "Goes on in the journey &lt;i&gt;welcome&lt;" in outside
+    assert ">Ada</a>" in outside
+    assert "in 1 h" in outside
+    assert "0123456789abcdef" not in outside
+    assert "0123456789abcdef" in detail.partition("</details>")[0]
+    assert unsafe(page) == []
 
 
 def queue(name: str, **counts: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.console.stage import csrf_of, opened, record, signed_in
-from threadline.surfaces.console.sentences import details, folded, is_own, sentence
+from threadline.surfaces.console.sentences import details, folded, is_own, sentence, timer_sentence
 
 
 def event(type: str, cause: str = "", /, **properties: Any) -> dict[str, Any]:
@@ -40,6 +40,26 @@ def test_an_event_is_a_sentence_where_it_has_what_the_sentence_names(
 ) -> None:
     it = event(type, **properties)
     assert (sentence(it), details(it)) == (line, more)
+
+
+@pytest.mark.parametrize(
+    ("policy", "key", "line"),
+    [
+        ("journeys", "win_back/0123456789abcdef", "Goes on in the journey win back"),
+        ("journeys", "rest/0123456789abcdef", "Goes on in its journeys"),
+        ("journeys", "of another kind", "Journeys"),
+        ("segments", "turn", "May enter or leave a segment"),
+        ("leaderboards", "look", "May go up or down on a leaderboard"),
+        ("streaks", "milestones", "May reach a milestone of a streak"),
+        ("points", f"lot {2026 * 12 + 2}", "Points of March 2026 expire"),
+        ("points", "lot 99999999999999999999", "Points"),
+        ("campaign_ignored", "campaign:{spring}\n<b>", "Will have ignored the campaign {spring}\n<b>"),
+        ("campaign_ignored", "after:spring", "May have ignored a campaign"),
+        ("weekday_habit", "look", "Weekday habit"),
+    ],
+)  # fmt: skip
+def test_a_timer_is_a_sentence_by_its_policy_and_key(policy: str, key: str, line: str) -> None:
+    assert timer_sentence({"policy": policy, "key": key}) == line
 
 
 def test_what_follows_from_an_event_stands_below_it_and_the_rest_is_noted_together() -> None:

@@ -33,7 +33,16 @@ from threadline.surfaces.console.formats import (
     words,
 )
 from threadline.surfaces.console.naming import called
-from threadline.surfaces.console.sentences import details, event_name, folded, gist, is_own, properties, sentence
+from threadline.surfaces.console.sentences import (
+    details,
+    event_name,
+    folded,
+    gist,
+    is_own,
+    properties,
+    sentence,
+    timer_sentence,
+)
 
 HERE = "threadline.surfaces.console"
 PAGE_HEADERS = {
@@ -139,5 +148,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "sum_of": sum_of, "outcome": outcome, "label": label, "breakable": breakable, "day_field": day_field,
     "time_field": time_field, "timed": timed, "help": help_text, "sentence": sentence,
     "details": details, "event_name": event_name, "folded": folded, "own": is_own, "properties": properties,
+    "timer_sentence": timer_sentence,
 }  # fmt: skip
 """What templates write behind a bar."""

@@ -8,11 +8,12 @@ from typing import Any, Literal
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.fields import fields_of
 
-Kind = Literal["text", "words", "mono", "number", "when", "status", "person", "event", "value", "chips", "link"]
+Kind = Literal["text", "words", "mono", "number", "when", "status", "person", "event", "value", "chips", "link", "detail"]
 
 
 def column(member: str, title: str, kind: Kind = "text", *, path: str = "") -> dict[str, Any]:
-    """One column: a member of the entries, and how it is shown; a ``link`` leads to ``path`` and the member."""
+    """One column: a member of the entries, and how it is shown; a ``link`` leads to ``path`` and the member, a
+    ``detail`` is opened."""
     return {"member": member, "title": title, "kind": kind, "path": path}
 
 

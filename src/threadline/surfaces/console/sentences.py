@@ -1,4 +1,5 @@
-"""Events in words: what happened as a sentence, and what Threadline made of it under what the person did."""
+"""Events in words: what happened as a sentence, and what Threadline made of it under what the person did. Timers in
+words."""
 
 from __future__ import annotations
 
@@ -43,8 +44,23 @@ SENTENCES: Mapping[str, str] = {
     "threadline.effect_parked": "Given up on after {attempts} tries",
 }
 """Type -> what is said of it; a sentence is used where the event has all that it names."""
+TIMERS: tuple[tuple[str, re.Pattern[str], str], ...] = (
+    ("journeys", re.compile(r"rest/"), "Goes on in its journeys"),
+    ("journeys", re.compile(r"(?P<journey>[^/]+)/"), "Goes on in the journey {journey}"),
+    ("segments", re.compile(r""), "May enter or leave a segment"),
+    ("leaderboards", re.compile(r""), "May go up or down on a leaderboard"),
+    ("streaks", re.compile(r""), "May reach a milestone of a streak"),
+    ("points", re.compile(r"lot (?P<month>\d{1,6})$"), "Points of {month} expire"),
+    ("campaign_ignored", re.compile(r"campaign:(?P<id>.+)", re.DOTALL), "Will have ignored the campaign {id}"),
+    ("campaign_ignored", re.compile(r"after:"), "May have ignored a campaign"),
+)
+"""Policy, the form of a timer's key, and what is said of such a timer: the first that fits."""
 ACTS = frozenset({"mail_opened", "mail_clicked", "mail_replied", "mail_complained"})
 """Noted by Threadline, and done by the person all the same."""
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
 _PLACE = re.compile(r"\{(\w+)\}")
 _ONE = re.compile(r"\b1 (point|trie)s\b")
 _IDS = re.compile(r"[0-9a-f]{12,}([./]|$)")
@@ -72,6 +88,20 @@ def sentence(event: Mapping[str, Any]) -> str:
     if not pattern or not all(values.values()):
         return event_name(type)
     return _ONE.sub(lambda found: f"1 {found[1].replace('trie', 'try')}", pattern.format_map(values))
+
+
+def timer_sentence(timer: Mapping[str, Any]) -> str:
+    """What a pending timer is for, as a sentence where there is one for its policy, else the policy's name."""
+    policy, key = str(timer["policy"]), str(timer["key"])
+    for of, form, pattern in TIMERS:
+        if of == policy and (found := form.match(key)):
+            return pattern.format_map({name: _named(name, part) for name, part in found.groupdict().items()})
+    return label(policy)
+
+
+def _named(name: str, text: str) -> str:
+    """A part of a timer's key in words; months are counted from the year 0 on."""
+    return f"{MONTHS[int(text) % 12]} {int(text) // 12}" if name == "month" else short(words(text), 60)
 
 
 def details(event: Mapping[str, Any], length: int = 140) -> str:

@@ -9,6 +9,7 @@ from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.listing import action, column, form, listed
 from threadline.surfaces.console.screen import Load, Part, Screen
+from threadline.surfaces.console.sentences import timer_sentence
 
 PAGE = 50
 ADMIN = "Administration"
@@ -108,16 +109,19 @@ def _quarantine(asking: Asking) -> Mapping[str, Any]:
 
 TIMER = (
     column("due_at", "Due", "when"),
-    column("policy", "For", "words"),
-    column("key", "About"),
-    column("person", "Person", "person"),
-    column("data", "With", "value"),
+    column("what", "What will happen"),
+    column("person", "To whom", "person"),
+    column("detail", "Detail", "detail"),
 )
 
 
 def _timers(asking: Asking) -> Mapping[str, Any]:
     page = asking.ask("effects_timers", cursor=asking.query.get("cursor"), limit=PAGE)
-    return _lists(listed("Timers", page["timers"], TIMER, next_=page["next"], empty="Nothing is due later."))
+    timers = [
+        {**each, "what": timer_sentence(each), "detail": {name: each[name] for name in ("policy", "key", "data")}}
+        for each in page["timers"]
+    ]
+    return _lists(listed("Timers", timers, TIMER, next_=page["next"], empty="Nothing is due later."))
 
 
 def _jobs(asking: Asking) -> Mapping[str, Any]:
