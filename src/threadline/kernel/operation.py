@@ -19,6 +19,10 @@ COLUMNS = msgspec.Meta(extra={"columns": True})
 """Marks an object in the entries of a list whose members are columns of their own in CSV and Parquet."""
 JSON_TEXT = msgspec.Meta(extra={"json": True})
 """Marks a text that is JSON, as it has to be in a query: elsewhere callers may give the object itself."""
+EVENT_TYPE = msgspec.Meta(extra={"event_type": True})
+"""Marks a text that is a type of events, or a step of an analysis, which begins with one: pages show its name."""
+BY_EVENT_TYPE = msgspec.Meta(extra={"event_type": "by"})
+"""Marks a text that is one where the parameter `by` is left out or is ``event.type``."""
 SECRET = msgspec.Meta(extra={"secret": True})
 """Marks a text that the command line asks for and takes from no argument, which everybody on the machine could read."""
 Scope = Literal["write", "read", "admin"]

@@ -25,7 +25,7 @@ from threadline.kernel.analytics import Sql, Table, filled, literal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import ANALYTICS_VALUES_MAX, EVENT_TYPE_LENGTH_MAX
-from threadline.kernel.operation import JSON_TEXT, Context
+from threadline.kernel.operation import EVENT_TYPE, JSON_TEXT, Context
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
 from threadline.kernel.typed import prepared
@@ -62,7 +62,7 @@ By = Annotated[
 Most = Annotated[
     int, Meta(description=f"Values of the break-down; all others are one row `{OTHER}`.", ge=1, le=ANALYTICS_VALUES_MAX)
 ]
-EventType = Annotated[str, Meta(max_length=EVENT_TYPE_LENGTH_MAX)]
+EventType = Annotated[str, Meta(max_length=EVENT_TYPE_LENGTH_MAX), EVENT_TYPE]
 Step = Annotated[
     str,
     Meta(
@@ -71,6 +71,7 @@ Step = Annotated[
         min_length=1,
         max_length=CONDITION_LENGTH_MAX,
     ),
+    EVENT_TYPE,
 ]
 
 

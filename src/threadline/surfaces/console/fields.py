@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import msgspec
 
-from threadline.kernel.operation import Operation
+from threadline.kernel.operation import EVENT_TYPE, Operation
 from threadline.surfaces.console.formats import label
+from threadline.surfaces.operation_calls import metas_of
 
 _NOT_ASKED = frozenset({"cursor", "limit"})
 
@@ -26,6 +27,7 @@ class Field(NamedTuple):
     choices: tuple[str, ...] = ()
     default: str = ""
     is_required: bool = False
+    is_event_type: bool = False
 
 
 @lru_cache(maxsize=200)
@@ -36,8 +38,12 @@ def fields_of(params: type) -> tuple[Field, ...]:
     described = _resolved(schema, defs)
     required = frozenset(described.get("required", ()))
     found = described.get("properties", {}).items()
+    hints = get_type_hints(params, include_extras=True)
+    types = {each.encode_name for each in msgspec.structs.fields(params) if EVENT_TYPE in metas_of(hints[each.name])}
     return tuple(
-        _field(name, _resolved(each, defs), name in required) for name, each in found if name not in _NOT_ASKED
+        _field(name, _resolved(each, defs), name in required)._replace(is_event_type=name in types)
+        for name, each in found
+        if name not in _NOT_ASKED
     )
 
 

@@ -61,6 +61,7 @@ MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
 )  # fmt: skip
+_CONDITIONED = re.compile(r"(.*?) (\{.*\})", re.DOTALL)
 _PLACE = re.compile(r"\{(\w+)\}")
 _ONE = re.compile(r"\b1 (point|trie)s\b")
 _IDS = re.compile(r"[0-9a-f]{12,}([./]|$)")
@@ -78,6 +79,12 @@ def is_own(event: Mapping[str, Any]) -> bool:
 def event_name(type: Any) -> str:
     """A type of events as its name: ``purchase_completed`` is “Purchase completed”."""
     return label(str(type).removeprefix(SYSTEM_PREFIX))
+
+
+def step_name(step: str) -> str:
+    """A step of an analysis as its name: a type of events, or one with conditions as JSON behind it."""
+    found = _CONDITIONED.fullmatch(step)
+    return f"{event_name(found[1])} {found[2]}" if found else event_name(step)
 
 
 def sentence(event: Mapping[str, Any]) -> str:

@@ -32,7 +32,7 @@ from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import ANALYTICS_VALUES_MAX
-from threadline.kernel.operation import Choice, Context, Operation
+from threadline.kernel.operation import EVENT_TYPE, Choice, Context, Operation
 from threadline.kernel.ports import WithAnalytics, WithCatalogue, WithStore
 from threadline.kernel.time import parse_duration
 
@@ -135,7 +135,7 @@ class Experiment(Answered, kw_only=True):
 
     rows: list[ExperimentRow]
     control: str
-    metric: str
+    metric: Annotated[str, EVENT_TYPE]
     crossed: Annotated[int, Meta(description="People who were assigned to several arms; left out.")]
     ratio: SampleRatio
     value: Annotated[str, Meta(description="As asked.")] = ""
@@ -259,7 +259,7 @@ def experiment_picture(result: Experiment) -> Chart:
     if result.ratio.mismatch:
         summary = f"Sample ratio mismatch: do not trust it. {summary}"
     return Chart(
-        kind="intervals", title=f"Difference in {result.metric}", x=Axis(title="Arm"),
+        kind="intervals", title=f"Difference in {result.metric.replace('_', ' ')}", x=Axis(title="Arm"),
         y=Axis(title=f"Against {result.control}", unit="share" if is_share else "number"), reference=0.0,
         series=(Series("", points),) if points else (),
         uncertain="Some people's time is not over, or people did not come in the shares meant.",

@@ -27,7 +27,7 @@ from threadline.capabilities.events.forms import Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.limits import ANALYTICS_STEPS_MAX
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import BY_EVENT_TYPE, EVENT_TYPE, Context, Operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration
 
@@ -89,9 +89,10 @@ class FunnelRow(msgspec.Struct, kw_only=True):
             description="Of the break-down, at the person's first entry; empty without one; "
             f"`{OTHER}` for all further ones."
         ),
+        BY_EVENT_TYPE,
     ]
     step: Annotated[int, Meta(description="From 1 on.")]
-    name: str
+    name: Annotated[str, EVENT_TYPE]
     people: Annotated[int, Meta(description="People who came as far as this.")]
     share_of_first: Annotated[float, Meta(description="Of those who entered.")]
     share_of_previous: Annotated[float, Meta(description="Of those who reached the step before.")]

@@ -25,7 +25,7 @@ from threadline.capabilities.analytics.visits import NUMBERED
 from threadline.capabilities.events.forms import Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Flow
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import BY_EVENT_TYPE, Context, Operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration
 
@@ -85,8 +85,14 @@ class PathsRow(msgspec.Struct, kw_only=True):
     """What goes from one event to the next."""
 
     step: Annotated[int, Meta(description="0: from the event that the ways begin at.")]
-    source: Annotated[str, Meta(description=f"The type of the event, or its value of `by`; `{OTHER}`: all rarer ones.")]
-    target: Annotated[str, Meta(description="The same of the next one; empty: the session ends here.")]
+    source: Annotated[
+        str,
+        Meta(description=f"The type of the event, or its value of `by`; `{OTHER}`: all rarer ones."),
+        BY_EVENT_TYPE,
+    ]
+    target: Annotated[
+        str, Meta(description="The same of the next one; empty: the session ends here."), BY_EVENT_TYPE
+    ]
     ways: int
     people: Annotated[int, Meta(description="Different people who went so.")]
     share: Annotated[float, Meta(description="Of the ways that come to `source` at this step.")]

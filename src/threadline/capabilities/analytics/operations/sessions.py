@@ -28,7 +28,7 @@ from threadline.capabilities.analytics.visits import NUMBERED
 from threadline.capabilities.events.forms import Date, Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Point, Series
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import BY_EVENT_TYPE, Context, Operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration, to_datetime
 
@@ -93,6 +93,7 @@ class SessionsRow(SessionsTotal, kw_only=True):
             description="Of the break-down, at the session's first event; empty without one; "
             f"`{OTHER}` for all further ones."
         ),
+        BY_EVENT_TYPE,
     ]
     complete: Annotated[bool, Meta(description="Whether the period is over.")]
 

@@ -30,7 +30,7 @@ from threadline.capabilities.analytics.parts import (
 from threadline.capabilities.events.forms import Date, time_param
 from threadline.kernel.analytics import Sql, literal
 from threadline.kernel.chart import Axis, Chart, Point, Series
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import BY_EVENT_TYPE, Context, Operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
 
@@ -70,7 +70,11 @@ class TrendRow(msgspec.Struct, kw_only=True):
     """A period, and a value of the break-down."""
 
     period: Annotated[Date, Meta(description="Its first day.")]
-    value: Annotated[str, Meta(description=f"Of the break-down; empty without one; `{OTHER}` for all further ones.")]
+    value: Annotated[
+        str,
+        Meta(description=f"Of the break-down; empty without one; `{OTHER}` for all further ones."),
+        BY_EVENT_TYPE,
+    ]
     events: int
     people: Annotated[int, Meta(description="Different people with such an event in the period.")]
     complete: Annotated[bool, Meta(description="Whether the period is over.")]

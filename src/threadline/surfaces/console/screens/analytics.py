@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from threadline.kernel.errors import NotFound, ThreadlineError
 from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.event_types import distinct, names_in, renamed, suggested, typed_members
 from threadline.surfaces.console.fields import fields_of, given
 from threadline.surfaces.console.formats import label
 from threadline.surfaces.console.screen import Part, Screen
+from threadline.surfaces.console.screens.journeys import step_labels
 
 GROUP = "analytics_"
+JOURNEY = "analytics_journey"
+STEPS = frozenset({"step", "next"})
+"""Members of the answer about a journey in which ids of its steps stand."""
 FRAME = ("sql", "position", "bound", "notes")
 """Members that every answer has; the others are what it says."""
 ROWS_MAX = 500
@@ -73,8 +78,15 @@ def _one(asking: Asking) -> Mapping[str, Any]:
         "values": values, "name": asking.path["name"], "title": _title(asking.path["name"]),
         "summary": operation.summary, "question": BEGIN.get(asking.path["name"], ""),
         "is_asked": all(each.name in values for each in fields if each.is_required),
-        "query_text": {**values, "part": "answer"},
+        "query_text": {**values, "part": "answer"}, "types": _types(asking) if any(f.is_event_type for f in fields) else (),
     }  # fmt: skip
+
+
+def _types(asking: Asking) -> list[dict[str, str]]:
+    calls = len(asking.calls)
+    types = asking.ask_or({"event_types": []}, "catalogue")["event_types"]
+    del asking.calls[calls:]  # they fill the form; what the page shows is the answer
+    return suggested(types)
 
 
 def _answer(asking: Asking) -> Mapping[str, Any]:
@@ -85,21 +97,29 @@ def _answer(asking: Asking) -> Mapping[str, Any]:
     except ThreadlineError as error:
         return {"problem": str(error), "hint": error.hint}
     details = {each: value for each, value in answer.items() if each not in FRAME}
+    result, by = asking.operations[name].result, values.get("by", "")
+    called, members = names_in(result, details, by), typed_members(result, by)
+    if name == JOURNEY:
+        called, members = step_labels(asking, answer["journey"]), STEPS
     tables = [
-        {"name": each, "rows": value, "columns": _columns(value)}
+        {"name": each, "rows": value, "columns": _columns(value, members)}
         for each, value in details.items()
         if isinstance(value, list) and value
     ]
     facts = {each: value for each, value in details.items() if not isinstance(value, list)}
-    return {"answer": answer, "chart": chart, "tables": tables, "facts": facts, "rows_max": ROWS_MAX}
+    return {
+        "answer": answer, "chart": None if chart is None else renamed(chart, distinct(called)), "tables": tables,
+        "facts": facts, "rows_max": ROWS_MAX, "event_names": called, "typed": {each: True for each in members},
+    }  # fmt: skip
 
 
-def _columns(rows: list[Any]) -> list[dict[str, Any]]:
-    """The members that any row says something in, and whether that is a number; none for rows of plain values."""
+def _columns(rows: list[Any], named: Collection[str]) -> list[dict[str, Any]]:
+    """The members that any row says something in, whether that is a number, and whether it is one of those that have
+    another name; none for rows of plain values."""
     names = dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row)
     values = {name: [row[name] for row in rows if row.get(name) not in ("", None)] for name in names}
     return [
-        {"name": name, "is_number": all(type(each) in (int, float) for each in found)}
+        {"name": name, "is_number": all(type(each) in (int, float) for each in found), "is_named": name in named}
         for name, found in values.items()
         if found
     ]

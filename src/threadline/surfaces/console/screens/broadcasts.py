@@ -8,6 +8,7 @@ from typing import Any
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.mail_counts import COUNTED
 from threadline.surfaces.console.screen import Part, Screen
+from threadline.surfaces.console.sentences import event_name
 from threadline.surfaces.console.trace import tree_of_conditions
 
 PAGE = 30
@@ -75,7 +76,7 @@ def _created(broadcast: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     if "holdout" in broadcast and "arms" not in broadcast:  # else it is in the table of variants
         yield "Control group", f"{broadcast['holdout']:.1%} get nothing"
     if winner := broadcast.get("winner"):
-        by = f"events {winner['event']}" if winner.get("event") else winner.get("metric", "clicks")
+        by = f"events “{event_name(winner['event'])}”" if winner.get("event") else winner.get("metric", "clicks")
         yield "Winner", f"by {by}, {winner['after']} after the first {winner['share']:.0%}"
 
 

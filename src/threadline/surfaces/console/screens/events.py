@@ -7,6 +7,7 @@ from typing import Any
 
 from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.event_types import suggested
 from threadline.surfaces.console.following import follow
 from threadline.surfaces.console.screen import Live, Part, Screen
 
@@ -16,7 +17,7 @@ PAGE = 30
 
 
 def _load(asking: Asking) -> Mapping[str, Any]:
-    return {"types": asking.ask("catalogue")["event_types"], **_found(asking)}
+    return {"types": suggested(asking.ask("catalogue")["event_types"]), **_found(asking)}
 
 
 def _found(asking: Asking) -> Mapping[str, Any]:
