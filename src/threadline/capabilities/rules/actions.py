@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from threadline.capabilities.conditions import Path
 from threadline.capabilities.conditions.fields import viewed
@@ -44,11 +44,21 @@ RESERVED = frozenset(
 """Types that mean something only because Threadline itself has computed it; no rule may put them into a thread."""
 
 
+Takes = Literal["text", "lines", "number", "object", "anything"]
+"""``lines``: a text that may be longer than one line."""
+
+
 class Param(NamedTuple):
     """What a parameter takes: ``check`` says what is wrong with a value, or nothing."""
 
     check: Callable[[Any], str]
     required: bool = False
+    takes: Takes = "text"
+    """What a form asks for; a placeholder may stand for it, which is a text."""
+    choices: tuple[str, ...] = ()
+    """The only texts that it may be; empty: any."""
+    of: str = ""
+    """What it is the name of: ``event type``, ``journey``, ``template`` or ``destination``; empty: none of them."""
 
 
 class Cause(NamedTuple):
@@ -66,6 +76,8 @@ class Kind:
     """A kind of action."""
 
     name: str
+    does: str
+    """What comes of it, in a sentence."""
     params: Mapping[str, Param]
     wish: Callable[[Params, Cause], Wish] | None
     """None: it shapes the decision itself."""
@@ -207,63 +219,70 @@ def _call(params: Params, cause: Cause) -> Wish:
 
 
 _REASON = Param(_text(500))
-_PROPERTIES = Param(_object)
+_PROPERTIES = Param(_object, takes="object")
+_JOURNEY = Param(_text(100), True, of="journey")
 
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("store_decision", {"result": Param(_text(100), True), "reason": Param(_text(1_000))}, None, open=True),
         Kind(
-            "set_value",
+            "store_decision", "Says what was decided, and why. Further fields become a part of the decision.",
+            {"result": Param(_text(100), True), "reason": Param(_text(1_000))}, None, open=True,
+        ),
+        Kind(
+            "set_value", "Sets a trait of the person, or a fact in their memory.",
             {"trait": Param(_name), "fact": Param(_text(100)), "key": Param(_text(FACT_KEY_LENGTH_MAX)),
-             "value": Param(_anything, True)},
+             "value": Param(_anything, True, "anything")},
             _set_value,
             lambda params: IDENTIFY if "trait" in params else FACT_COMPUTED,
             one_of=("trait", "fact"),
         ),
         Kind(
-            "emit_event", {"type": Param(_event_type, True), "properties": _PROPERTIES},
+            "emit_event", "Adds a further event of the person, on which other rules may run.",
+            {"type": Param(_event_type, True, of="event type"), "properties": _PROPERTIES},
             _emit_event, lambda params: str(params["type"].plain),
         ),
         Kind(
-            "award_points", {"points": Param(_points, True), "reason": _REASON}, _award, lambda params: POINTS_EARNED,
+            "award_points", "Gives the person points.",
+            {"points": Param(_points, True, "number"), "reason": _REASON}, _award, lambda params: POINTS_EARNED,
         ),
         Kind(
-            "tag", {"tag": Param(_name, True)},
+            "tag", "Gives the person a tag.", {"tag": Param(_name, True)},
             lambda params, cause: _emit(TAG_ADDED, cause, dict(params)), lambda params: TAG_ADDED,
         ),
         Kind(
-            "untag", {"tag": Param(_name, True)},
+            "untag", "Takes a tag from the person.", {"tag": Param(_name, True)},
             lambda params, cause: _emit(TAG_REMOVED, cause, dict(params)), lambda params: TAG_REMOVED,
         ),
         Kind(
-            "enter_journey",
-            {"journey": Param(_text(100), True), "properties": _PROPERTIES},
+            "enter_journey", "Lets the person enter a journey, with the properties as its variables.",
+            {"journey": _JOURNEY, "properties": _PROPERTIES},
             lambda params, cause: _emit(JOURNEY_ENTRY_REQUESTED, cause, {**_by(cause), **params}),
             lambda params: JOURNEY_ENTRY_REQUESTED,
         ),
         Kind(
-            "exit_journey",
-            {"journey": Param(_text(100), True), "reason": Param(_text(100))},
+            "exit_journey", "Takes the person out of a journey.",
+            {"journey": _JOURNEY, "reason": Param(_text(100))},
             lambda params, cause: _emit(JOURNEY_EXIT_REQUESTED, cause, {**_by(cause), **params}),
             lambda params: JOURNEY_EXIT_REQUESTED,
         ),
         Kind(
-            "send_notification",
-            {"message": Param(_text(10_000)), "template": Param(_text(64)), "variables": _PROPERTIES,
-             "title": Param(_text(500)), "channel": Param(_text(100)), "data": _PROPERTIES},
+            "send_notification", "Sends the person a mail by a template, or prints a message where the server runs.",
+            {"message": Param(_text(10_000), takes="lines"), "template": Param(_text(64), of="template"),
+             "variables": _PROPERTIES, "title": Param(_text(500)), "channel": Param(_text(100)), "data": _PROPERTIES},
             _notify,
             one_of=("message", "template"),
         ),
         Kind(
-            "call_webhook",
-            {"destination": Param(_text(100)), "url": Param(_url), "payload": Param(_anything)},
+            "call_webhook", "Calls another system.",
+            {"destination": Param(_text(100), of="destination"), "url": Param(_url),
+             "payload": Param(_anything, takes="anything")},
             _call,
             one_of=("destination", "url"),
         ),
         Kind(
-            "log_event",
-            {"message": Param(_text(1_000), True), "level": Param(_level), "data": _PROPERTIES},
+            "log_event", "Notes a message in the person's events.",
+            {"message": Param(_text(1_000), True, "lines"), "level": Param(_level, choices=LEVELS), "data": _PROPERTIES},
             lambda params, cause: _emit(RULE_LOGGED, cause, {**_by(cause), "level": "info", **params}),
             lambda params: RULE_LOGGED,
         ),

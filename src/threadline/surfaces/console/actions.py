@@ -15,7 +15,7 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Operation
 from threadline.surfaces.console.asking import Asking
 
-FIELDS_MAX = 500
+FIELDS_MAX = 2_000
 JSON = ":json"
 """Ends the name of a field whose text is JSON."""
 YAML = ":yaml"

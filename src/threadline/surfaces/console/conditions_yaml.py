@@ -1,4 +1,4 @@
-"""The conditions in a text of YAML: read as a tree, and put back in the place where they stand."""
+"""The parts of a definition in a text of YAML that have a form: read, and put back in the place where they stand."""
 
 from __future__ import annotations
 
@@ -54,6 +54,18 @@ def with_tree(text: str, key: str, tree: Node) -> str:
     if made is not None and _says(made, key, tree):
         return made
     return _rewritten(text, key, plain(tree))
+
+
+def value_in(text: str, key: str) -> Any:
+    """The plain value under a key; None where there is none."""
+    values = value_of(text)
+    return values.get(key) if isinstance(values, dict) else None
+
+
+def with_value(text: str, key: str, value: Any) -> str:
+    """The text with another value under a key. What else stands in it stays as it is, as in `with_tree`."""
+    made = spliced(text, (key,), yaml_of(value))
+    return made if made is not None else _rewritten(text, key, value)
 
 
 def text_in(text: str, key: str) -> str | None:

@@ -1,11 +1,12 @@
-"""What an editor was sent: the text of a definition, whose conditions a form may have been filled in for."""
+"""What an editor was sent: the text of a definition, for parts of which a form may have been filled in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from threadline.kernel.errors import InvalidValue
+from threadline.surfaces.console import action_form
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.condition_form import (
     PREFIX,
@@ -22,17 +23,26 @@ from threadline.surfaces.console.condition_form import (
     shown,
     tree_of,
 )
-from threadline.surfaces.console.conditions_yaml import text_in, tree_in, with_text, with_tree
+from threadline.surfaces.console.conditions_yaml import text_in, tree_in, value_in, with_text, with_tree, with_value
+from threadline.surfaces.console.event_types import suggested
 
-BY, TO, DO, KEY, TEXT, ABOUT = "_by", "_to", "_do", "_key", "_text", "_description"
+BY, TO, DO, KEY, TEXT, ABOUT, ACTS = "_by", "_to", "_do", "_key", "_text", "_description", "_acts"
 """Fields: how the definition is being written, how it is to be shown, the button that was pressed, the key of the
-conditions, the field of the text, and the description."""
+conditions, the field of the text, the description, and whether the actions were filled in as well."""
 DESCRIPTION = "description"
 FORM, YAML = "form", "yaml"
 EVENTS_KEY = "conditions"
-"""The key of conditions that look at an event as well."""
+"""The key of conditions that look at an event as well, of rules."""
+ACTIONS = "actions"
+"""The key of what a rule does."""
 PEOPLE = 15
 """Whose fields are on offer: each takes a millisecond or two, and the page waits for them."""
+OFFERED = {
+    "event type": ("catalogue", "event_types", ""), "journey": ("journeys_list", "journeys", "name"),
+    "template": ("mail_templates", "templates", "name"),
+    "destination": ("webhooks_destinations", "destinations", "name"),
+}  # fmt: skip
+"""What parameters of actions are the names of -> the operation that lists these, the member, and the name of each."""
 _CALLED = {"traits": "trait", "features": "feature", "segments": "segment"}
 
 
@@ -46,6 +56,8 @@ class Edited(NamedTuple):
     unfinished: Unfinished | None
     description: str | None
     """None: it has several lines, and stays in the YAML."""
+    acts: action_form.Form | None
+    """What a rule does. None: the form cannot say it, or it is no rule."""
     focus: str
     """The field that is to be filled in next."""
 
@@ -55,6 +67,7 @@ class Edited(NamedTuple):
             "text": self.text,
             "view": self.view,
             "unfinished": str(self.unfinished or ""),
+            "unfinished_part": unfinished_part(self.unfinished) if self.unfinished else "",
             "focus": self.focus,
         }
         if key and self.view == FORM and self.form is not None:
@@ -63,29 +76,74 @@ class Edited(NamedTuple):
                 "form": shown(fitted(self.form, known), known, self.unfinished),
                 "description": self.description,
                 "fields": [each._asdict() for each in known.values()],
+                "has_actions": key == EVENTS_KEY,
             }
+            if self.acts is not None:
+                found["acts"] = action_form.shown(action_form.fitted(self.acts), self.unfinished)
+                found["offered"] = dict(_offered(asking, action_form.named_in(self.acts)))
         return found
 
 
 def edited(asking: Asking, key: str, text: str) -> Edited:
     """The definition as it stands after what was sent; ``key`` is that of its conditions, empty for one without."""
-    query, form, unfinished, focus = asking.query, None, None, ""
+    query = asking.query
+    form: Group | None = None
+    acts: action_form.Form | None = None
+    unfinished: Unfinished | None = None
+    focus = ""
     view = query.get(TO) or query.get(BY) or FORM
     if not key:
-        return Edited(text, YAML, None, None, None, "")
+        return Edited(text, YAML, None, None, None, "", None)
     if query.get(BY) == FORM:
         text = _described(text, query)
-        form, focus = changed(_filled(asking, query, key), query.get(DO, ""))
+        filled, focus = changed(_filled(asking, query, key), query.get(DO, ""))
+        acts, at = _acts_filled(query)
+        form, focus = filled, focus or at
         try:
-            text = with_tree(text, key, tree_of(form))
+            text = with_tree(text, key, tree_of(filled))
         except Unfinished as problem:
-            unfinished, view = problem, FORM
+            unfinished = problem
+        try:
+            text = _with_actions(text, acts)
+        except Unfinished as problem:
+            unfinished = unfinished or problem
+        view = FORM if unfinished else view
     else:
         tree = tree_in(text, key)
         form = Group("all", (Row(),), is_single=True) if tree == "absent" else None
         if not isinstance(tree, str):
             form = form_of(tree)
-    return Edited(text, YAML if form is None else view, form, unfinished, text_in(text, DESCRIPTION), focus)
+    if acts is None and key == EVENTS_KEY:
+        acts = action_form.form_of(value_in(text, ACTIONS))
+    shown_as = YAML if form is None else view
+    return Edited(text, shown_as, form, unfinished, text_in(text, DESCRIPTION), focus, acts)
+
+
+def _acts_filled(fields: Mapping[str, str]) -> tuple[action_form.Form | None, str]:
+    """The actions that were filled in, after the button that was pressed, and what is to be filled in next; None where
+    their form was not shown."""
+    if not fields.get(ACTS):
+        return None, ""
+    return action_form.changed(action_form.fitted(action_form.read_fields(fields)), fields.get(DO, ""))
+
+
+def _with_actions(text: str, acts: action_form.Form | None) -> str:
+    """The text with these actions, as it is where it says them. Raises `Unfinished`."""
+    actions = [] if acts is None else action_form.list_of(acts)
+    if acts is None or action_form.is_said(value_in(text, ACTIONS), actions):
+        return text
+    return with_value(text, ACTIONS, actions)
+
+
+def _offered(asking: Asking, wanted: set[str]) -> Iterator[tuple[str, list[Any]]]:
+    """What there is of what parameters name, asked for only where an action needs it."""
+    before = [*asking.calls]
+    for what, (operation, member, name) in OFFERED.items():
+        if what in wanted:
+            found = asking.ask_or({}, operation).get(member, [])
+            names = [{"value": each[name], "text": ""} for each in found] if name else suggested(found)
+            yield what.replace(" ", "-"), names
+    asking.calls[:] = before  # they fill the form; what the page shows is what is written
 
 
 def _described(text: str, fields: Mapping[str, str]) -> str:
@@ -101,9 +159,15 @@ def completed(asking: Asking, pairs: Sequence[tuple[str, str]]) -> Sequence[tupl
     key, name = fields.get(KEY, ""), fields.get(TEXT, "")
     try:
         text = with_tree(_described(fields.get(name, ""), fields), key, tree_of(_filled(asking, fields, key)))
+        text = _with_actions(text, _acts_filled({**fields, DO: ""})[0])
     except Unfinished as problem:
-        raise InvalidValue(f"a condition is not finished: {problem}", param=problem.name) from None
+        raise InvalidValue(f"{unfinished_part(problem)} is not finished: {problem}", param=problem.name) from None
     return [(each, text if each == name else value) for each, value in pairs]
+
+
+def unfinished_part(problem: Unfinished) -> str:
+    """What it is in which something is missing."""
+    return "an action" if problem.name.startswith(f"{action_form.PREFIX}.") else "a condition"
 
 
 def _filled(asking: Asking, fields: Mapping[str, str], key: str) -> Group:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from threadline.kernel.errors import ThreadlineError
+from threadline.surfaces.console.action_form import worded
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.screen import Part, Screen
 from threadline.surfaces.console.screens.drafts import proposals, rule_text
@@ -34,7 +35,7 @@ def _rule(asking: Asking) -> Mapping[str, Any]:
     return {
         "rule": rule, "versions": versions, "tree": tree_of_conditions(rule["content"].get("conditions")),
         "may_become_active": not rule["declared"] and known.get(rule["version"], rule)["state"] in NEXT,
-        "written": rule_text(rule["content"]), "other": asking.query.get("with"),
+        "written": rule_text(rule["content"]), "actions": worded(rule["content"].get("actions")), "other": asking.query.get("with"),
         "steps": () if rule["declared"] else STEPS.get(known.get(rule["version"], rule)["state"], ()),
     }  # fmt: skip
 

@@ -284,7 +284,7 @@ document.addEventListener('submit', (event) => {
   if (event.target.matches('form[data-action]')) { event.preventDefault(); act(event.target, event.submitter) }
 })
 document.addEventListener('input', ({ target }) => {
-  const row = target.closest('.condition')
+  const row = target.closest('.condition, .action')
   if (row) { $('.problem-text', row)?.remove(); target.removeAttribute('aria-invalid') }
 })
 document.addEventListener('input', ({ target }) => { if (target.matches('.editor .lines textarea')) numberLines(target.form) })
