@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from tests.chromium import launched
 from tests.clients.server import Server
 from tests.console.browser import serious
-from tests.console.stage import csrf_of, opened, signed_in
+from tests.console.stage import csrf_of, opened, signed_in, unsafe
 from tests.console.test_console_flows import DEFINITIONS, TOKEN, Visit
 from threadline.kernel.roles import Role
 
@@ -334,3 +336,54 @@ def test_a_marketer_proposes_and_withdraws_and_an_operator_puts_in_force_or_decl
         declined = {**vip, "reason": "<b>too few</b>", "_csrf": csrf_of(operator, engine)}
         assert operator.post("/do/definitions_decline", data=declined, headers=json_).status_code == 200
         assert "&lt;b&gt;too few&lt;" in marketer.get("/segments").text.replace("&#x2f;", "/")
+
+
+@pytest.mark.parametrize(
+    ("section", "text"),
+    [
+        ("journeys", "trigger: {event: signed_up}\nsteps:\n  - wait: 1d  # <b>a day</b>\n"),
+        ("leaderboards", "score: features.monetary_total  # <b>dollars</b>\nperiods: [all]\n"),
+    ],
+)
+def test_a_journey_and_a_leaderboard_are_proposed_and_offered_to_an_operator(section: str, text: str) -> None:
+    with opened() as engine:
+        marketer, operator = signed_in(engine, "marketer"), signed_in(engine, "operator")
+        json_ = {"accept": "application/json"}
+        right = {"_csrf": csrf_of(marketer, engine)}
+        path = f"/{section}/new"
+        assert f'href="{path}"' in marketer.get(f"/{section}").text
+        begun = marketer.get(path).text
+        assert "It is valid." in begun, "somebody begins with what could be put in force"
+        assert ("/do/definitions_propose" in begun, "/do/definitions_declare" in begun) == (True, False)
+        checked = marketer.post(f"{path}?part=checked", data={"text": f"{text}stepz: 1\n", **right}).text
+        assert "line 4" in checked or "line 3" in checked
+        form = {"section": section, "name": "spring", "text": text, "_by": "yaml", "_then": f"/{section}", **right}
+        made = marketer.post("/do/definitions_propose", data=form, headers=json_)
+        assert (made.status_code, made.json()["go"]) == (200, f"/{section}")
+        listed = operator.get(f"/{section}").text
+        assert "Put in force" in listed
+        assert "&lt;b&gt;" in listed
+        assert unsafe(listed) == []
+        assert "marketer proposes spring" in operator.get("/").text
+        assert f'href="/{section}#proposals"' in operator.get("/").text
+        mine = marketer.get(f"/{section}").text
+        assert ("Withdraw" in mine, "Put in force" in mine) == (True, False)
+        assert "&lt;b&gt;" in marketer.get(f"{path}?name=spring&proposal=spring").text
+        declined = {"section": section, "name": "spring", "reason": "later", "_csrf": csrf_of(operator, engine)}
+        assert operator.post("/do/definitions_decline", data=declined, headers=json_).status_code == 200
+        assert "declined" in marketer.get(f"/{section}").text
+
+
+def test_what_is_in_force_is_where_somebody_begins_to_change_it(tmp_path: Path) -> None:
+    file = tmp_path / "threadline.yaml"
+    file.write_text(
+        "journeys:\n  hello:\n    # who is new\n    trigger: {event: signed_up}\n    steps: [{wait: 1d}]\n"
+        "leaderboards:\n  best: {score: features.monetary_total, periods: [all]}\n"
+    )
+    with opened(file) as engine:
+        client = signed_in(engine, "marketer")
+        assert 'href="/journeys/new?name=hello"' in client.get("/journeys/hello").text
+        page = html.unescape(client.get("/journeys/new?name=hello").text)
+        assert "# who is new\ntrigger: {event: signed_up}\nsteps: [{wait: 1d}]\n" in page
+        assert 'href="/leaderboards/new?name=best"' in client.get("/leaderboards/best").text
+        assert "score: features.monetary_total\nperiods: [all]\n" in client.get("/leaderboards/new?name=best").text

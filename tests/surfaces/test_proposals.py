@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 
 from tests.capabilities.asked import Asked
 from tests.surfaces.test_http_server import Process
@@ -110,6 +111,55 @@ def test_a_proposal_is_declined_with_a_reason_and_proposed_anew() -> None:
         asked.ask("definitions_decline", section="segments", name="vap")
     with pytest.raises(InvalidDefinition):
         asked.ask("definitions_propose", section="segments", name="Not a name", text=VIP)
+
+
+MANY = """# Ours.
+segments:
+  big: {when: {field: features.monetary_total, greater_than: 50}}  # euros
+  vip:
+    # by hand
+    when:
+      field: tags   # of people
+      contains: vip
+
+    # about the next one
+  new: &new
+    description: |
+      two
+      lines
+    when: {field: tags, exists: false}
+  same: *new
+# about boards
+leaderboards:
+  best:
+    score: features.monetary_total
+"""
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "text"),
+    [
+        ("segments", "big", "{when: {field: features.monetary_total, greater_than: 50}}\n"),
+        (
+            "segments", "vip",
+            "when:\n  field: tags   # of people\n  contains: vip\n\n# about the next one\n",
+        ),
+        ("leaderboards", "best", "score: features.monetary_total\n"),
+    ],
+)  # fmt: skip
+def test_a_definition_in_force_is_shown_as_it_is_written(section: str, name: str, text: str) -> None:
+    assert Asked(definitions=MANY).ask("definitions_show", section=section, name=name)["text"] == text
+
+
+def test_a_definition_that_is_an_alias_of_another_is_written_out() -> None:
+    asked = Asked(definitions=MANY)
+    for name in ("new", "same"):
+        shown = asked.ask("definitions_show", section="segments", name=name)["text"]
+        assert yaml.safe_load(shown) == {"description": "two\nlines\n", "when": {"field": "tags", "exists": False}}
+    with pytest.raises(NotFound, match="no file declares segments 'vap'"):
+        asked.ask("definitions_show", section="segments", name="vap")
+    with pytest.raises(NotFound):  # it ships, and stands in no file
+        asked.ask("definitions_show", section="features", name="monetary_total")
 
 
 def test_proposals_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from textwrap import dedent
 from typing import NamedTuple
 
 import msgspec
@@ -153,6 +154,16 @@ class Definitions:
                 hashes.setdefault(section, {}).update({name: _digest(content) for name, content in named.items()})
         return hashes
 
+    def written(self, section: str, name: str) -> str | None:
+        """What stands under a name of a section as it is written, with the comments in it; None: no file has it."""
+        texts = dict(self._texts)
+        for document, sections in self._sections:
+            _, node = sections.get(section, (None, None))
+            for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+                if key.value == name and document.name in texts:
+                    return _as_written(texts[document.name], value)
+        return None
+
     @property
     def names(self) -> frozenset[str]:
         """The names of all sections there are."""
@@ -198,6 +209,20 @@ def _under(key: str, value: yaml.Node | None) -> yaml.MappingNode:
     start = yaml.Mark("", 0, 0, 0, None, 0) if value is None else value.start_mark
     inner = yaml.MappingNode(_MAPPING, [], start, start) if value is None else value
     return yaml.MappingNode(_MAPPING, [(yaml.ScalarNode(_TEXT, key, start, start), inner)], start, start)
+
+
+def _as_written(text: str, node: yaml.Node) -> str:
+    """The part of a text that a node is, as far to the left as it goes; written anew where it is not by itself what it
+    is there, as with an alias."""
+    start, stop = node.start_mark, node.end_mark
+    lines = (" " * start.column + text[start.index : stop.index]).rstrip().split("\n")
+    while lines[1:] and lines[-1].lstrip().startswith("#") and len(lines[-1]) - len(lines[-1].lstrip()) < start.column:
+        lines.pop()  # a comment further to the left is about what follows
+    found = f"{dedent(chr(10).join(lines)).rstrip()}\n"
+    value, alone = Plain(Document(""), "").value(node), Document("")
+    root = alone.compose(found)
+    is_same = root is not None and repr(Plain(alone, "").value(root)) == repr(value)
+    return found if is_same else yaml.safe_dump(value, allow_unicode=True, sort_keys=False)
 
 
 def _leave_out(node: yaml.Node, others: yaml.Node) -> None:

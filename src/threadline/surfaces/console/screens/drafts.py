@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from threadline.capabilities.conditions import plain
+from threadline.capabilities.definitions.splicing import value_of
 from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.conditions_yaml import tree_in, yaml_of
@@ -17,6 +18,8 @@ PREVIEW_SECONDS = 1
 LINES_MIN, LINES_MAX = 14, 400
 SEGMENT = "when:\n  all:\n    - {field: features.monetary_total, greater_than: 100}\n"
 FEATURE = "aggregate: count\nevents: purchase_completed\nwindow: 30d\n"
+LEADERBOARD = "score: features.monetary_total\nperiods: [all, month]\n"
+JOURNEY = "trigger: {event: signed_up}\nsteps:\n  # - send: a template\n  - wait: 1d\n"
 RULE = """conditions:
   all:
     - {field: event.properties.total, greater_than: 100}
@@ -48,20 +51,20 @@ KINDS = {
     "segments": Kind("segments", SEGMENT, "segments_preview", key="when"),
     "features": Kind("features", FEATURE, "features_preview"),
     "rules": Kind("rules", RULE, name="id", text="rule:yaml", key="conditions", write="rules_write"),
+    "journeys": Kind("journeys", JOURNEY),
+    "leaderboards": Kind("leaderboards", LEADERBOARD),
     "": Kind("", FILE),
 }
 
 
-def _segment_in_force(asking: Asking, name: str) -> str:
-    for each in asking.ask("segments_list")["segments"]:
-        if each["name"] == name:
-            return yaml_of({key: each[key] for key in ("description", "when") if each[key]})
-    return ""
-
-
-def _rule_in_force(asking: Asking, name: str) -> str:
-    rule = asking.ask_or(None, "rules_show", id=name, version=asking.query.get("version"))
-    return "" if rule is None else yaml_of(rule_text(rule["content"]))
+def _in_force(asking: Asking, section: str, name: str) -> str:
+    """The definition of this name as it is written; one that is written in a line in several, which are easier to
+    change."""
+    if section == "rules":
+        rule = asking.ask_or(None, "rules_show", id=name, version=asking.query.get("version"))
+        return "" if rule is None else yaml_of(rule_text(rule["content"]))
+    text: str = asking.ask_or({"text": ""}, "definitions_show", section=section, name=name)["text"]
+    return yaml_of(value_of(text)) if text.startswith("{") and "#" not in text else text
 
 
 def proposals(asking: Asking, section: str) -> list[dict[str, Any]]:
@@ -80,8 +83,7 @@ def _begun(asking: Asking, kind: Kind, name: str) -> str:
     if asking.query.get("proposal"):
         found = (each["text"] for each in proposals(asking, kind.section) if each["name"] == name)
         return next(found, "")
-    in_force = _IN_FORCE.get(kind.section)
-    return in_force(asking, name) if in_force is not None and name else ""
+    return _in_force(asking, kind.section, name) if kind.section and name else ""
 
 
 def rule_text(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,9 +91,6 @@ def rule_text(content: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value for name, value in content.items() if name not in ("id", "version") and value not in ("", 0, [])
     }
-
-
-_IN_FORCE: Mapping[str, Callable[[Asking, str], str]] = {"segments": _segment_in_force, "rules": _rule_in_force}
 
 
 def _editor(kind: Kind, part: str = "") -> Callable[[Asking], Mapping[str, Any]]:
@@ -177,6 +176,14 @@ SCREENS = (
     _screen(
         "feature_new", "/features/new", "Write a feature", "features",
         "See how it would be spread over people while you write; then propose it, or put it in force.", "features",
+    ),
+    _screen(
+        "journey_new", "/journeys/new", "Write a journey", "journeys",
+        "Each mistake stands beside its line while you write; then propose it, or put it in force.", "journeys",
+    ),
+    _screen(
+        "leaderboard_new", "/leaderboards/new", "Write a leaderboard", "leaderboards",
+        "Each mistake stands beside its line while you write; then propose it, or put it in force.", "leaderboards",
     ),
     _screen(
         "rule_new", "/rules/new", "Write a rule", "rules",

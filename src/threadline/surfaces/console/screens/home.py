@@ -14,7 +14,7 @@ from threadline.surfaces.console.screen import Live, Part, Screen
 NEWEST = 60
 """Read for the beginning of the list; what Threadline made of the rest is folded under it."""
 DAYS = 30
-PROPOSED_ON = ("segments", "features")
+PROPOSED_ON = ("segments", "features", "journeys", "leaderboards")
 """Sections whose proposals stand on a screen of their name."""
 
 

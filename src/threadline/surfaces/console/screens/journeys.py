@@ -10,12 +10,13 @@ from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.flowchart import drawn
 from threadline.surfaces.console.mail_counts import COUNTED
 from threadline.surfaces.console.screen import Part, Screen
+from threadline.surfaces.console.screens.drafts import proposals
 
 PAGE = 30
 
 
 def _load(asking: Asking) -> Mapping[str, Any]:
-    return {"journeys": asking.ask("journeys_list")["journeys"]}
+    return {"journeys": asking.ask("journeys_list")["journeys"], "proposals": proposals(asking, "journeys")}
 
 
 def _one(asking: Asking) -> Mapping[str, Any]:

@@ -7,12 +7,13 @@ from typing import Any
 
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.screen import Part, Screen
+from threadline.surfaces.console.screens.drafts import proposals
 
 SHOWN = 50
 
 
 def _load(asking: Asking) -> Mapping[str, Any]:
-    return asking.ask("leaderboards_list")  # type: ignore[no-any-return]  # a struct's answer is an object
+    return {**asking.ask("leaderboards_list"), "proposals": proposals(asking, "leaderboards")}
 
 
 def _one(asking: Asking) -> Mapping[str, Any]:
