@@ -122,7 +122,7 @@ segments:
       field: tags   # of people
       contains: vip
 
-    # about the next one
+  # about the next one
   new: &new
     description: |
       two
@@ -142,7 +142,7 @@ leaderboards:
         ("segments", "big", "{when: {field: features.monetary_total, greater_than: 50}}\n"),
         (
             "segments", "vip",
-            "when:\n  field: tags   # of people\n  contains: vip\n\n# about the next one\n",
+            "# by hand\nwhen:\n  field: tags   # of people\n  contains: vip\n",
         ),
         ("leaderboards", "best", "score: features.monetary_total\n"),
     ],

@@ -161,7 +161,7 @@ class Definitions:
             _, node = sections.get(section, (None, None))
             for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
                 if key.value == name and document.name in texts:
-                    return _as_written(texts[document.name], value)
+                    return _as_written(texts[document.name], key, value)
         return None
 
     @property
@@ -211,18 +211,27 @@ def _under(key: str, value: yaml.Node | None) -> yaml.MappingNode:
     return yaml.MappingNode(_MAPPING, [(yaml.ScalarNode(_TEXT, key, start, start), inner)], start, start)
 
 
-def _as_written(text: str, node: yaml.Node) -> str:
-    """The part of a text that a node is, as far to the left as it goes; written anew where it is not by itself what it
-    is there, as with an alias."""
+def _as_written(text: str, key: yaml.Node, node: yaml.Node) -> str:
+    """The part of a text that stands under a key, as far to the left as it goes; written anew where it is not by itself
+    what it is there, as with an alias."""
     start, stop = node.start_mark, node.end_mark
-    lines = (" " * start.column + text[start.index : stop.index]).rstrip().split("\n")
-    while lines[1:] and lines[-1].lstrip().startswith("#") and len(lines[-1]) - len(lines[-1].lstrip()) < start.column:
-        lines.pop()  # a comment further to the left is about what follows
+    if start.line > key.start_mark.line:  # comments above it belong to it
+        lines = text[: stop.index].rstrip().split("\n")[key.start_mark.line + 1 :]
+    else:
+        lines = (" " * start.column + text[start.index : stop.index]).rstrip().split("\n")
+    while lines[1:] and _is_outside(lines[-1], start.column):
+        lines.pop()
     found = f"{dedent(chr(10).join(lines)).rstrip()}\n"
     value, alone = Plain(Document(""), "").value(node), Document("")
     root = alone.compose(found)
     is_same = root is not None and repr(Plain(alone, "").value(root)) == repr(value)
     return found if is_same else yaml.safe_dump(value, allow_unicode=True, sort_keys=False)
+
+
+def _is_outside(line: str, column: int) -> bool:
+    """Whether a line is blank or a comment further to the left, which is about what follows."""
+    inner = line.lstrip()
+    return not inner or (inner.startswith("#") and len(line) - len(inner) < column)
 
 
 def _leave_out(node: yaml.Node, others: yaml.Node) -> None:
