@@ -220,6 +220,120 @@ def test_a_segment_of_two_conditions_is_built_with_the_keyboard_alone(
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize(("width", "scheme"), [(1_600, "light"), (380, "dark")])
+def test_what_a_rule_does_is_built_with_the_keyboard_alone(
+    browser: Any, server: Server, width: int, scheme: str
+) -> None:
+    visit = Visit(browser, server.url, width, scheme)
+    page = visit.page
+    visit.open("/rules/new")
+    page.focus("[name=id]")
+    _typed(page, f"kind-{width}")
+    page.focus("[id='_when.0.field']")
+    page.keyboard.press("Control+a")
+    _typed(page, "total of the event", "Tab")
+    page.wait_for_selector("[id='_when.0.about'] code:has-text('event.properties.total')")
+    page.focus("[id='act.add']")
+    _typed(page, "Enter")
+    page.wait_for_selector("[id='_act.0.kind']:focus")
+    page.wait_for_selector("text=An action is not finished")
+    _typed(page, "A")
+    page.wait_for_selector("[id='_act.0.of.points']")
+    assert _at(page) == "_act.0.kind"
+    _typed(page, "Tab", "Tab")
+    assert _at(page) == "_act.0.of.points"
+    _typed(page, "many")
+    page.wait_for_selector("text='many' is no number")
+    page.keyboard.press("Control+a")
+    _typed(page, "25")
+    page.wait_for_selector("text=It is valid.")
+    page.focus("[id='act.add']")
+    _typed(page, "Enter")
+    page.wait_for_selector("[id='_act.1.kind']:focus")
+    _typed(page, "E")
+    page.wait_for_selector("[id='_act.1.of.type']")
+    page.focus("[id='_act.1.of.type']")
+    _typed(page, "large_order")
+    page.focus("summary:has-text('More: properties')")
+    _typed(page, "Enter", "Tab")
+    assert _at(page) == "_act.1.of.properties.add"
+    _typed(page, "Enter")
+    page.wait_for_selector("[id='_act.1.of.properties.0.name']:focus")
+    _typed(page, "total", "Tab", "Tab", "${event.properties.total}")
+    page.wait_for_selector("text=It is valid.")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert serious(page) == []
+    page.focus("button[name=_to][value=yaml]")
+    _typed(page, "Enter")
+    page.wait_for_selector("textarea#text")
+    text = page.input_value("textarea#text")
+    assert "- award_points: {points: 25}" in text
+    assert "type: large_order" in text
+    assert "properties: {total: '${event.properties.total}'}" in text
+    page.focus("button[name=_to][value=form]")
+    _typed(page, "Enter")
+    page.wait_for_selector("[id='_act.1.of.properties.0.value']")
+    assert page.input_value("[id='_act.1.of.properties.0.value']") == "${event.properties.total}"
+    page.focus("button[aria-label='Remove action 1']")
+    _typed(page, "Enter")
+    page.wait_for_selector("[id='_act.1.kind']", state="detached")
+    assert _at(page) == "_act.0.kind"
+    page.click("text=Write the draft")
+    page.wait_for_url(f"**/rules/kind-{width}?version=1")
+    assert "Emit event" in page.inner_text("main")
+    assert visit.faults == []
+    page.context.close()
+
+
+@pytest.mark.browser
+def test_what_a_rule_does_is_filled_in_without_the_script(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server.url, java_script_enabled=False)
+    page = visit.page
+    page.goto(f"{server.url}/rules/new")
+    page.fill("[id='_when.0.value']", "34")
+    page.click("text=Add an action")
+    page.select_option("[id='_act.0.kind']", "set_value")
+    page.click("form.editor button:has-text('Check')")
+    page.fill("[id='_act.0.of.trait']", "dear")
+    page.select_option("[id='_act.0.as.value']", "flag")
+    page.click("form.editor button:has-text('Check')")
+    page.select_option("[id='_act.0.of.value']", "true")
+    page.click("text=As YAML")
+    assert "- set_value: {trait: dear, value: true}" in page.input_value("textarea#text")
+    page.click("text=As a form")
+    page.click("button[aria-label='Remove action 1']")
+    page.click("text=As YAML")
+    assert "actions: []" in page.input_value("textarea#text")
+    page.context.close()
+
+
+@pytest.mark.browser
+def test_a_journey_is_proposed_and_put_in_force_with_one_click(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server.url, 380, "dark")
+    page = visit.page
+    visit.open("/journeys")
+    page.click("text=Write a journey")
+    page.wait_for_url("**/journeys/new")
+    page.fill("[name=name]", "spring")
+    page.fill("textarea", "trigger: {event: signed_up}\nsteps:\n  - wait: 1 day\n")
+    page.wait_for_selector(".problems li")
+    page.fill("textarea", "trigger: {event: signed_up}\nsteps:\n  - wait: 1d\n")
+    page.wait_for_selector("text=It is valid.")
+    assert serious(page) == []
+    page.click("button:has-text('Propose it')")
+    page.wait_for_selector("#proposals >> text=spring")
+    assert serious(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.click("#proposals button:has-text('Put in force')")
+    page.click("dialog button.danger")
+    page.wait_for_selector("text=It is in force.")
+    page.wait_for_selector("a[href='/journeys/spring']")
+    assert page.locator("#proposals").count() == 0
+    assert visit.faults == []
+    page.context.close()
+
+
+@pytest.mark.browser
 def test_a_form_works_by_its_buttons_without_the_script(browser: Any, server: Server) -> None:
     visit = Visit(browser, server.url, java_script_enabled=False)
     page = visit.page

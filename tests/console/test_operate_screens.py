@@ -9,7 +9,7 @@ from threadline.engine.scheduled import timer_put
 from threadline.kernel.event import Identifier, thread_id
 from threadline.kernel.policy import Timer
 from threadline.kernel.store import Batch
-from threadline.kernel.time import HOUR
+from threadline.kernel.time import HOUR, MINUTE
 from threadline.surfaces.console.screens import screens
 from threadline.surfaces.python.embedded import Threadline
 
@@ -49,7 +49,7 @@ def test_a_timer_says_what_it_is_for_and_whom_it_is_about_and_its_key_in_a_detai
         shop = Threadline(engine)
         shop.identify("ada", {"first_name": "Ada"})
         thread = thread_id("default", Identifier("user_id", "ada"))
-        timer = Timer(key="<i>welcome</i>/0123456789abcdef", due_at=NOW + HOUR, data={"<b>": "</pre>"})
+        timer = Timer(key="<i>welcome</i>/0123456789abcdef", due_at=NOW + 90 * MINUTE, data={"<b>": "</pre>"})
         assert engine.store.commit([Batch(writes=[timer_put("default", thread, "journeys", timer)])]) == [None]
         page = signed_in(engine).get("/timers").text
     outside, _, detail = page.partition('<details class="detail">')

@@ -282,7 +282,8 @@ KINDS = {
         ),
         Kind(
             "log_event", "Notes a message in the person's events.",
-            {"message": Param(_text(1_000), True, "lines"), "level": Param(_level, choices=LEVELS), "data": _PROPERTIES},
+            {"message": Param(_text(1_000), True, "lines"), "level": Param(_level, choices=LEVELS),
+             "data": _PROPERTIES},
             lambda params, cause: _emit(RULE_LOGGED, cause, {**_by(cause), "level": "info", **params}),
             lambda params: RULE_LOGGED,
         ),

@@ -267,7 +267,8 @@ def changed(form: Form, action: str) -> tuple[Form, str]:
         return form, ""
     number = int(place)
     if what == "act.drop":
-        return (*form[:number], *form[number + 1 :]), f"{PREFIX}.{number - 1}.kind" if number else ADD
+        rest = (*form[:number], *form[number + 1 :])
+        return rest, f"{PREFIX}.{max(number - 1, 0)}.kind" if rest else ADD
     act, name = form[number], f"{PREFIX}.{number}.of.{param}"
     fields = act.given.get(param, Given()).fields
     if what == "act.field":

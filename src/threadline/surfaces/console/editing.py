@@ -56,10 +56,10 @@ class Edited(NamedTuple):
     unfinished: Unfinished | None
     description: str | None
     """None: it has several lines, and stays in the YAML."""
-    acts: action_form.Form | None
-    """What a rule does. None: the form cannot say it, or it is no rule."""
     focus: str
     """The field that is to be filled in next."""
+    acts: action_form.Form | None
+    """What a rule does. None: the form cannot say it, or it is no rule."""
 
     def shown(self, asking: Asking, key: str) -> dict[str, Any]:
         """What the template shows."""

@@ -8,7 +8,9 @@ from typing import Any, Literal
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.fields import fields_of
 
-Kind = Literal["text", "words", "mono", "number", "when", "status", "person", "event", "value", "chips", "link", "detail"]
+Kind = Literal[
+    "text", "words", "mono", "number", "when", "status", "person", "event", "value", "chips", "link", "detail"
+]
 
 
 def column(member: str, title: str, kind: Kind = "text", *, path: str = "") -> dict[str, Any]:

@@ -90,9 +90,7 @@ class PathsRow(msgspec.Struct, kw_only=True):
         Meta(description=f"The type of the event, or its value of `by`; `{OTHER}`: all rarer ones."),
         BY_EVENT_TYPE,
     ]
-    target: Annotated[
-        str, Meta(description="The same of the next one; empty: the session ends here."), BY_EVENT_TYPE
-    ]
+    target: Annotated[str, Meta(description="The same of the next one; empty: the session ends here."), BY_EVENT_TYPE]
     ways: int
     people: Annotated[int, Meta(description="Different people who went so.")]
     share: Annotated[float, Meta(description="Of the ways that come to `source` at this step.")]

@@ -78,7 +78,8 @@ def _one(asking: Asking) -> Mapping[str, Any]:
         "values": values, "name": asking.path["name"], "title": _title(asking.path["name"]),
         "summary": operation.summary, "question": BEGIN.get(asking.path["name"], ""),
         "is_asked": all(each.name in values for each in fields if each.is_required),
-        "query_text": {**values, "part": "answer"}, "types": _types(asking) if any(f.is_event_type for f in fields) else (),
+        "query_text": {**values, "part": "answer"},
+        "types": _types(asking) if any(each.is_event_type for each in fields) else (),
     }  # fmt: skip
 
 
@@ -109,7 +110,7 @@ def _answer(asking: Asking) -> Mapping[str, Any]:
     facts = {each: value for each, value in details.items() if not isinstance(value, list)}
     return {
         "answer": answer, "chart": None if chart is None else renamed(chart, distinct(called)), "tables": tables,
-        "facts": facts, "rows_max": ROWS_MAX, "event_names": called, "typed": {each: True for each in members},
+        "facts": facts, "rows_max": ROWS_MAX, "event_names": called, "typed": dict.fromkeys(members, True),
     }  # fmt: skip
 
 

@@ -35,7 +35,8 @@ def _rule(asking: Asking) -> Mapping[str, Any]:
     return {
         "rule": rule, "versions": versions, "tree": tree_of_conditions(rule["content"].get("conditions")),
         "may_become_active": not rule["declared"] and known.get(rule["version"], rule)["state"] in NEXT,
-        "written": rule_text(rule["content"]), "actions": worded(rule["content"].get("actions")), "other": asking.query.get("with"),
+        "written": rule_text(rule["content"]), "actions": worded(rule["content"].get("actions")),
+        "other": asking.query.get("with"),
         "steps": () if rule["declared"] else STEPS.get(known.get(rule["version"], rule)["state"], ()),
     }  # fmt: skip
 
