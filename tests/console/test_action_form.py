@@ -305,6 +305,24 @@ def test_hostile_texts_in_every_field_are_texts(part: str) -> None:
             assert unsafe(answer.text) == []
 
 
+def test_a_button_adds_an_action_and_one_that_is_not_chosen_yet_stays() -> None:
+    with opened() as engine:
+        client = signed_in(engine)
+        right = {"_csrf": csrf_of(client, engine)}
+        fields = Sent(client.get("/rules/new").text).fields
+        for button, wanted in (
+            ("act.add", 1), ("act.add", 2), ("act.field:0:properties", 2), ("", 2), ("act.drop:1", 1), ("act.drop:0", 0),
+        ):  # fmt: skip
+            page = client.post("/rules/new", data={**fields, "_do": button, **right}).text
+            fields = Sent(page).fields
+            assert len({name for name in fields if re.fullmatch(r"_act\.\d+\.kind", name)}) == wanted, button
+            assert ("An action is not finished" in page) == (wanted > 0)
+            if wanted == 1 and button == "act.add":
+                fields["_act.0.kind"] = "emit_event"
+            if button == "":
+                assert "_act.0.of.properties.0.name" in fields
+
+
 def test_names_of_what_there_is_are_offered_where_an_action_asks_for_them() -> None:
     with opened() as engine:
         client = signed_in(engine)

@@ -20,6 +20,11 @@ from threadline.kernel.roles import Role
 
 WRONG = "when:\n  all:\n    - {field: features.monetary_total, greter_than: 100}\n"
 
+MAIL = """mail:
+  senders: {shop: {from: shop@example.com}}
+  templates: {hello: {subject: Hello, text: Hello}}
+"""
+
 
 def _post(url: str, path: str, body: dict[str, Any]) -> None:
     request = urllib.request.Request(
@@ -33,7 +38,7 @@ def _post(url: str, path: str, body: dict[str, Any]) -> None:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("editor")
-    (folder / "threadline.yaml").write_text(DEFINITIONS)
+    (folder / "threadline.yaml").write_text(DEFINITIONS + MAIL)
     served = Server(folder / "threadline.db", tokens=f"admin={TOKEN}")
     served.start()
     try:
@@ -315,9 +320,9 @@ def test_a_journey_is_proposed_and_put_in_force_with_one_click(browser: Any, ser
     page.click("text=Write a journey")
     page.wait_for_url("**/journeys/new")
     page.fill("[name=name]", "spring")
-    page.fill("textarea", "trigger: {event: signed_up}\nsteps:\n  - wait: 1 day\n")
+    page.fill("textarea", "trigger: {event: signed_up}\nsteps:\n  - send: helo\n")
     page.wait_for_selector(".problems li")
-    page.fill("textarea", "trigger: {event: signed_up}\nsteps:\n  - wait: 1d\n")
+    page.fill("textarea", "trigger: {event: signed_up}\nsteps:\n  - send: hello\n")
     page.wait_for_selector("text=It is valid.")
     assert serious(page) == []
     page.click("button:has-text('Propose it')")
@@ -455,12 +460,16 @@ def test_a_marketer_proposes_and_withdraws_and_an_operator_puts_in_force_or_decl
 @pytest.mark.parametrize(
     ("section", "text"),
     [
-        ("journeys", "trigger: {event: signed_up}\nsteps:\n  - wait: 1d  # <b>a day</b>\n"),
+        ("journeys", "trigger: {event: signed_up}\nsteps:\n  - send: hello  # <b>at once</b>\n"),
         ("leaderboards", "score: features.monetary_total  # <b>dollars</b>\nperiods: [all]\n"),
     ],
 )
-def test_a_journey_and_a_leaderboard_are_proposed_and_offered_to_an_operator(section: str, text: str) -> None:
-    with opened() as engine:
+def test_a_journey_and_a_leaderboard_are_proposed_and_offered_to_an_operator(
+    section: str, text: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "threadline.yaml"
+    file.write_text(MAIL)
+    with opened(file) as engine:
         marketer, operator = signed_in(engine, "marketer"), signed_in(engine, "operator")
         json_ = {"accept": "application/json"}
         right = {"_csrf": csrf_of(marketer, engine)}
@@ -479,7 +488,7 @@ def test_a_journey_and_a_leaderboard_are_proposed_and_offered_to_an_operator(sec
         assert "&lt;b&gt;" in listed
         assert unsafe(listed) == []
         assert "marketer proposes spring" in operator.get("/").text
-        assert f'href="/{section}#proposals"' in operator.get("/").text
+        assert f'href="/{section}#proposals"' in html.unescape(operator.get("/").text)
         mine = marketer.get(f"/{section}").text
         assert ("Withdraw" in mine, "Put in force" in mine) == (True, False)
         assert "&lt;b&gt;" in marketer.get(f"{path}?name=spring&proposal=spring").text
@@ -491,13 +500,13 @@ def test_a_journey_and_a_leaderboard_are_proposed_and_offered_to_an_operator(sec
 def test_what_is_in_force_is_where_somebody_begins_to_change_it(tmp_path: Path) -> None:
     file = tmp_path / "threadline.yaml"
     file.write_text(
-        "journeys:\n  hello:\n    # who is new\n    trigger: {event: signed_up}\n    steps: [{wait: 1d}]\n"
+        f"{MAIL}journeys:\n  hello:\n    # who is new\n    trigger: {{event: signed_up}}\n    steps: [{{send: hello}}]\n"
         "leaderboards:\n  best: {score: features.monetary_total, periods: [all]}\n"
     )
     with opened(file) as engine:
         client = signed_in(engine, "marketer")
         assert 'href="/journeys/new?name=hello"' in client.get("/journeys/hello").text
         page = html.unescape(client.get("/journeys/new?name=hello").text)
-        assert "# who is new\ntrigger: {event: signed_up}\nsteps: [{wait: 1d}]\n" in page
+        assert "# who is new\ntrigger: {event: signed_up}\nsteps: [{send: hello}]\n" in page
         assert 'href="/leaderboards/new?name=best"' in client.get("/leaderboards/best").text
         assert "score: features.monetary_total\nperiods: [all]\n" in client.get("/leaderboards/new?name=best").text

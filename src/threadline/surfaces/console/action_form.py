@@ -204,6 +204,7 @@ def _scalar(kind: str, text: str, name: str) -> Any:
 def read_fields(fields: Mapping[str, str]) -> Form:
     """The form that was filled in."""
     form: list[Act] = []
+    # A field that was left empty may be missing; a choice never is.
     while (name := f"{PREFIX}.{len(form)}") and f"{name}.kind" in fields:
         kind = KINDS.get(fields[f"{name}.kind"])
         given = {} if kind is None else {each: _read_given(fields, name, each) for each in (*kind.params, MORE)}
@@ -213,7 +214,7 @@ def read_fields(fields: Mapping[str, str]) -> Form:
 
 def _read_given(fields: Mapping[str, str], name: str, param: str) -> Given:
     found: list[Field] = []
-    while (inside := f"{name}.of.{param}.{len(found)}") and f"{inside}.name" in fields:
+    while (inside := f"{name}.of.{param}.{len(found)}") and f"{inside}.kind" in fields:
         found.append(Field(*(_plain(fields.get(f"{inside}.{part}", "")) for part in Field._fields)))
     kind = fields.get(f"{name}.as.{param}", "text")
     return Given(kind, _plain(fields.get(f"{name}.of.{param}", "")), tuple(found))

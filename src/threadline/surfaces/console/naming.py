@@ -11,12 +11,14 @@ from threadline.surfaces.console.asking import Asking
 
 PEOPLE_MAX = 500
 """Of a page; who comes after them is shown by an identifier."""
+REF_LENGTH_MAX = 1_000
 _MEMBERS = ("person", "people", "thread", "survivor", "merged", "p")
-"""Members of answers that say who somebody is, by an id or a thread, or that hold such people."""
+"""Members of answers that say who somebody is, by an id, a thread or an identifier, or that hold such
+people."""
 
 
 def with_names(asking: Asking, shown: Mapping[str, Any]) -> dict[str, Any]:
-    """What a template shows, and ``names``: id or thread -> ``id`` and ``name`` of the person."""
+    """What a template shows, and ``names``: id, thread or identifier -> ``id`` and ``name`` of the person."""
     wanted = list(dict.fromkeys(_people(shown)))[:PEOPLE_MAX]
     return {**shown, "names": _names(asking, wanted) if wanted else {}}
 
@@ -46,7 +48,7 @@ def _ids(value: Any) -> Iterator[str]:
     several = value if isinstance(value, list) else [value]
     for each in several:
         id = each.get("id") if isinstance(each, Mapping) else each
-        if isinstance(id, str) and is_thread_id(id):
+        if isinstance(id, str) and (is_thread_id(id) or 1 < id.find(":") < len(id) - 1 <= REF_LENGTH_MAX):
             yield id
 
 

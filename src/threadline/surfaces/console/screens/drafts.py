@@ -19,7 +19,9 @@ LINES_MIN, LINES_MAX = 14, 400
 SEGMENT = "when:\n  all:\n    - {field: features.monetary_total, greater_than: 100}\n"
 FEATURE = "aggregate: count\nevents: purchase_completed\nwindow: 30d\n"
 LEADERBOARD = "score: features.monetary_total\nperiods: [all, month]\n"
-JOURNEY = "trigger: {event: signed_up}\nsteps:\n  # - send: a template\n  - wait: 1d\n"
+TEMPLATE = "TEMPLATE"
+"""Stands for a mail template that there is in the text that somebody begins with."""
+JOURNEY = f"trigger: {{event: signed_up}}\nsteps:\n  - wait: 1d\n  - send: {TEMPLATE}\n"
 RULE = """conditions:
   all:
     - {field: event.properties.total, greater_than: 100}
@@ -86,6 +88,16 @@ def _begun(asking: Asking, kind: Kind, name: str) -> str:
     return _in_force(asking, kind.section, name) if kind.section and name else ""
 
 
+def _beginning(asking: Asking, kind: Kind) -> str:
+    """The text that somebody begins with who writes something new."""
+    if TEMPLATE not in kind.begin:
+        return kind.begin
+    calls = len(asking.calls)
+    templates = asking.ask_or({"templates": []}, "mail_templates")["templates"]
+    del asking.calls[calls:]  # it is an example; what the page shows is what is written
+    return kind.begin.replace(TEMPLATE, next((each["name"] for each in templates), TEMPLATE))
+
+
 def rule_text(content: Mapping[str, Any]) -> dict[str, Any]:
     """What somebody writes of a rule: all but what Threadline adds, and what is empty."""
     return {
@@ -101,7 +113,7 @@ def _editor(kind: Kind, part: str = "") -> Callable[[Asking], Mapping[str, Any]]
         name, posted = asking.query.get(kind.name, ""), "_csrf" in asking.query
         text = asking.query.get(kind.text, "")
         if not (text or posted):
-            text = _begun(asking, kind, name) or kind.begin
+            text = _begun(asking, kind, name) or _beginning(asking, kind)
         draft = edited(asking, kind.key, text.replace("\r\n", "\n"))
         needs_check = not draft.unfinished and (part != "panel" or draft.view == YAML)
         found = _checked(asking, kind, name, draft.text) if needs_check else {"check": None}

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.operation import Operation
 from threadline.surfaces.console.asking import Asking
+from threadline.surfaces.console.deeds import DOORS, deed, person_of
 from threadline.surfaces.console.listing import action, column, form, listed
 from threadline.surfaces.console.screen import Load, Part, Screen
 from threadline.surfaces.console.sentences import timer_sentence
@@ -208,25 +210,36 @@ def _keys(asking: Asking) -> Mapping[str, Any]:
 def _audit(asking: Asking) -> Mapping[str, Any]:
     asked = {name: asking.query.get(name) for name in ("who", "operation", "object", "outcome", "start", "stop")}
     page = asking.ask("audit_log_list", **asked, cursor=asking.query.get("cursor"), limit=PAGE)
+    entries = [{**each, **_worded(each, asking.operations.get(each["operation"]))} for each in page["entries"]]
     return {
         "filters": asked,
         **_lists(
             listed(
                 "Who did what",
-                page["entries"],
+                entries,
                 [
                     column("at", "When", "when"),
                     column("who", "Who"),
-                    column("surface", "Through"),
-                    column("operation", "What", "words"),
-                    column("object", "About", "value"),
-                    column("given", "With", "value"),
+                    column("deed", "What"),
+                    column("person", "To whom", "person"),
+                    column("door", "Through"),
                     column("outcome", "Outcome", "status"),
+                    column("detail", "Detail", "detail"),
                 ],
                 next_=page["next"],
                 empty="Nothing was changed, or nothing that fits.",
             ),
         ),
+    }
+
+
+def _worded(entry: Mapping[str, Any], operation: Operation | None) -> dict[str, Any]:
+    """What somebody did in words, to whom and through what, and the entry itself as a detail."""
+    return {
+        "deed": deed(entry, operation),
+        "person": person_of(entry, operation),
+        "door": DOORS.get(entry["surface"], entry["surface"]),
+        "detail": {name: entry[name] for name in ("operation", "object", "given", "credential", "id")},
     }
 
 
