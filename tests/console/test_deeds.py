@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.console.stage import HOSTILE, csrf_of, opened, record, signed_in, unsafe
-from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.deeds import DEEDS, deed, person_of
 
 
@@ -25,7 +24,7 @@ def entry(operation: str, outcome: str = "done", /, about: dict[str, str] | None
             entry("rules_activate", "conflict", about={"id": "big"}, version=2),
             "Not done: activated version 2 of the rule big",
         ),
-        (entry("people_tag", about={"id": "user_id:ada"}, add=["vip", "new"]), "Added the tag vip, new"),
+        (entry("people_tag", about={"id": "user_id:ada"}, add=["vip", "new"]), "Tagged vip, new"),
         (entry("people_tag", about={"id": "user_id:ada"}, remove=["vip"]), "Removed the tag vip"),
         (entry("people_tag", about={"id": "ada"}, add="list of 90"), "Add tags to a person: ada"),
         (entry("quarantine_review", about={"id": "j"}, join=False), "Decided on a join in doubt, joined: no"),
@@ -65,19 +64,16 @@ def test_the_audit_log_says_who_did_what_to_whom_and_has_the_entry_in_a_detail()
         record(engine, ("ada", "identify", {"first_name": "Ada"}))
         client = signed_in(engine)
         for ref in ("user_id:ada", "ada"):
-            form = {"_csrf": csrf_of(client, engine), "id": ref, "add:list": f"vip of {ref[:3]}"[:3]}
+            form = {"_csrf": csrf_of(client, engine), "id": ref, "add:list": "vip"}
             assert client.post("/do/people_tag", data=form).status_code == 303
         for text in HOSTILE:
             with_text = {"_csrf": csrf_of(client, engine), "id": text, "add:list": text}
-            try:
-                client.post("/do/people_tag", data=with_text)
-            except ThreadlineError as error:  # pragma: no cover — a fault of ours is raised by the client
-                raise AssertionError(text) from error
+            assert client.post("/do/people_tag", data=with_text).status_code < 500, text
         pages = [client.get("/audit?limit=50&object=user_id:ada").text, client.get("/audit").text]
     assert [unsafe(page) for page in pages] == [[], []]
     row = pages[0].partition("<tbody>")[2].partition("</tr>")[0]
     outside, _, detail = row.partition('<details class="detail">')
-    assert "Added the tag vip" in outside
+    assert "Tagged vip" in outside
     assert ">Ada</a>" in outside
     assert ">console<" in outside
     assert "people_tag" not in outside
