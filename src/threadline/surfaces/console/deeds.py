@@ -59,7 +59,6 @@ DEEDS: tuple[tuple[str, str], ...] = (
     ("memory_retract", "Took the {type} {key} back"),
     ("memory_unretract", "Put a fact back that was taken back"),
     ("people_erase", "Erased somebody"),
-    ("people_export", "Wrote an archive of somebody"),
     ("people_merge", "Joined with {other}"),
     ("people_split", "Split off {identifiers}"),
     ("people_tag", "Tagged {add}, no longer {remove}"),

@@ -18,7 +18,7 @@ PREVIEW_SECONDS = 1
 LINES_MIN, LINES_MAX = 14, 400
 SEGMENT = "when:\n  all:\n    - {field: features.monetary_total, greater_than: 100}\n"
 FEATURE = "aggregate: count\nevents: purchase_completed\nwindow: 30d\n"
-LEADERBOARD = "score: features.monetary_total\nperiods: [all, month]\n"
+LEADERBOARD = "score: features.monetary_total\n"
 TEMPLATE = "TEMPLATE"
 """Stands for a mail template that there is in the text that somebody begins with."""
 JOURNEY = f"trigger: {{event: signed_up}}\nsteps:\n  - wait: 1d\n  - send: {TEMPLATE}\n"
