@@ -84,7 +84,10 @@ async function renew(form, button) {
 function keepTyped(form, sent, typed) {
   for (const [name, value] of typed) {
     const field = form.elements[name]
-    if (sent.has(name) && sent.get(name) !== value && field?.value === sent.get(name)) field.value = value
+    if (sent.has(name) && sent.get(name) !== value && field?.value === sent.get(name)) {
+      field.value = value
+      field.dispatchEvent(new Event('input', { bubbles: true })) // what the answer says is wrong with it may be over
+    }
   }
 }
 
