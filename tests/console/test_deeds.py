@@ -11,14 +11,19 @@ from tests.console.stage import HOSTILE, csrf_of, opened, record, signed_in, uns
 from threadline.surfaces.console.deeds import DEEDS, deed, person_of
 
 
-def entry(operation: str, outcome: str = "done", /, about: dict[str, str] | None = None, **given: Any) -> dict[str, Any]:
+def entry(
+    operation: str, outcome: str = "done", /, about: dict[str, str] | None = None, **given: Any
+) -> dict[str, Any]:
     return {"operation": operation, "outcome": outcome, "object": about or {}, "given": given}
 
 
 @pytest.mark.parametrize(
     ("it", "said"),
     [
-        (entry("definitions_accept", about={"section": "segments", "name": "vip"}), "Put the proposed segment vip in force"),
+        (
+            entry("definitions_accept", about={"section": "segments", "name": "vip"}),
+            "Put the proposed segment vip in force",
+        ),
         (entry("rules_activate", about={"id": "big"}, version=2), "Activated version 2 of the rule big"),
         (
             entry("rules_activate", "conflict", about={"id": "big"}, version=2),

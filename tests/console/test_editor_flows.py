@@ -496,7 +496,8 @@ def test_a_journey_and_a_leaderboard_are_proposed_and_offered_to_an_operator(
 def test_what_is_in_force_is_where_somebody_begins_to_change_it(tmp_path: Path) -> None:
     file = tmp_path / "threadline.yaml"
     file.write_text(
-        f"{MAIL}journeys:\n  hello:\n    # who is new\n    trigger: {{event: signed_up}}\n    steps: [{{send: hello}}]\n"
+        f"{MAIL}journeys:\n  hello:\n    # who is new\n    trigger: {{event: signed_up}}\n"
+        "    steps: [{send: hello}]\n"
         "leaderboards:\n  best: {score: features.monetary_total, periods: [all]}\n"
     )
     with opened(file) as engine:

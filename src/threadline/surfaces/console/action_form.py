@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from threadline.capabilities.rules.actions import KINDS, SYNONYMS, Kind, Param
 from threadline.surfaces.console.condition_form import KINDS as VALUE_KINDS
 from threadline.surfaces.console.condition_form import Unfinished
-from threadline.surfaces.console.formats import label, words
+from threadline.surfaces.console.formats import label, number, words
+from threadline.surfaces.console.sentences import event_name
 
 PREFIX = "_act"
 """What the names of all fields begin with. The underscore keeps them out of the parameters of an operation."""
@@ -360,6 +361,17 @@ def _problem_of(name: str, problem: Unfinished | None) -> dict[str, str]:
 def worded(actions: Any) -> list[dict[str, Any]]:
     """The actions of a rule in words: what each does, and what it is given."""
     return [
-        {"does": label(kind.name), "given": [(label(name), value) for name, value in params.items()]}
+        {
+            "does": label(kind.name),
+            "given": [(words(name), _worded(value, kind.params.get(name))) for name, value in params.items()],
+        }
         for kind, params in _read(actions) or []
     ]
+
+
+def _worded(value: Any, param: Param | None) -> Any:
+    if isinstance(value, dict) and not any(isinstance(each, dict | list) for each in value.values()):
+        return ", ".join(f"{words(name)} {number(each)}" for name, each in value.items())
+    if param is not None and param.of == "event type" and isinstance(value, str) and "${" not in value:
+        return event_name(value)
+    return value

@@ -36,6 +36,7 @@ from threadline.capabilities.drafts.operations import features as drafts_operati
 from threadline.capabilities.drafts.operations import fields as drafts_operations_fields
 from threadline.capabilities.drafts.operations import proposals as drafts_operations_proposals
 from threadline.capabilities.drafts.operations import segments as drafts_operations_segments
+from threadline.capabilities.drafts.operations import showing as drafts_operations_showing
 from threadline.capabilities.effects import operations as effects_operations
 from threadline.capabilities.erasure import operations as erasure_operations
 from threadline.capabilities.events import forms as events_forms
@@ -359,6 +360,9 @@ class _Definitions:
         """Put the definition files, as they are now, in force in a running server; all of them or none."""
     def schema(self) -> dict[str, Any]:
         """Give the JSON Schema of definition files, for editors that check while you type."""
+    def show(self, section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'],
+        name: str) -> drafts_operations_showing.DefinitionText:
+        """Show a definition in force as it is written."""
 
 class _AsyncDefinitions:
     accept = _Awaited(_Definitions.accept)
@@ -373,6 +377,7 @@ class _AsyncDefinitions:
     propose = _Awaited(_Definitions.propose)
     reload = _Awaited(_Definitions.reload)
     schema = _Awaited(_Definitions.schema)
+    show = _Awaited(_Definitions.show)
 
 class _Effects:
     """What leaves: queues, dead letters and unknown outcomes."""
