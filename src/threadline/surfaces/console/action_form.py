@@ -72,10 +72,10 @@ def form_of(value: Any) -> Form | None:
         for kind, params in written
     )
     try:
-        said = list_of(form)
+        content = list_of(form)
     except Unfinished:
         return None
-    return form if _exact(said) == _exact([{kind.name: params} for kind, params in written]) else None
+    return form if _exact(content) == _exact([{kind.name: params} for kind, params in written]) else None
 
 
 def _read(value: Any) -> list[tuple[Kind, dict[str, Any]]] | None:
@@ -123,7 +123,7 @@ def _exact(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=repr)
 
 
-def is_said(value: Any, actions: list[dict[str, Any]]) -> bool:
+def is_written(value: Any, actions: list[dict[str, Any]]) -> bool:
     """Whether what is written under `actions` are these, in whichever spelling of their kinds."""
     written = _read(value)
     return written is not None and _exact([{kind.name: params} for kind, params in written]) == _exact(actions)
@@ -134,29 +134,29 @@ def is_said(value: Any, actions: list[dict[str, Any]]) -> bool:
 
 def list_of(form: Form) -> list[dict[str, Any]]:
     """The actions as they are written. Raises `Unfinished` for the first field in which something is missing."""
-    return [_said(act, f"{PREFIX}.{place}") for place, act in enumerate(form)]
+    return [_written_action(act, f"{PREFIX}.{place}") for place, act in enumerate(form)]
 
 
-def _said(act: Act, name: str) -> dict[str, Any]:
+def _written_action(act: Act, name: str) -> dict[str, Any]:
     kind = KINDS.get(act.kind)
     if kind is None:
         raise Unfinished(f"{name}.kind", "choose what is to be done")
-    said: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     for each, param in kind.params.items():
         if each in kind.one_of and each != act.one:
             continue
         value = _value(act.given.get(each, Given()), param, f"{name}.of.{each}")
         if value is not None:
-            said[each] = value
+            content[each] = value
         elif param.required or each == act.one:
             raise Unfinished(f"{name}.of.{each}", f"give the {words(each)}")
     if kind.open:
         inside = f"{name}.of.{MORE}"
         for place, (each, value) in enumerate(_object(act.given.get(MORE, Given()), inside)):
-            if each in said or each in kind.params:
+            if each in content or each in kind.params:
                 raise Unfinished(f"{inside}.{place}.name", f"choose another name: {each!r} is given above")
-            said[each] = value
-    return {kind.name: said}
+            content[each] = value
+    return {kind.name: content}
 
 
 def _value(given: Given, param: Param, name: str) -> Any:

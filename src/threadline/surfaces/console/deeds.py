@@ -107,11 +107,11 @@ _KINDS = frozenset({"section", "kind", "type", "outcome"})
 
 def deed(entry: Mapping[str, Any], operation: Operation | None) -> str:
     """What was done, as a sentence; what was not done because it was refused or has failed says so."""
-    sentence = next(_said(entry), "") or _summary(entry, operation)
+    sentence = next(_sentences(entry), "") or _summary(entry, operation)
     return sentence if entry["outcome"] == DONE else f"Not done: {sentence[:1].lower()}{sentence[1:]}"
 
 
-def _said(entry: Mapping[str, Any]) -> Iterator[str]:
+def _sentences(entry: Mapping[str, Any]) -> Iterator[str]:
     for operation, pattern in DEEDS:
         if operation == entry["operation"]:
             found = {**entry["given"], **entry["object"]}

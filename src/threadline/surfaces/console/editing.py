@@ -130,7 +130,7 @@ def _acts_filled(fields: Mapping[str, str]) -> tuple[action_form.Form | None, st
 def _with_actions(text: str, acts: action_form.Form | None) -> str:
     """The text with these actions, as it is where it says them. Raises `Unfinished`."""
     actions = [] if acts is None else action_form.list_of(acts)
-    if acts is None or action_form.is_said(value_in(text, ACTIONS), actions):
+    if acts is None or action_form.is_written(value_in(text, ACTIONS), actions):
         return text
     return with_value(text, ACTIONS, actions)
 

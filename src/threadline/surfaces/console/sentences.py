@@ -1,5 +1,4 @@
-"""Events in words: what happened as a sentence, and what Threadline made of it under what the person did. Timers in
-words."""
+"""Events and timers in words, and what Threadline made of an event under what the person did."""
 
 from __future__ import annotations
 
