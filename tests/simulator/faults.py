@@ -161,10 +161,10 @@ class Port:
         self._reading("query")
         return self._store.query(table, partition, start, stop, limit, reverse)
 
-    def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
+    def ranges(self, ranges: Sequence[Range]) -> list[list[Item]]:
         """See `Store.ranges`."""
         self._reading("ranges")
-        return self._store.ranges(wanted)
+        return self._store.ranges(ranges)
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000

@@ -108,8 +108,8 @@ class Accounts:
 
     def entries(self, workspace: str) -> list[Account]:
         """The accounts of a workspace, by name."""
-        listed = self.store.query(ACCOUNT_LIST, workspace, limit=ACCOUNTS_MAX)
-        items = self.store.get([Key(ACCOUNT, item.key.sort) for item in listed])
+        rows = self.store.query(ACCOUNT_LIST, workspace, limit=ACCOUNTS_MAX)
+        items = self.store.get([Key(ACCOUNT, item.key.sort) for item in rows])
         return [msgspec.json.decode(item.value, type=Account) for item in items if item is not None]
 
     def remove(self, workspace: str, name: str) -> Account:

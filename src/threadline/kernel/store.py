@@ -176,7 +176,7 @@ class Store(Protocol):
         """
         ...
 
-    def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
+    def ranges(self, ranges: Sequence[Range]) -> list[list[Item]]:
         """What `query` answers to each of these, read together.
 
         One statement in PostgreSQL; DynamoDB is asked for several at the same time.

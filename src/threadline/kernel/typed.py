@@ -39,11 +39,11 @@ def _whole(value: Any) -> Any:
     return [_whole(item) for item in value] if isinstance(value, list) else value
 
 
-def readable(error: msgspec.ValidationError, place: str = "") -> str:
-    """What is wrong with a value, after the name of the field; ``place`` names the value itself."""
+def readable(error: msgspec.ValidationError, label: str = "") -> str:
+    """What is wrong with a value, after the name of the field; ``label`` names the value itself."""
     # "Expected `int`, got `str` - at `$.limit`" -> "limit: expected `int`, got `str`"
     message, _, path = str(error).partition(" - at ")
-    name = (place + path.strip("`").removeprefix("$")).lstrip(".")
+    name = (label + path.strip("`").removeprefix("$")).lstrip(".")
     missing = message.removeprefix("Object missing required field ")
     message = f"{missing} is missing" if missing != message else message[0].lower() + message[1:]
     return f"{name}: {message}" if name else message

@@ -83,9 +83,9 @@ class MemoryStore:
             chosen = sorts[bisect_left(sorts, start) : end]
             return [self._items[Key(table, partition, sort)] for sort in (chosen[::-1] if reverse else chosen)[:limit]]
 
-    def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
+    def ranges(self, ranges: Sequence[Range]) -> list[list[Item]]:
         """See `Store.ranges`."""
-        return [self.query(*key_range) for key_range in wanted]
+        return [self.query(*key_range) for key_range in ranges]
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000

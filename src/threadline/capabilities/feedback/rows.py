@@ -94,8 +94,8 @@ def rows_of(
     """What became of these mails in a range of time, the newest first, behind a cursor."""
     first = cursor or ("" if stop is None else newest_first_key(stop - 1))
     last = None if start is None else newest_first_key(start - 1)
-    wanted = [Range(TABLE, partition(workspace, subject, name, shard), first, last, size) for shard in SHARDS]
-    shards = map(partial(following_items, store), wanted, store.ranges(wanted))
+    ranges = [Range(TABLE, partition(workspace, subject, name, shard), first, last, size) for shard in SHARDS]
+    shards = map(partial(following_items, store), ranges, store.ranges(ranges))
     for item in heapq.merge(*shards, key=lambda item: item.key.sort):
         yield Found(item.key.sort, item.key.sort.partition(".")[2], _decode(item.value))
 

@@ -55,9 +55,9 @@ class Fragment(NamedTuple):
 
 def fragments(texts: Iterable[tuple[str, str]], phrases: Iterable[Phrase]) -> list[Fragment]:
     """The first parts of these texts in which wanted words occur. Words of a phrase are marked wherever they stand."""
-    wanted = [phrase for phrase in phrases if not phrase.is_excluded]
-    whole = {folded(word) for phrase in wanted for word in phrase.words}
-    begun = tuple(folded(phrase.words[-1]) for phrase in wanted if phrase.is_beginning)
+    included = [phrase for phrase in phrases if not phrase.is_excluded]
+    whole = {folded(word) for phrase in included for word in phrase.words}
+    begun = tuple(folded(phrase.words[-1]) for phrase in included if phrase.is_beginning)
     candidates = (_fragment(path, text, whole, begun) for path, text in texts)
     some = (fragment for fragment in candidates if fragment is not None)
     return [fragment for _, fragment in zip(range(FRAGMENTS_MAX), some, strict=False)]

@@ -62,10 +62,10 @@ def refold_lake(lake: Lake, fold: Fold, workspace: str | None = None) -> Refolde
     began = lake.manifest()
     names = sorted({file.workspace for file in began.files if file.table == EVENTS})
     run = secrets.token_hex(8)
-    made = [_source(lake, began, run, name) for name in names if workspace in (None, name)]
+    sources = [_source(lake, began, run, name) for name in names if workspace in (None, name)]
     done: list[tuple[Source, Sequence[File]]] = []
     try:
-        for source in made:
+        for source in sources:
             files, events = fold(source)
             if events != source.rows:
                 raise InvalidValue(
@@ -75,12 +75,12 @@ def refold_lake(lake: Lake, fold: Fold, workspace: str | None = None) -> Refolde
             done.append((source, files))
         _publish(lake, began, done)
     except BaseException:
-        for source in made:
+        for source in sources:
             lake.storage.delete([file.name for file in lake.storage.list(f"{source.run}/")])
         raise
     files = [file for _, written in done for file in written]
     people, size = sum(file.rows for file in files), sum(file.bytes for file in files)
-    return Refolded(people, sum(source.rows for source in made), began.position, len(files), size)
+    return Refolded(people, sum(source.rows for source in sources), began.position, len(files), size)
 
 
 def _source(lake: Lake, manifest: Manifest, run: str, workspace: str) -> Source:

@@ -127,9 +127,9 @@ class DynamoStore:
         answers = reading.query_pages(self.client, pk, start, stop, reverse=reverse, limit=limit + 1)
         return self._page(answers, limit, stop)
 
-    def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
+    def ranges(self, ranges: Sequence[Range]) -> list[list[Item]]:
         """See `Store.ranges`."""
-        return list(self._pool.map(lambda key_range: self.query(*key_range), wanted))
+        return list(self._pool.map(lambda key_range: self.query(*key_range), ranges))
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000

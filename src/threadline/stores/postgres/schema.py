@@ -210,12 +210,12 @@ def migrate(ask: Ask, schema: str, migrations: Sequence[Migration] = MIGRATIONS)
         (),
     )
     [(last,)] = ask("SELECT coalesce(max(number), 0) FROM migration", ())
-    taken = [migration for migration in migrations if migration.number > last]
-    for migration in taken:
+    pending = [migration for migration in migrations if migration.number > last]
+    for migration in pending:
         for statement in migration.statements:
             ask(statement, ())
         ask("INSERT INTO migration (number, name, serves) VALUES (%s, %s, %s)", migration[:3])
-    return [f"{migration.number}: {migration.name}" for migration in taken]
+    return [f"{migration.number}: {migration.name}" for migration in pending]
 
 
 def check(ask: Ask, schema: str, known: int = KNOWN) -> None:

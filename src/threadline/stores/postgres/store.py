@@ -151,19 +151,19 @@ class PostgresStore:
         values = [utf8(text) for text in (partition, start, *(() if stop is None else (stop,)))]
         return self._items(table, where, "sort DESC" if reverse else "sort", values, limit)
 
-    def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
+    def ranges(self, ranges: Sequence[Range]) -> list[list[Item]]:
         """See `Store.ranges`."""
-        for key_range in wanted:
+        for key_range in ranges:
             check_page(key_range.limit)
-        numbers = self._tables.numbers(self._ask, {key_range.table for key_range in wanted})
+        numbers = self._tables.numbers(self._ask, {key_range.table for key_range in ranges})
         rows = [
             (number, numbers.get(table), utf8(partition), utf8(start), None if stop is None else utf8(stop), limit)
-            for number, (table, partition, start, stop, limit) in enumerate(wanted)
+            for number, (table, partition, start, stop, limit) in enumerate(ranges)
         ]
-        results: list[list[Item]] = [[] for _ in wanted]
+        results: list[list[Item]] = [[] for _ in ranges]
         rows = [row for row in rows if row[1] is not None]
         for number, partition, sort, version, value in self._ask(_RANGES, columns(rows, 6)) if rows else ():
-            key = Key(wanted[number].table, partition.decode(), sort.decode())
+            key = Key(ranges[number].table, partition.decode(), sort.decode())
             results[number].append(Item(key, version, value))
         return results
 

@@ -224,11 +224,11 @@ class CachedStore:
 
     # --- passed through -----------------------------------------------------------------------
 
-    def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
+    def ranges(self, ranges: Sequence[Range]) -> list[list[Item]]:
         """See `Store.ranges`."""
-        if any(key_range.table in self._lifetimes_ms for key_range in wanted):
-            return [self.query(*key_range) for key_range in wanted]
-        return self._store.ranges(wanted)
+        if any(key_range.table in self._lifetimes_ms for key_range in ranges):
+            return [self.query(*key_range) for key_range in ranges]
+        return self._store.ranges(ranges)
 
     def scan(
         self, table: str, shard: int = 0, shards: int = 1, after: Key | None = None, limit: int = 1_000

@@ -181,9 +181,9 @@ class RowMemory:
         if len(known) > ROWS_REMEMBERED:
             known.clear()
         for key, after in plan.items.items():
-            place = before.get(key)
-            if after is not None and place is not None:
-                known[key] = (place[0], after[0])
+            stored = before.get(key)
+            if after is not None and stored is not None:
+                known[key] = (stored[0], after[0])
             else:
                 known.pop(key, None)
 
@@ -203,14 +203,14 @@ def write_items(
     updates: list[Row] = []
     deletes: list[Row] = []
     for key, after in plan.items.items():
-        place = before.get(key)
+        stored = before.get(key)
         if after is None:
-            if place is not None:
-                deletes.append((place[0],))
-        elif place is None:
+            if stored is not None:
+                deletes.append((stored[0],))
+        elif stored is None:
             inserts.append((names[key.table], key.partition, key.sort, *after, checksum(key, *after)))
         else:
-            updates.append((place[0], *after, checksum(key, *after)))
+            updates.append((stored[0], *after, checksum(key, *after)))
     write(ask, _DELETE, deletes)
     write(ask, _UPDATE, updates)
     write(ask, _INSERT, inserts)

@@ -210,16 +210,16 @@ class SqliteStore:
         with self._reading() as db:
             return self._range(asking(db), Range(table, partition, start, stop, limit), reverse=reverse)
 
-    def ranges(self, wanted: Sequence[Range]) -> list[list[Item]]:
+    def ranges(self, ranges: Sequence[Range]) -> list[list[Item]]:
         """See `Store.ranges`."""
-        for key_range in wanted:
+        for key_range in ranges:
             check_page(key_range.limit)
         with self._reading() as db:
             ask = asking(db)
-            return [self._range(ask, key_range) for key_range in wanted]
+            return [self._range(ask, key_range) for key_range in ranges]
 
-    def _range(self, ask: Ask, wanted: Range, *, reverse: bool = False) -> list[Item]:
-        table, partition, start, stop, limit = wanted
+    def _range(self, ask: Ask, key_range: Range, *, reverse: bool = False) -> list[Item]:
+        table, partition, start, stop, limit = key_range
         where = "tbl = ? AND partition = ? AND sort >= ?" + ("" if stop is None else " AND sort < ?")
         values = (partition, start) if stop is None else (partition, start, stop)
         return self._items(ask, table, where, "sort DESC" if reverse else "sort", values, limit)

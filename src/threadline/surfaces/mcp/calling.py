@@ -87,8 +87,8 @@ class Calls:
     def listed(self, caller: Caller) -> list[dict[str, Any]]:
         """The tools that a caller may use, always in the same order, each with the choices that its scopes allow."""
         if caller.scopes not in self._listed:
-            made = [self._described(tool, caller) for tool in TOOLS]
-            tools = [tool for tool in made if tool is not None]
+            described = [self._described(tool, caller) for tool in TOOLS]
+            tools = [tool for tool in described if tool is not None]
             if any(self._changing(tool.name, caller) for tool in TOOLS):
                 tools.append(_CONFIRM)
             self._listed[caller.scopes] = tools

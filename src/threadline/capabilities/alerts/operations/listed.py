@@ -108,10 +108,11 @@ class AlertVersions(msgspec.Struct, kw_only=True):
 
 def _versions(context: Context[WithStore], params: AlertVersionsParams) -> AlertVersions:
     newest, after = repository.newest(context, params.id), number_of(params.cursor)
-    shown = repository.versions(context, params.id, after, params.limit)
-    more = bool(shown) and shown[-1].number < newest.number
+    versions = repository.versions(context, params.id, after, params.limit)
+    more = bool(versions) and versions[-1].number < newest.number
     return AlertVersions(
-        versions=[version_view(params.id, version) for version in shown], next=str(shown[-1].number) if more else ""
+        versions=[version_view(params.id, version) for version in versions],
+        next=str(versions[-1].number) if more else "",
     )
 
 

@@ -47,8 +47,10 @@ def _definition(feature: Feature) -> FeatureDefinition:
 
 def definitions_operation(features: FeatureSet) -> Operation:
     """The operation that tells these definitions."""
-    shown = [_definition(feature) for feature in sorted(features.features, key=lambda f: f.name) if not feature.hidden]
-    result = DefinitionsResult(fingerprint=features.fingerprint, features=shown)
+    definitions = [
+        _definition(feature) for feature in sorted(features.features, key=lambda f: f.name) if not feature.hidden
+    ]
+    result = DefinitionsResult(fingerprint=features.fingerprint, features=definitions)
     return Operation(
         name="features_list",
         group=FEATURES_GROUP,

@@ -185,9 +185,9 @@ def _history(journeys: Journeys, context: Context[WithReader], params: JourneyHi
     events = context.engine.reader.all_events(person, start=run.entered_at, stop=run.at + 1, types=RUN_EVENTS)
     own = (event for event in events if event.event.source_type != "external" and _is_of(event, run))
     labels = partial(step_label, journeys, run.journey, run.version)
-    shown = [_advance(labels, event) for event in islice(own, HISTORY_MAX)]
+    history = [_advance(labels, event) for event in islice(own, HISTORY_MAX)]
     paused = not run.reason and is_paused(state, run.journey)
-    return JourneyHistoryResult(person=person.id, execution=_execution(journeys, run, paused=paused), history=shown)
+    return JourneyHistoryResult(person=person.id, execution=_execution(journeys, run, paused=paused), history=history)
 
 
 def _is_of(recorded: Recorded, run: Run) -> bool:

@@ -133,8 +133,8 @@ def _record(context: Context[Needs], params: EvaluateParams, native: NativeEvent
         raise Conflict("this key belongs to another event; give this one its own key")
     recorded = context.engine.log.event(context.workspace, receipt.id)
     person = context.engine.reader.person_of(recorded)
-    shown = [recorded_view(decision, person.id) for decision in decisions_of(context, person, recorded)]
-    decisions = [asked_view(decision, [] if decision.mode == LIVE else [REPLAYED]) for decision in shown]
+    views = [recorded_view(decision, person.id) for decision in decisions_of(context, person, recorded)]
+    decisions = [asked_view(decision, [] if decision.mode == LIVE else [REPLAYED]) for decision in views]
     return EvaluateResult(person=person.id, event=receipt.id, recorded=True, decisions=decisions)
 
 
@@ -156,8 +156,8 @@ def _of_log(context: Context[Needs], params: EvaluateParams, active: ActiveRules
             if receipt.status == "rejected":
                 raise EventRejected(receipt.code, receipt.message)
         ids = [decision_id(recorded, decided.rule, REPLAY) for decided in replayed]
-        made = [recorded_view(context.engine.log.event(context.workspace, id), person.id) for id in ids]
-        shown = {decision.rule: asked_view(decision, [REPLAYED]) for decision in made}
+        views = [recorded_view(context.engine.log.event(context.workspace, id), person.id) for id in ids]
+        shown = {decision.rule: asked_view(decision, [REPLAYED]) for decision in views}
         result.decisions = [shown.get(decision.rule, decision) for decision in result.decisions]
     result.recorded = params.record
     return result
