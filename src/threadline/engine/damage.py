@@ -145,7 +145,7 @@ class DamagedEvents:
 
     def recheck(self) -> None:
         """Take the marks of events that are as they were written after all, or again."""
-        entries = self._store.find([each.id for each in self.known().values() if each.id])
+        entries = self._store.find([event.id for event in self.known().values() if event.id])
         self.forget({id for id, entry in entries.items() if not check_entry(entry)})
 
 

@@ -221,11 +221,11 @@ def _as_written(text: str, key: yaml.Node, node: yaml.Node) -> str:
         lines = (" " * start.column + text[start.index : stop.index]).rstrip().split("\n")
     while lines[1:] and _is_outside(lines[-1], start.column):
         lines.pop()
-    found = f"{dedent(chr(10).join(lines)).rstrip()}\n"
+    dedented = f"{dedent(chr(10).join(lines)).rstrip()}\n"
     value, alone = Plain(Document(""), "").value(node), Document("")
-    root = alone.compose(found)
+    root = alone.compose(dedented)
     is_same = root is not None and repr(Plain(alone, "").value(root)) == repr(value)
-    return found if is_same else yaml.safe_dump(value, allow_unicode=True, sort_keys=False)
+    return dedented if is_same else yaml.safe_dump(value, allow_unicode=True, sort_keys=False)
 
 
 def _is_outside(line: str, column: int) -> bool:

@@ -55,17 +55,17 @@ def settle(recorder: Recorder, requests: Sequence[RecordRequest]) -> Settled:
     """Record the outcomes of due items, each in the commit that removes its item."""
     receipts = recorder.record_requests(requests)
     # Its event is in the log already: nothing is recorded again, but the item must go, or it would be due for ever.
-    again = [place for place, receipt in enumerate(receipts) if receipt.status in _KNOWN]
-    refusals = recorder.store.commit([Batch(writes=requests[place].writes) for place in again]) if again else []
-    refused = [place for place, refusal in zip(again, refusals, strict=True) if refusal is not None]
+    again = [index for index, receipt in enumerate(receipts) if receipt.status in _KNOWN]
+    refusals = recorder.store.commit([Batch(writes=requests[index].writes) for index in again]) if again else []
+    refused = [index for index, refusal in zip(again, refusals, strict=True) if refusal is not None]
     unfit, fenced = [], []
-    for place, receipt in enumerate(receipts):
+    for index, receipt in enumerate(receipts):
         if receipt.status == "rejected":
             if receipt.code in (FENCED, BEING_ERASED):
                 # Of a person who is being erased the item goes with the rest.
-                fenced.append(place)
+                fenced.append(index)
             else:
-                unfit.append((place, f"{receipt.code}: {receipt.message}"))
+                unfit.append((index, f"{receipt.code}: {receipt.message}"))
     return Settled(len(receipts) - len(refused) - len(unfit) - len(fenced), unfit, refused + fenced)
 
 
@@ -111,16 +111,18 @@ def caused_effects(store: Store, queues: Iterable[str] | None, events: Sequence[
     for event in events:
         if event.event.source == DISPATCH and "effect" in event.event.properties:
             outcomes.setdefault(event.event.properties["effect"], []).append(event)
-    found = {}
+    effects = {}
     for id, made in outcomes.items():
         outcome, last = made[-1].event.properties, made[-1].event.type
         status = EffectStatus(id, last in _WAITING, last == EFFECT_PARKED, made, last == EFFECT_UNKNOWN)
-        found[id] = CausedEffect(outcome["cause"], outcome["policy"], outcome["kind"], {}, status)
+        effects[id] = CausedEffect(outcome["cause"], outcome["policy"], outcome["kind"], {}, status)
     # None is due before its cause has happened, and what is due again has an outcome that says so.
     start = time_key(min(min(event.event.occurred_at, event.recorded_at) for event in events))
     for item in islice(due_effects(store, queues, start) if queues is not None else (), WAITING_LOOKED_AT_MAX):
-        one = pending_effect(item)
-        if one.cause in causes:
-            status = EffectStatus(one.id, True, False, outcomes.get(one.id, []))
-            found[one.id] = CausedEffect(one.cause, one.policy, one.effect.kind, one.effect.data, status)
-    return sorted(found.values(), key=lambda each: (each.policy, each.status.id))
+        pending = pending_effect(item)
+        if pending.cause in causes:
+            status = EffectStatus(pending.id, True, False, outcomes.get(pending.id, []))
+            effects[pending.id] = CausedEffect(
+                pending.cause, pending.policy, pending.effect.kind, pending.effect.data, status
+            )
+    return sorted(effects.values(), key=lambda effect: (effect.policy, effect.status.id))

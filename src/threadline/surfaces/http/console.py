@@ -247,10 +247,10 @@ class Console:
     # --- files ------------------------------------------------------------------------------------
 
     async def _asset(self, request: Request, names: Mapping[str, str]) -> Response:
-        found = static(names["name"])
-        if found is None:
+        asset = static(names["name"])
+        if asset is None:
             raise NotFound("there is no such file")
-        content, media_type, mark = found
+        content, media_type, mark = asset
         # The address has the mark in it: another content is another address.
         lasting = "public, max-age=31536000, immutable" if request.query_params.get("v") == mark else "no-cache"
         headers = {"content-type": media_type, "cache-control": lasting, "x-content-type-options": "nosniff"}

@@ -135,8 +135,8 @@ def _decisions(context: Context[Needs], params: DecisionsParams) -> DecisionsPag
     if params.event is not None:
         recorded = context.engine.log.event(context.workspace, checked_id(params.event))
         person = context.engine.reader.person_of(recorded)
-        found = [decision for decision in reversed(decisions_of(context, person, recorded)) if wanted.has(decision)]
-        return DecisionsPage(decisions=[recorded_view(decision, person.id) for decision in found])
+        decisions = [decision for decision in reversed(decisions_of(context, person, recorded)) if wanted.has(decision)]
+        return DecisionsPage(decisions=[recorded_view(decision, person.id) for decision in decisions])
     of = _of_rules if params.person is None else _of_person
     return _page(of(context, params, wanted), params.limit)
 
