@@ -141,7 +141,7 @@ def test_a_version_is_activated_only_after_its_what_if_was_seen(browser: Any, se
     page.wait_for_selector("text=It is active.")
     assert "active" in page.inner_text(".sub")
     visit.open("/audit")
-    assert "rules_activate" in page.inner_text("main").replace(" ", "_")
+    assert "Activated version 2 of the rule dear" in page.inner_text("main")
     assert visit.faults == []
     page.context.close()
 
@@ -375,7 +375,7 @@ def test_a_segment_is_proposed_and_put_in_force_with_one_click(browser: Any, ser
     assert page.locator("#proposals").count() == 0
     assert "few_orders:" in (server.file.parent / "threadline.yaml").read_text()
     visit.open("/audit")
-    assert "definitions_accept" in page.inner_text("main").replace(" ", "_")
+    assert "Put the proposed segment few_orders in force" in page.inner_text("main")
     assert visit.faults == []
     page.context.close()
 
