@@ -439,8 +439,8 @@ def test_a_marketer_proposes_and_withdraws_and_an_operator_puts_in_force_or_decl
         )
         assert (made.status_code, made.json()["go"]) == (200, "/segments")
         assert "Put in force" in operator.get("/segments").text
-        assert "marketer proposes vip" in operator.get("/").text
-        assert "marketer proposes vip" not in marketer.get("/").text
+        assert "marketer proposes the segment vip" in operator.get("/").text
+        assert "marketer proposes the segment vip" not in marketer.get("/").text
         listed = marketer.get("/segments").text
         assert "tags</span> contains <strong>“&lt;vip&gt;”</strong>" in listed
         assert ("Withdraw" in listed, "Put in force" in listed) == (True, False)
@@ -483,7 +483,7 @@ def test_a_journey_and_a_leaderboard_are_proposed_and_offered_to_an_operator(
         assert "Put in force" in listed
         assert "&lt;b&gt;" in listed
         assert unsafe(listed) == []
-        assert "marketer proposes spring" in operator.get("/").text
+        assert f"marketer proposes the {section[:-1]} spring" in operator.get("/").text
         assert f'href="/{section}#proposals"' in html.unescape(operator.get("/").text)
         mine = marketer.get(f"/{section}").text
         assert ("Withdraw" in mine, "Put in force" in mine) == (True, False)

@@ -87,6 +87,7 @@ def test_a_field_for_an_event_offers_the_known_types_with_their_names(client: Te
     [
         ("purchase_completed", "Purchase completed"),
         ("any event", "Any event"),
+        ("*", "Any event"),
         ('purchase_completed {"total":{"gt":50}}', 'Purchase completed {"total":{"gt":50}}'),
         ("threadline.effect_done", "Effect done"),
         ("(other)", "(other)"),

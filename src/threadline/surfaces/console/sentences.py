@@ -76,8 +76,8 @@ def is_own(event: Mapping[str, Any]) -> bool:
 
 
 def event_name(type: Any) -> str:
-    """A type of events as its name: ``purchase_completed`` is “Purchase completed”."""
-    return label(str(type).removeprefix(SYSTEM_PREFIX))
+    """A type of events as its name: ``purchase_completed`` is “Purchase completed”, ``*`` is any."""
+    return "Any event" if type == "*" else label(str(type).removeprefix(SYSTEM_PREFIX))
 
 
 def step_name(step: str) -> str:

@@ -9,6 +9,7 @@ from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.time import DAY, format_time
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.following import follow
+from threadline.surfaces.console.formats import words
 from threadline.surfaces.console.screen import Live, Part, Screen
 
 NEWEST = 60
@@ -55,7 +56,7 @@ def _waiting(asking: Asking) -> Iterator[dict[str, Any]]:
     if asking.may("definitions_accept"):
         for each in asking.ask("definitions_proposals")["proposals"]:
             if not each["declined_by"] and each["section"] in PROPOSED_ON:
-                title = f"{each['by']} proposes {each['name'].replace('_', ' ')}"
+                title = f"{each['by']} proposes the {each['section'].removesuffix('s')} {words(each['name'])}"
                 yield {"title": title, "kind": "warn", "path": f"/{each['section']}#proposals"}
     for job in asking.ask_or({}, "jobs_list", limit=20).get("jobs", []):
         if job["state"] == "failed":
