@@ -123,7 +123,7 @@ class Shop:
         said = []
         for who in self.members:
             for sent in self.api.events.of(f"user_id:{who}", types=["mail_sent"], limit=100).events:
-                about = {name: sent.properties[name] for name in ABOUT if name in sent.properties}
+                about = {name: sent.properties[name] for name in ("message", *ABOUT) if name in sent.properties}
                 at = parse_time(sent.occurred_at)
                 for type, share in FEEDBACK:
                     at += self.random.randrange(1, 90) * MINUTE

@@ -392,6 +392,22 @@ def test_a_rule_is_written_with_the_conditions_of_the_form_and_the_rest_of_its_y
         assert foreign.status_code == 403
 
 
+def test_a_field_that_nobody_has_is_called_by_its_name_in_words_and_keeps_its_path() -> None:
+    with opened() as engine:
+        _fill(engine)
+        client = signed_in(engine)
+        data = {**_form(("traits.nobody_has", "equals", "x")), "_csrf": csrf_of(client, engine)}
+        for _ in range(2):
+            page = client.post("/segments/new?part=panel", data=data).text
+            data |= Sent(page).fields
+            assert (data["_when.0.field"], data["_when.0.path"]) == ("nobody has (trait)", "traits.nobody_has")
+            assert yaml.safe_load(data["text"])["when"]["all"][0]["field"] == "traits.nobody_has"
+        assert "nobody has (trait)" not in page.partition('id="condition-fields"')[2]
+        for odd in ("traits.", "..", '["traits", "a\\u0000"]', "traits.a\u200bb"):
+            answer = client.post("/segments/new?part=panel", data={**data, "_when.0.field": odd})
+            assert Sent(answer.text).fields["_when.0.field"] == odd, "it is shown as it is where it has no name to show"
+
+
 def test_a_number_that_is_none_has_no_infinity() -> None:
     with pytest.raises(Unfinished):
         tree_of(Group("all", (Row("a", "equals", "number", str(math.inf)),)))

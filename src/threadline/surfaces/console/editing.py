@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from threadline.capabilities.conditions.fields import RELATIVE
+from threadline.capabilities.conditions.wording import field_text
 from threadline.kernel.errors import InvalidValue
 from threadline.surfaces.console import action_form
 from threadline.surfaces.console.asking import Asking
@@ -72,8 +74,9 @@ class Edited(NamedTuple):
         }
         if key and self.view == FORM and self.form is not None:
             known = fields_of(asking, key)
+            form = fitted(self.form, known)
             found |= {
-                "form": shown(fitted(self.form, known), known, self.unfinished),
+                "form": shown(form, {**dict(_unseen(form)), **known}, self.unfinished),
                 "description": self.description,
                 "fields": [each._asdict() for each in known.values()],
                 "has_actions": key == EVENTS_KEY,
@@ -178,6 +181,23 @@ def _filled(asking: Asking, fields: Mapping[str, str], key: str) -> Group:
     return fitted(read_fields(fields, {each.label: path for path, each in known.items()}), known)
 
 
+def _unseen(form: Group) -> Iterator[tuple[str, Known]]:
+    """The fields of a form, each with a name in words, for those that nobody has of whom fields are on offer."""
+    for part in form.parts:
+        if isinstance(part, Group):
+            yield from _unseen(part)
+        elif (path := part.field) and all(steps := path_of(path)):
+            within = next((step for step in steps if step not in RELATIVE), "")
+            label = _label(field_text(steps), within)
+            yield path, Known(path, label if label.isprintable() else path, "", ())
+
+
+def _label(text: str, within: str) -> str:
+    """What a field is called: its name, and what it is a part of where the name does not say it."""
+    called = _CALLED.get(within, within)
+    return text if called == "event" or text.startswith(called) else f"{text} ({called})"
+
+
 def fields_of(asking: Asking, key: str) -> dict[str, Known]:
     """The fields on offer, by path, each with a name in words that no other has."""
     before = [*asking.calls]
@@ -188,9 +208,7 @@ def fields_of(asking: Asking, key: str) -> dict[str, Known]:
     for each in answer["fields"]:
         steps = each["field"] if isinstance(each["field"], list) else each["field"].split(".")
         path = field_of(tuple(steps))
-        within = _CALLED.get(each["within"], each["within"])
-        says_so = within == "event" or each["text"].startswith(within)
-        label = each["text"] if says_so else f"{each['text']} ({within})"
+        label = _label(each["text"], each["within"])
         if label in labels or path_of(label) == tuple(steps):
             label = path
         labels.add(label)
