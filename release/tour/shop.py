@@ -28,6 +28,7 @@ RECORDS = (
 )  # fmt: skip
 FEEDBACK = (("mail_delivered", 0.97), ("mail_opened", 0.45), ("mail_clicked", 0.3))
 """What becomes of a mail, and of how many of those before it."""
+LINK = "https://music.example/new"
 CAMPAIGNS = ("radio", "search", "friends")
 
 
@@ -129,7 +130,9 @@ class Shop:
                     at += self.random.randrange(1, 90) * MINUTE
                     if at > self.now or self.random.random() > share:
                         break
-                    said.append(self.event(who, type, at, "threadline.feedback", **about, machine=False))
+                    # A click without a link is that of a machine, which follows what no person sees.
+                    link = {"link": LINK} if type == "mail_clicked" else {}
+                    said.append(self.event(who, type, at, "threadline.feedback", **about, **link, machine=False))
         self.engine.recorder.record(said)
 
 
