@@ -34,7 +34,7 @@ FAST := $(addprefix tests/,capabilities engine kernel laws testing wire)
 NPM_CI = npm --prefix $(1) ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo test test-fast torture lint format bench docs lock release clean
+.PHONY: help setup tools demo test compiled test-fast torture lint format bench docs lock release clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -53,6 +53,11 @@ demo: $(VENV)/.run ## Start a server on an empty file and send it a shop's real 
 
 test: setup ## Run every test
 	@$(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# Pytest compiles tests in its own way, which takes longer than to import them; of a fresh clone all workers would at once.
+# What is wrong with a file is for the tests themselves to say.
+compiled: $(VENV)/.test
+	@$(COMPILED) $(BIN)/python -m pytest --collect-only -q >/dev/null 2>&1 || true
 
 test-fast: $(VENV)/.test ## Run what takes under a minute: the pure rooms and the engine, a few examples of each law
 	@$(COMPILED) THREADLINE_TEST_PROFILE=few $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow' $(FAST)

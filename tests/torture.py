@@ -47,6 +47,11 @@ def steps() -> Iterator[Step]:
     simulated = {"THREADLINE_TEST_SIMULATOR_SECONDS": str(SIMULATED_SECONDS)}
     yield Step("simulator", ("tests/simulator",), simulated)
     yield Step("memory", ("-m", "drawn", "tests/kernel", "tests/wire", *SUITES), {"THREADLINE_TEST_PROFILE": "torture"})
+    yield Step(
+        "laws on DynamoDB's own engine",
+        ("tests/stores/test_dynamodb_local.py",),
+        {"THREADLINE_TEST_PROFILE": "torture"},
+    )
     yield Step("operations", ("tests/surfaces/test_schemathesis.py",), {"THREADLINE_TEST_PROFILE": "torture"})
     yield Step(
         "mail while workers are killed", ("tests/senders/test_mail_killed.py",), {"THREADLINE_TEST_MAIL_KILLS": "90"}

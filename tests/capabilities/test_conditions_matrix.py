@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
-import pytest
 import yaml
 
+from tests.each import each_of
 from threadline.capabilities.conditions import Conditions, Subject, read_json
 from threadline.capabilities.conditions.forms import DEFS, WHERE, WHERE_FORM
 from threadline.capabilities.conditions.operators import ALIASES, OPERATORS
@@ -104,7 +104,7 @@ def of_where(properties: Properties, operator: str, operand: Any) -> bool:
 PLACES: list[Callable[[Properties, str, Any], str]] = [of_a_person, of_an_event, of_a_rule]
 
 
-@pytest.mark.parametrize("case", [*MATRIX, *WORKED], ids=" ".join)
+@each_of([*MATRIX, *WORKED], " ".join)
 def test_each_cell_of_the_table_in_each_place(case: Case) -> None:
     value, operator, operand, expected = case
     properties = {} if value == "missing" else {"x": json.loads(value)}

@@ -133,11 +133,11 @@ def test_a_rule_of_a_set_that_was_written_by_an_operation_is_asked() -> None:
     assert check(asked, rule, section="rules", name="lone")["warnings"] == []
 
 
-def test_what_is_no_definition_is_a_problem_and_never_an_error(asked: Asked) -> None:
-    for text in HOSTILE:
-        for single in ({}, {"section": "segments", "name": text[:200]}, {"section": "rules", "name": "a"}):
-            answer = check(asked, text, **single)
-            assert all(each["line"] <= text.count("\n") + 2 for each in answer["problems"] if not each["file"])
+def test_what_is_no_definition_is_a_problem_and_never_an_error(asked: Asked, seed: int) -> None:
+    for number, text in enumerate(HOSTILE, seed):
+        single = ({}, {"section": "segments", "name": text[:200]}, {"section": "rules", "name": "a"})[number % 3]
+        answer = check(asked, text, **single)
+        assert all(each["line"] <= text.count("\n") + 2 for each in answer["problems"] if not each["file"])
     bomb = "a: &a [x]\n" + "".join(f"b{n}: &b{n} [{', '.join([f'*b{n - 1}'] * 9)}]\n" for n in range(1, 9))
     assert not check(asked, bomb.replace("*b0", "*a"), section="segments", name="bomb")["valid"]
     with pytest.raises(InvalidValue):

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.capabilities.feedback_stage import BROWSER, Stage
+from tests.each import each_of
 from threadline.capabilities.feedback.links import click_url, message_in, pixel_url, track
 from threadline.capabilities.feedback.machines import Click, machine, machine_agent, scanned
 from threadline.capabilities.feedback.routes import location
@@ -91,7 +92,7 @@ def test_link_is_a_header_of_one_line(link):
     assert " " not in found
 
 
-@pytest.mark.parametrize("agent", [each for crawler in CRAWLERS for each in crawler.get("instances", ())][::7])
+@each_of([each for crawler in CRAWLERS for each in crawler.get("instances", ())][::7], str)
 def test_crawlers_of_the_list_are_machines(agent):
     proxy = "GoogleImageProxy" in agent
     assert machine_agent(agent, opened=False) == "crawler"

@@ -8,12 +8,13 @@ import msgspec
 import pytest
 
 from tests.capabilities.asked import Asked
+from tests.each import each_of
 from threadline.kernel.operation import Operation
 
 OPERATIONS = [
     each for each in Asked().engine.catalogue.operations if each.run.__module__.startswith("threadline.capab")
 ]
-every = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+every = each_of(OPERATIONS, lambda operation: operation.name)
 
 
 @every

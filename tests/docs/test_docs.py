@@ -13,6 +13,7 @@ import yaml
 import threadline
 from tests.docs.markdown import ROOT, Snippet, broken_links, named_paths, pages, snippets
 from tests.docs.session import Session
+from tests.each import each_of
 from threadline.capabilities.definitions import Definitions
 from threadline.engine.folding.catalogue import discover
 from threadline.kernel import errors
@@ -21,6 +22,7 @@ LANGUAGES = {"python", "console", "yaml", "json", "sh", "text", "html", "javascr
 """The first four are run or read. ``sh`` is for commands that change the reader's machine."""
 
 each_page = pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+of_each_page = each_of(pages(), lambda page: page.relative_to(ROOT))
 
 
 @each_page
@@ -34,19 +36,19 @@ def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         session.close()
 
 
-@each_page
+@of_each_page
 def test_snippets_name_their_language(page: Path) -> None:
     for snippet in snippets(page.read_text()):
         assert snippet.language in LANGUAGES, f"{page.name}:{snippet.line}: say what this is, e.g. ```text"
         assert not snippet.not_run or len(snippet.not_run) > 20, f"{page.name}:{snippet.line}: give a whole reason"
 
 
-@each_page
+@of_each_page
 def test_links_lead_somewhere(page: Path) -> None:
     assert broken_links(page) == []
 
 
-@each_page
+@of_each_page
 def test_paths_named_in_prose_exist(page: Path) -> None:
     # Decisions and the changelog speak of their own day.
     if page.parent.name == "decisions" or page.name == "CHANGELOG.md":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.each import each_of
 from threadline.app import operations
 from threadline.kernel.operation import Operation
 from threadline.kernel.roles import ROLES, allows, role_of_scopes
@@ -11,7 +12,7 @@ from threadline.kernel.roles import ROLES, allows, role_of_scopes
 OPERATIONS = {operation.name: operation for operation in operations()}
 
 
-@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda operation: operation.name)
+@each_of(OPERATIONS.values(), lambda operation: operation.name)
 def test_a_role_may_all_that_a_lesser_role_may(operation: Operation):
     allowed = [allows(role, operation) for role in ROLES]
     assert allowed == sorted(allowed)

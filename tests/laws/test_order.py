@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -18,6 +19,8 @@ from threadline.stores.memory import MemoryStore
 from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing import scenarios
 from threadline.testing.auditor import audit
+
+IS_TORTURE = os.environ.get("THREADLINE_TEST_PROFILE") == "torture"
 
 
 def assert_true(on: staging.Engine, told: list[Event]) -> None:
@@ -108,7 +111,7 @@ def test_sqlite_through_crashes_is_the_memory_store(sqlite: Store, seed: int) ->
 
 @pytest.mark.slow
 def test_a_long_history_through_crashes_on_sqlite(sqlite: Store, seed: int) -> None:
-    _on_sqlite(sqlite, seed + 1, people=40, count=4_000)
+    _on_sqlite(sqlite, seed + 1, people=40, count=4_000 if IS_TORTURE else 1_500)
 
 
 @pytest.mark.slow

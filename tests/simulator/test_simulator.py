@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 SEEDS_MAX = 20
 PARTS = 4
 """So that several workers share the time."""
-SECONDS = float(os.environ.get("THREADLINE_TEST_SIMULATOR_SECONDS", "20"))
+SECONDS = float(os.environ.get("THREADLINE_TEST_SIMULATOR_SECONDS", "10"))
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:

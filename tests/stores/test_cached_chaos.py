@@ -21,7 +21,7 @@ from threadline.stores.memory import MemoryStore
 
 ROOT = Path(__file__).parents[2]
 WORKERS = 3
-SECONDS = float(os.environ.get("THREADLINE_TEST_CHAOS_SECONDS", "6"))
+SECONDS = float(os.environ.get("THREADLINE_TEST_CHAOS_SECONDS", "4"))
 
 
 class Worker:

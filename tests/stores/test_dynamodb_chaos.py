@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 WORKERS = 3
 PEOPLE = 10
 FAULT_CHANCE = 0.08
-SECONDS = float(os.environ.get("THREADLINE_TEST_CHAOS_SECONDS", "8"))
+SECONDS = float(os.environ.get("THREADLINE_TEST_CHAOS_SECONDS", "5"))
 """How long the storm lasts; after it everything is told once more in peace."""
 EVENTS = max(150, int(12 * SECONDS))
 

@@ -35,7 +35,7 @@ from threadline.testing.scenarios import plain
 ROOT = Path(__file__).parents[2]
 WORKERS = 8
 PEOPLE = 60
-SECONDS = float(os.environ.get("THREADLINE_TEST_CHAOS_SECONDS", "8"))
+SECONDS = float(os.environ.get("THREADLINE_TEST_CHAOS_SECONDS", "5"))
 """Roughly how long the storm lasts: it ends when all is told."""
 EVENTS = max(400, round(100 * SECONDS))
 

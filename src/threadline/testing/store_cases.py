@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,17 @@ def entry(
 def record(store: Store, *entries: LogEntry) -> None:
     """Commit each entry in a batch of its own."""
     assert store.commit([Batch([logged]) for logged in entries]) == [None] * len(entries)
+
+
+def record_in_batches(store: Store, entries: Sequence[LogEntry]) -> None:
+    """Commit many entries in few batches: alone, a few together and many, in turn."""
+    left, batches = list(entries), list[Batch]()
+    for size in cycle((1, 2, 7, 30)):
+        if not left:
+            break
+        batches.append(Batch(left[:size]))
+        del left[:size]
+    assert store.commit(batches) == [None] * len(batches)
 
 
 def put(store: Store, key: Key, value: bytes = b"v") -> None:
