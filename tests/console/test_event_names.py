@@ -38,7 +38,7 @@ def client(engine: Engine) -> TestClient:
 
 def visible(markup: str) -> str:
     """What stands in an answer but for its SQL and what is shown on hovering."""
-    shown = re.sub(r"<pre>.*?</pre>|<desc>.*?</desc>|<title>.*?</title>", "", markup, flags=re.DOTALL)
+    shown = re.sub(r"<pre[^>]*>.*?</pre>|<desc>.*?</desc>|<title>.*?</title>", "", markup, flags=re.DOTALL)
     return html.unescape(re.sub(r"<[^>]*>", " ", shown))
 
 
