@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from tests.surfaces.test_http_server import Process
 from threadline.app import open_engine
@@ -109,11 +110,14 @@ class Watched:
         }).slice(0, 3).map((each) => each.outerHTML.slice(0, 160))"""
         return self.page.evaluate(script) or ["the page is wider than the window"]
 
-    def addresses(self) -> set[str]:
-        """The paths of this server that the page links to."""
-        found = self.page.eval_on_selector_all("a[href]", "links => links.map(link => link.href)")
-        parts = [urlsplit(address) for address in found]
-        return {each.path for each in parts if self.server.url.endswith(each.netloc)}
+    def linked(self, path: str) -> set[str]:
+        """The paths of this server that a screen and its parts link to, as they are sent: nothing is drawn."""
+        page = self.server.url + path
+        markup = self.page.request.get(page).text()
+        for part in re.findall(r' data-load="([^"]*)"', markup):
+            markup += self.page.request.get(urljoin(page, html.unescape(part))).text()
+        found = [urlsplit(urljoin(page, html.unescape(each))) for each in re.findall(r'<a [^>]*href="([^"]*)"', markup)]
+        return {each.path for each in found if self.server.url.endswith(each.netloc)}
 
     def _said(self, message: Any) -> None:
         # A screen of something that is not there answers 404, of which browsers tell as well.
