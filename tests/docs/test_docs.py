@@ -131,7 +131,7 @@ def test_files_to_be_saved_from_a_page_are_in_the_style_of_the_house(tmp_path: P
     for command in (
         ["ruff", "check", f"--config={config}"],
         ["ruff", "format", "--check", f"--config={config}"],
-        ["mypy", f"--config-file={config}", "--strict", f"--cache-dir={tmp_path}"],
+        ["mypy", f"--config-file={config}", "--strict"],
     ):
         done = subprocess.run(
             [sys.executable, "-m", *command, *map(str, files)], capture_output=True, text=True, cwd=ROOT, check=False
