@@ -46,7 +46,7 @@ class Act(NamedTuple):
     """One action, as it is filled in."""
 
     kind: str = ""
-    one: str = ""
+    alternative: str = ""
     """Which of the parameters is given of which a kind takes exactly one."""
     given: Mapping[str, Given] = {}
     """By parameter; `MORE` has those that are not declared."""
@@ -80,14 +80,14 @@ def form_of(value: Any) -> Form | None:
 
 def _read(value: Any) -> list[tuple[Kind, dict[str, Any]]] | None:
     """The kind and the parameters of each action; None where this is no list of actions."""
-    found: list[tuple[Kind, dict[str, Any]]] = []
-    for each in [] if value is None else value if isinstance(value, list) else [None]:
-        name, params = next(iter(each.items())) if isinstance(each, dict) and len(each) == 1 else ("", None)
+    actions: list[tuple[Kind, dict[str, Any]]] = []
+    for action in [] if value is None else value if isinstance(value, list) else [None]:
+        name, params = next(iter(action.items())) if isinstance(action, dict) and len(action) == 1 else ("", None)
         kind = KINDS.get(SYNONYMS.get(name, name)) if isinstance(name, str) else None
-        if kind is None or not isinstance(params, dict) or not all(isinstance(one, str) for one in params):
+        if kind is None or not isinstance(params, dict) or not all(isinstance(key, str) for key in params):
             return None
-        found.append((kind, params))
-    return found
+        actions.append((kind, params))
+    return actions
 
 
 def _given(kind: Kind, params: Mapping[str, Any]) -> Iterator[tuple[str, Given]]:
@@ -134,7 +134,7 @@ def is_written(value: Any, actions: list[dict[str, Any]]) -> bool:
 
 def list_of(form: Form) -> list[dict[str, Any]]:
     """The actions as they are written. Raises `Unfinished` for the first field in which something is missing."""
-    return [_written_action(act, f"{PREFIX}.{place}") for place, act in enumerate(form)]
+    return [_written_action(act, f"{PREFIX}.{index}") for index, act in enumerate(form)]
 
 
 def _written_action(act: Act, name: str) -> dict[str, Any]:
@@ -142,20 +142,20 @@ def _written_action(act: Act, name: str) -> dict[str, Any]:
     if kind is None:
         raise Unfinished(f"{name}.kind", "choose what is to be done")
     content: dict[str, Any] = {}
-    for each, param in kind.params.items():
-        if each in kind.one_of and each != act.one:
+    for member, param in kind.params.items():
+        if member in kind.one_of and member != act.alternative:
             continue
-        value = _value(act.given.get(each, Given()), param, f"{name}.of.{each}")
+        value = _value(act.given.get(member, Given()), param, f"{name}.of.{member}")
         if value is not None:
-            content[each] = value
-        elif param.required or each == act.one:
-            raise Unfinished(f"{name}.of.{each}", f"give the {words(each)}")
+            content[member] = value
+        elif param.required or member == act.alternative:
+            raise Unfinished(f"{name}.of.{member}", f"give the {words(member)}")
     if kind.open:
         inside = f"{name}.of.{MORE}"
-        for place, (each, value) in enumerate(_object(act.given.get(MORE, Given()), inside)):
-            if each in content or each in kind.params:
-                raise Unfinished(f"{inside}.{place}.name", f"choose another name: {each!r} is given above")
-            content[each] = value
+        for index, (member, value) in enumerate(_object(act.given.get(MORE, Given()), inside)):
+            if member in content or member in kind.params:
+                raise Unfinished(f"{inside}.{index}.name", f"choose another name: {member!r} is given above")
+            content[member] = value
     return {kind.name: content}
 
 
@@ -171,16 +171,16 @@ def _value(given: Given, param: Param, name: str) -> Any:
 
 
 def _object(given: Given, name: str) -> list[tuple[str, Any]]:
-    found: dict[str, Any] = {}
-    for place, field in enumerate(given.fields):
+    members: dict[str, Any] = {}
+    for index, field in enumerate(given.fields):
         if not field.name and not field.value:
             continue
         if not field.name or _BROKEN_NAME.search(field.name):
-            raise Unfinished(f"{name}.{place}.name", "give the field a name of one line")
-        if field.name in found:
-            raise Unfinished(f"{name}.{place}.name", f"choose another name: {field.name!r} is given above")
-        found[field.name] = _scalar(field.kind, field.value, f"{name}.{place}.value")
-    return list(found.items())
+            raise Unfinished(f"{name}.{index}.name", "give the field a name of one line")
+        if field.name in members:
+            raise Unfinished(f"{name}.{index}.name", f"choose another name: {field.name!r} is given above")
+        members[field.name] = _scalar(field.kind, field.value, f"{name}.{index}.value")
+    return list(members.items())
 
 
 def _scalar(kind: str, text: str, name: str) -> Any:
@@ -208,17 +208,17 @@ def read_fields(fields: Mapping[str, str]) -> Form:
     # A field that was left empty may be missing; a choice never is.
     while (name := f"{PREFIX}.{len(form)}") and f"{name}.kind" in fields:
         kind = KINDS.get(fields[f"{name}.kind"])
-        given = {} if kind is None else {each: _read_given(fields, name, each) for each in (*kind.params, MORE)}
+        given = {} if kind is None else {param: _read_given(fields, name, param) for param in (*kind.params, MORE)}
         form.append(Act("" if kind is None else kind.name, fields.get(f"{name}.one", ""), given))
     return tuple(form)
 
 
 def _read_given(fields: Mapping[str, str], name: str, param: str) -> Given:
-    found: list[Field] = []
-    while (inside := f"{name}.of.{param}.{len(found)}") and f"{inside}.kind" in fields:
-        found.append(Field(*(_plain(fields.get(f"{inside}.{part}", "")) for part in Field._fields)))
+    members: list[Field] = []
+    while (inside := f"{name}.of.{param}.{len(members)}") and f"{inside}.kind" in fields:
+        members.append(Field(*(_plain(fields.get(f"{inside}.{part}", "")) for part in Field._fields)))
     kind = fields.get(f"{name}.as.{param}", "text")
-    return Given(kind, _plain(fields.get(f"{name}.of.{param}", "")), tuple(found))
+    return Given(kind, _plain(fields.get(f"{name}.of.{param}", "")), tuple(members))
 
 
 def _plain(text: str) -> str:
@@ -231,18 +231,18 @@ def fitted(form: Form) -> Form:
 
 
 def _fitted(act: Act, kind: Kind) -> Act:
-    one = act.one if act.one in kind.one_of else next(iter(kind.one_of), "")
+    alternative = act.alternative if act.alternative in kind.one_of else next(iter(kind.one_of), "")
     given = {}
-    for name, each in act.given.items():
+    for name, answer in act.given.items():
         param = kind.params.get(name)
         if param is not None and param.takes == "anything":
-            each = each if each.kind in ANY_KINDS else each._replace(kind="text")
-            is_number = each.kind == "number" and each.value and not _is_number(each.value)
-            value = "" if is_number else "true" if each.kind == "flag" and each.value != "false" else each.value
-            fields = each.fields or (Field(),) if each.kind == OBJECT else each.fields
-            each = each._replace(value=value, fields=fields)
-        given[name] = each._replace(fields=tuple(map(_fitted_field, each.fields)))
-    return Act(kind.name, one, given)
+            answer = answer if answer.kind in ANY_KINDS else answer._replace(kind="text")
+            is_number = answer.kind == "number" and answer.value and not _is_number(answer.value)
+            value = "" if is_number else "true" if answer.kind == "flag" and answer.value != "false" else answer.value
+            fields = answer.fields or (Field(),) if answer.kind == OBJECT else answer.fields
+            answer = answer._replace(value=value, fields=fields)
+        given[name] = answer._replace(fields=tuple(map(_fitted_field, answer.fields)))
+    return Act(kind.name, alternative, given)
 
 
 def _fitted_field(field: Field) -> Field:
@@ -264,10 +264,10 @@ def changed(form: Form, action: str) -> tuple[Form, str]:
     what, _, written = action.partition(":")
     if what == ADD:
         return (*form, Act()), f"{PREFIX}.{len(form)}.kind"
-    place, param, row = ([*written.split(":"), "", ""])[:3]
-    if not place.isdecimal() or int(place) >= len(form):
+    position, param, row = ([*written.split(":"), "", ""])[:3]
+    if not position.isdecimal() or int(position) >= len(form):
         return form, ""
-    number = int(place)
+    number = int(position)
     if what == "act.drop":
         rest = (*form[:number], *form[number + 1 :])
         return rest, f"{PREFIX}.{max(number - 1, 0)}.kind" if rest else ADD
@@ -294,34 +294,34 @@ def named_in(form: Form) -> set[str]:
 
 def shown(form: Form, problem: Unfinished | None) -> list[dict[str, Any]]:
     """What the template shows of a form."""
-    return [_shown(act, place, problem) for place, act in enumerate(form)]
+    return [_shown(act, index, problem) for index, act in enumerate(form)]
 
 
-def _shown(act: Act, place: int, problem: Unfinished | None) -> dict[str, Any]:
-    kind, name = KINDS.get(act.kind), f"{PREFIX}.{place}"
+def _shown(act: Act, index: int, problem: Unfinished | None) -> dict[str, Any]:
+    kind, name = KINDS.get(act.kind), f"{PREFIX}.{index}"
     params = [] if kind is None else [
-        _shown_param(each, param, act, name, problem)
-        for each, param in kind.params.items() if each not in kind.one_of or each == act.one
+        _shown_param(member, param, act, name, problem)
+        for member, param in kind.params.items() if member not in kind.one_of or member == act.alternative
     ]  # fmt: skip
     is_open = kind is not None and kind.open
     members = act.given.get(MORE, Given()).fields
     return {
-        "name": name, "place": place, "kind": act.kind, "does": "" if kind is None else kind.does,
-        "kinds": [(each, label(each)) for each in KINDS],
-        "ones": [] if kind is None else [(each, words(each)) for each in kind.one_of], "one": act.one,
-        "asked": [each for each in params if each["is_asked"]],
-        "folded": [each for each in params if not each["is_asked"]],
+        "name": name, "place": index, "kind": act.kind, "does": "" if kind is None else kind.does,
+        "kinds": [(option, label(option)) for option in KINDS],
+        "ones": [] if kind is None else [(option, words(option)) for option in kind.one_of], "one": act.alternative,
+        "asked": [field for field in params if field["is_asked"]],
+        "folded": [field for field in params if not field["is_asked"]],
         "open": _shown_object(members, f"{name}.of.{MORE}", problem) if is_open else None,
         "more": MORE, **_problem_of(f"{name}.kind", problem),
     }  # fmt: skip
 
 
-def _shown_param(each: str, param: Param, act: Act, within: str, problem: Unfinished | None) -> dict[str, Any]:
-    given, name = act.given.get(each, Given()), f"{within}.of.{each}"
-    is_needed = param.required or each == act.one
+def _shown_param(member: str, param: Param, act: Act, within: str, problem: Unfinished | None) -> dict[str, Any]:
+    given, name = act.given.get(member, Given()), f"{within}.of.{member}"
+    is_needed = param.required or member == act.alternative
     other = [] if not given.value or given.value in param.choices else [given.value]  # as a placeholder
     return {
-        "name": name, "as": f"{within}.as.{each}", "param": each, "label": label(each), "is_needed": is_needed,
+        "name": name, "as": f"{within}.as.{member}", "param": member, "label": label(member), "is_needed": is_needed,
         "is_asked": is_needed or bool(given.value or given.fields), "kind": given.kind, "value": given.value,
         "input": _input(param, given), "choices": [*param.choices, *other], "of": param.of.replace(" ", "-"),
         "kinds": [*ANY_KINDS.items()] if param.takes == "anything" else [],
@@ -345,12 +345,12 @@ def _input(param: Param, given: Given) -> str:
 def _shown_object(fields: Sequence[Field], name: str, problem: Unfinished | None) -> list[dict[str, Any]]:
     return [
         {
-            "name": f"{name}.{place}", "place": place, "of": field.name, "kind": field.kind, "value": field.value,
+            "name": f"{name}.{index}", "place": index, "of": field.name, "kind": field.kind, "value": field.value,
             "kinds": [*VALUE_KINDS.items()], "is_long": "\n" in field.value,
-            "wrong_name": _problem_of(f"{name}.{place}.name", problem)["problem"],
-            "wrong_value": _problem_of(f"{name}.{place}.value", problem)["problem"],
+            "wrong_name": _problem_of(f"{name}.{index}.name", problem)["problem"],
+            "wrong_value": _problem_of(f"{name}.{index}.value", problem)["problem"],
         }
-        for place, field in enumerate(fields)
+        for index, field in enumerate(fields)
     ]  # fmt: skip
 
 
@@ -370,8 +370,8 @@ def worded(actions: Any) -> list[dict[str, Any]]:
 
 
 def _worded(value: Any, param: Param | None) -> Any:
-    if isinstance(value, dict) and not any(isinstance(each, dict | list) for each in value.values()):
-        return ", ".join(f"{words(name)} {number(each)}" for name, each in value.items())
+    if isinstance(value, dict) and not any(isinstance(item, dict | list) for item in value.values()):
+        return ", ".join(f"{words(name)} {number(amount)}" for name, amount in value.items())
     if param is not None and param.of == "event type" and isinstance(value, str) and "${" not in value:
         return event_name(value)
     return value

@@ -95,8 +95,8 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         *outer, last = name.split(".")
         inside = made
-        for each in outer:
-            inside = inside.setdefault(each, {})
+        for part in outer:
+            inside = inside.setdefault(part, {})
         inside[last] = value
     return {name: _listed(value) for name, value in made.items()}
 
@@ -104,7 +104,7 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
 def _listed(value: Any) -> Any:
     if not isinstance(value, dict) or not value:
         return value
-    inside = {name: _listed(each) for name, each in value.items()}
+    inside = {name: _listed(item) for name, item in value.items()}
     return list(inside.values()) if all(name.isdigit() for name in inside) else inside
 
 

@@ -39,15 +39,15 @@ class Call(NamedTuple):
             return ""
         noun = [] if self.operation.group is None else [self.operation.group.name]
         names = path_names(self.operation)
-        parts = ["threadline", *(each.replace("_", "-") for each in (*noun, self.operation.verb))]
+        parts = ["threadline", *(part.replace("_", "-") for part in (*noun, self.operation.verb))]
         parts += [shlex.quote(str(self.values.get(name, ""))) for name in names]
         for name, value in self.values.items():
             if name in names or value is False:
                 continue
             option = f"--{name.replace('_', '-')}"
-            for each in value if isinstance(value, (list, tuple)) else [value]:
-                text = json.dumps(each) if isinstance(each, dict) else str(each)
-                parts += [option] if each is True else [option, shlex.quote(text)]
+            for item in value if isinstance(value, (list, tuple)) else [value]:
+                text = json.dumps(item) if isinstance(item, dict) else str(item)
+                parts += [option] if item is True else [option, shlex.quote(text)]
         return " ".join(parts)
 
     def python(self) -> str:

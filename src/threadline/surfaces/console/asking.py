@@ -66,7 +66,7 @@ class Asking:
 
     def _run(self, name: str, values: Mapping[str, Any]) -> Any:
         operation = self.operations[name]
-        given = {each: value for each, value in values.items() if value is not None and value != ""}
+        given = {member: value for member, value in values.items() if value is not None and value != ""}
         if not allows(self.session.role, operation, by_token=bool(self.session.token_scopes)):
             raise Forbidden(f"your role, {self.session.role}, may not ask {name!r}")
         params = convert(operation, given, strict=False)

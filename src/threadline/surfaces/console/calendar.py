@@ -14,8 +14,8 @@ LEVELS = 4
 
 def year_of_days(days: Sequence[Mapping[str, Any]], stop: date) -> dict[str, Any]:
     """Squares for the 53 weeks that end on the day before ``stop``, weeks from left to right, from Monday down."""
-    by_date = {each["date"]: each for each in days}
-    most = max((each["events"] for each in days), default=0)
+    by_date = {entry["date"]: entry for entry in days}
+    most = max((entry["events"] for entry in days), default=0)
     last = stop - timedelta(days=1)
     first = last - timedelta(days=last.weekday() + 7 * (WEEKS - 1))
     squares, months = [], []
@@ -31,6 +31,6 @@ def year_of_days(days: Sequence[Mapping[str, Any]], stop: date) -> dict[str, Any
             months.append({"x": LEFT + week * STEP, "name": f"{day:%b}"})
     return {
         "squares": squares, "months": months, "width": LEFT + WEEKS * STEP, "height": TOP + 7 * STEP, "most": most,
-        "start": first.isoformat(), "stop": stop.isoformat(), "active": sum(1 for each in squares if each["events"]),
+        "start": first.isoformat(), "stop": stop.isoformat(), "active": sum(1 for square in squares if square["events"]),
         "earlier": first.isoformat(), "later": (stop + timedelta(weeks=WEEKS)).isoformat(),
     }  # fmt: skip

@@ -105,7 +105,7 @@ def comparisons() -> Iterator[Comparison]:
 
 def comparison_named(name: str) -> Comparison | None:
     """The comparison of a name; None if there is none."""
-    return next((each for each in comparisons() if each.name == name), None)
+    return next((comparison for comparison in comparisons() if comparison.name == name), None)
 
 
 def kinds_of(name: str) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ def _tested(node: Node) -> tuple[Test, bool] | None:
 
 def _group(node: Node, *, inner: bool) -> Group | None:
     how, nodes = _read_group(node)
-    parts = [_part(each, inner=inner) for each in nodes]
+    parts = [_part(child, inner=inner) for child in nodes]
     known = tuple(part for part in parts if part is not None)
     return Group(how, known) if how and len(known) == len(parts) else None
 
@@ -203,8 +203,8 @@ def tree_of(form: Group) -> Node:
 
 def _tree(group: Group, name: str) -> Node:
     parts = tuple(
-        _tree(part, f"{name}.{place}") if isinstance(part, Group) else _condition(part, f"{name}.{place}")
-        for place, part in enumerate(group.parts)
+        _tree(part, f"{name}.{number}") if isinstance(part, Group) else _condition(part, f"{name}.{number}")
+        for number, part in enumerate(group.parts)
     )
     if group.is_single and group.how == "all" and len(parts) == 1 and isinstance(group.parts[0], Row):
         return parts[0]
@@ -280,18 +280,18 @@ def changed(form: Group, action: str) -> tuple[Group, str]:
     """The form after a button: ``row``, ``group``, or one of them or ``drop`` with a place such as ``row:0`` or
     ``drop:0.1``; and the name of what is to be looked at next."""
     what, _, written = action.partition(":")
-    place = [int(step) for step in written.split(".") if step.isdigit()]
-    inside = form.parts[place[0]] if place and place[0] < len(form.parts) else None
-    if what == "drop" and len(place) == 2 and isinstance(inside, Group):
-        rest = (*inside.parts[: place[1]], *inside.parts[place[1] + 1 :])
+    path = [int(step) for step in written.split(".") if step.isdigit()]
+    inside = form.parts[path[0]] if path and path[0] < len(form.parts) else None
+    if what == "drop" and len(path) == 2 and isinstance(inside, Group):
+        rest = (*inside.parts[: path[1]], *inside.parts[path[1] + 1 :])
         if rest:
-            return _replaced(form, place[0], inside._replace(parts=rest)), f"{PREFIX}.{place[0]}.how"
+            return _replaced(form, path[0], inside._replace(parts=rest)), f"{PREFIX}.{path[0]}.how"
     if what == "drop" and inside is not None:
-        rest = (*form.parts[: place[0]], *form.parts[place[0] + 1 :])
+        rest = (*form.parts[: path[0]], *form.parts[path[0] + 1 :])
         return form._replace(parts=rest or (Row(),)), f"{PREFIX}.how"
     if what == "row" and isinstance(inside, Group):
         grown = inside._replace(parts=(*inside.parts, Row()))
-        return _replaced(form, place[0], grown), f"{PREFIX}.{place[0]}.{len(inside.parts)}.field"
+        return _replaced(form, path[0], grown), f"{PREFIX}.{path[0]}.{len(inside.parts)}.field"
     last = len(form.parts)
     if what == "row":
         return form._replace(parts=(*form.parts, Row())), f"{PREFIX}.{last}.field"
@@ -300,8 +300,8 @@ def changed(form: Group, action: str) -> tuple[Group, str]:
     return form, ""
 
 
-def _replaced(form: Group, place: int, part: Row | Group) -> Group:
-    return form._replace(parts=(*form.parts[:place], part, *form.parts[place + 1 :]))
+def _replaced(form: Group, number: int, part: Row | Group) -> Group:
+    return form._replace(parts=(*form.parts[:number], part, *form.parts[number + 1 :]))
 
 
 # --- what a page shows ------------------------------------------------------------------------------------
@@ -322,37 +322,37 @@ def shown(form: Group, known: Mapping[str, Known], problem: Unfinished | None) -
 
 
 def _shown_group(
-    group: Group, name: str, place: str, known: Mapping[str, Known], problem: Unfinished | None
+    group: Group, name: str, position: str, known: Mapping[str, Known], problem: Unfinished | None
 ) -> dict[str, Any]:
     parts = []
     for number, part in enumerate(group.parts):
-        inner, where = f"{name}.{number}", f"{place}.{number}".lstrip(".")
+        inner, where = f"{name}.{number}", f"{position}.{number}".lstrip(".")
         if isinstance(part, Group):
             parts.append(_shown_group(part, inner, where, known, problem))
         else:
             parts.append(_shown_row(part, inner, where, known, problem))
     return {
-        "name": name, "place": place, "how": group.how, "single": group.is_single, "parts": parts, "is_group": True,
+        "name": name, "place": position, "how": group.how, "single": group.is_single, "parts": parts, "is_group": True,
         "ways": [*GROUPS.items()],
     }  # fmt: skip
 
 
 def _shown_row(
-    row: Row, name: str, place: str, known: Mapping[str, Known], problem: Unfinished | None
+    row: Row, name: str, position: str, known: Mapping[str, Known], problem: Unfinished | None
 ) -> dict[str, Any]:
     field = known.get(row.field)
     type, kind, comparison = ("", row.kind, row.comparison) if field is None else (field.type, row.kind, row.comparison)
     offered = [
-        {"value": each.name, "text": each.text(type)}
-        for each in comparisons()
-        if (each.fits(type) and each.is_usual) or each.name == comparison
+        {"value": offer.name, "text": offer.text(type)}
+        for offer in comparisons()
+        if (offer.fits(type) and offer.is_usual) or offer.name == comparison
     ]
     kinds = kinds_of(comparison)
-    samples = [_text(each)[: DAY_LENGTH if type == "time" else None] for each in field.samples] if field else []
+    samples = [_text(sample)[: DAY_LENGTH if type == "time" else None] for sample in field.samples] if field else []
     return {
-        "name": name, "place": place, "path": row.field, "field": field.label if field else row.field, "type": type,
+        "name": name, "place": position, "path": row.field, "field": field.label if field else row.field, "type": type,
         "samples": samples, "is": comparison, "offered": offered,
-        "as": kind, "kinds": [(each, KINDS[each]) for each in kinds], "asks_kind": kind != usual_kind(type),
+        "as": kind, "kinds": [(option, KINDS[option]) for option in kinds], "asks_kind": kind != usual_kind(type),
         "input": _input(row, type, kinds), "value": row.value,
         "problem": str(problem) if problem and problem.name.rpartition(".")[0] == name else "",
         "wrong": problem.name.rpartition(".")[2] if problem and problem.name.rpartition(".")[0] == name else "",
@@ -394,7 +394,7 @@ def fitted(form: Group, known: Mapping[str, Known]) -> Group:
 
 def _fitted(row: Row, known: Mapping[str, Known]) -> Row:
     type = known[row.field].type if row.field in known else ""
-    names = [each.name for each in comparisons() if each.fits(type)]
+    names = [offer.name for offer in comparisons() if offer.fits(type)]
     is_known = comparison_named(row.comparison) is not None
     comparison = row.comparison if row.comparison in names or (row.kind and is_known) else names[0]
     kinds = kinds_of(comparison)

@@ -114,8 +114,8 @@ def deed(entry: Mapping[str, Any], operation: Operation | None) -> str:
 def _sentences(entry: Mapping[str, Any]) -> Iterator[str]:
     for operation, pattern in DEEDS:
         if operation == entry["operation"]:
-            found = {**entry["given"], **entry["object"]}
-            values = {name: _shown(name, found.get(name)) for name in _PLACE.findall(pattern)}
+            members = {**entry["given"], **entry["object"]}
+            values = {name: _shown(name, members.get(name)) for name in _PLACE.findall(pattern)}
             if all(values.values()):
                 yield pattern.format_map(values)
 
@@ -123,7 +123,7 @@ def _sentences(entry: Mapping[str, Any]) -> Iterator[str]:
 def _shown(name: str, value: Any) -> str:
     """A value as it stands in a sentence; empty where there is none, or none that can be said."""
     if isinstance(value, list):
-        parts = [_shown(name, each) for each in value]
+        parts = [_shown(name, item) for item in value]
         return short(", ".join(parts), 80) if parts and all(parts) else ""
     if value is None or isinstance(value, dict) or (isinstance(value, str) and _LEFT_OUT.fullmatch(value)):
         return ""
@@ -135,7 +135,7 @@ def _shown(name: str, value: Any) -> str:
 def _summary(entry: Mapping[str, Any], operation: Operation | None) -> str:
     """What the operation is for, and what it was about."""
     does = label(entry["operation"]) if operation is None else _CLAUSE.split(operation.summary)[0]
-    about = [each for name, value in entry["object"].items() if (each := _shown(name, value))]
+    about = [text for name, value in entry["object"].items() if (text := _shown(name, value))]
     return f"{does}: {', '.join(about)}" if about else does
 
 

@@ -65,7 +65,7 @@ class Edited(NamedTuple):
 
     def shown(self, asking: Asking, key: str) -> dict[str, Any]:
         """What the template shows."""
-        found: dict[str, Any] = {
+        content: dict[str, Any] = {
             "text": self.text,
             "view": self.view,
             "unfinished": str(self.unfinished or ""),
@@ -75,16 +75,16 @@ class Edited(NamedTuple):
         if key and self.view == FORM and self.form is not None:
             known = fields_of(asking, key)
             form = fitted(self.form, known)
-            found |= {
+            content |= {
                 "form": shown(form, {**dict(_unseen(form)), **known}, self.unfinished),
                 "description": self.description,
-                "fields": [each._asdict() for each in known.values()],
+                "fields": [field._asdict() for field in known.values()],
                 "has_actions": key == EVENTS_KEY,
             }
             if self.acts is not None:
-                found["acts"] = action_form.shown(action_form.fitted(self.acts), self.unfinished)
-                found["offered"] = dict(_offered(asking, action_form.named_in(self.acts)))
-        return found
+                content["acts"] = action_form.shown(action_form.fitted(self.acts), self.unfinished)
+                content["offered"] = dict(_offered(asking, action_form.named_in(self.acts)))
+        return content
 
 
 def edited(asking: Asking, key: str, text: str) -> Edited:
@@ -143,8 +143,8 @@ def _offered(asking: Asking, wanted: set[str]) -> Iterator[tuple[str, list[Any]]
     before = [*asking.calls]
     for what, (operation, member, name) in OFFERED.items():
         if what in wanted:
-            found = asking.ask_or({}, operation).get(member, [])
-            names = [{"value": each[name], "text": ""} for each in found] if name else suggested(found)
+            entries = asking.ask_or({}, operation).get(member, [])
+            names = [{"value": entry[name], "text": ""} for entry in entries] if name else suggested(entries)
             yield what.replace(" ", "-"), names
     asking.calls[:] = before  # they fill the form; what the page shows is what is written
 
@@ -165,7 +165,7 @@ def completed(asking: Asking, pairs: Sequence[tuple[str, str]]) -> Sequence[tupl
         text = _with_actions(text, _acts_filled({**fields, DO: ""})[0])
     except Unfinished as problem:
         raise InvalidValue(f"{unfinished_part(problem)} is not finished: {problem}", param=problem.name) from None
-    return [(each, text if each == name else value) for each, value in pairs]
+    return [(field, text if field == name else value) for field, value in pairs]
 
 
 def unfinished_part(problem: Unfinished) -> str:
@@ -178,7 +178,7 @@ def _filled(asking: Asking, fields: Mapping[str, str], key: str) -> Group:
     names = [name.removesuffix(".is") for name in fields if name.startswith(f"{PREFIX}.") and name.endswith(".is")]
     is_settled = all(fields.get(f"{name}.field", "") == fields.get(f"{name}.shown", "") for name in names)
     known = {} if is_settled else fields_of(asking, key)
-    return fitted(read_fields(fields, {each.label: path for path, each in known.items()}), known)
+    return fitted(read_fields(fields, {field.label: path for path, field in known.items()}), known)
 
 
 def _unseen(form: Group) -> Iterator[tuple[str, Known]]:
@@ -203,14 +203,14 @@ def fields_of(asking: Asking, key: str) -> dict[str, Known]:
     before = [*asking.calls]
     answer = asking.ask_or({"fields": []}, "definitions_fields", people=PEOPLE, events=key == EVENTS_KEY or None)
     asking.calls[:] = before  # they fill the form; what the page shows is what is written
-    found: dict[str, Known] = {}
+    known: dict[str, Known] = {}
     labels = set[str]()
-    for each in answer["fields"]:
-        steps = each["field"] if isinstance(each["field"], list) else each["field"].split(".")
+    for entry in answer["fields"]:
+        steps = entry["field"] if isinstance(entry["field"], list) else entry["field"].split(".")
         path = field_of(tuple(steps))
-        label = _label(each["text"], each["within"])
+        label = _label(entry["text"], entry["within"])
         if label in labels or path_of(label) == tuple(steps):
             label = path
         labels.add(label)
-        found[path] = Known(path, label, each["type"], each["samples"])
-    return found
+        known[path] = Known(path, label, entry["type"], entry["samples"])
+    return known

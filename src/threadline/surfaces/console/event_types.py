@@ -22,8 +22,8 @@ def names_in(result: type, answer: Mapping[str, Any], by: str) -> dict[str, str]
     """Each type of events that stands in an answer, and what it is called. Two that would be called the same keep their
     own names."""
     members = typed_members(result, by)
-    found = dict.fromkeys(type for type in _texts(answer, members) if type)
-    return distinct({type: step_name(type) for type in found})
+    types = dict.fromkeys(type for type in _texts(answer, members) if type)
+    return distinct({type: step_name(type) for type in types})
 
 
 def typed_members(result: type, by: str) -> frozenset[str]:
@@ -34,13 +34,13 @@ def typed_members(result: type, by: str) -> frozenset[str]:
 
 @lru_cache(maxsize=100)
 def _marked(struct: type) -> Mapping[str, msgspec.Meta]:
-    found: dict[str, msgspec.Meta] = {}
+    marked: dict[str, msgspec.Meta] = {}
     for name, hint in get_type_hints(struct, include_extras=True).items():
-        marks = [each for each in metas_of(hint) if each in (EVENT_TYPE, BY_EVENT_TYPE)]
-        found |= {name: marks[0]} if marks else {}
+        marks = [meta for meta in metas_of(hint) if meta in (EVENT_TYPE, BY_EVENT_TYPE)]
+        marked |= {name: marks[0]} if marks else {}
         if get_origin(hint) is list and isinstance(row := get_args(hint)[0], type) and issubclass(row, msgspec.Struct):
-            found |= _marked(row)
-    return found
+            marked |= _marked(row)
+    return marked
 
 
 def _texts(answer: Mapping[str, Any], members: frozenset[str]) -> Iterator[str]:
@@ -55,7 +55,7 @@ def _texts(answer: Mapping[str, Any], members: frozenset[str]) -> Iterator[str]:
 def distinct(names: Mapping[str, str]) -> dict[str, str]:
     """The names, without those that several things would have: a picture would take these for one."""
     counts = Counter(names.values())
-    return {each: name for each, name in names.items() if counts[name] == 1}
+    return {key: name for key, name in names.items() if counts[name] == 1}
 
 
 def renamed(chart: Chart, names: Mapping[str, str]) -> Chart:
@@ -63,16 +63,16 @@ def renamed(chart: Chart, names: Mapping[str, str]) -> Chart:
     mark."""
     return msgspec.structs.replace(
         chart,
-        series=tuple(_series(each, names) for each in chart.series),
+        series=tuple(_series(series, names) for series in chart.series),
         flows=tuple(
-            Flow(each.step, names.get(each.source, each.source), names.get(each.target, each.target), each.value)
-            for each in chart.flows
+            Flow(flow.step, names.get(flow.source, flow.source), names.get(flow.target, flow.target), flow.value)
+            for flow in chart.flows
         ),
     )
 
 
 def _series(series: Series, names: Mapping[str, str]) -> Series:
-    return Series(names.get(series.name, series.name), tuple(_point(each, names) for each in series.points))
+    return Series(names.get(series.name, series.name), tuple(_point(point, names) for point in series.points))
 
 
 def _point(point: Point, names: Mapping[str, str]) -> Point:
@@ -84,4 +84,4 @@ def _point(point: Point, names: Mapping[str, str]) -> Point:
 
 def suggested(types: Sequence[str]) -> list[dict[str, str]]:
     """Types of events as a field offers them: what is filled in, and what it is called."""
-    return [{"value": each, "text": step_name(each)} for each in types]
+    return [{"value": type, "text": step_name(type)} for type in types]

@@ -37,12 +37,12 @@ def fields_of(params: type) -> tuple[Field, ...]:
     defs = schema.get("$defs", {})
     described = _resolved(schema, defs)
     required = frozenset(described.get("required", ()))
-    found = described.get("properties", {}).items()
+    properties = described.get("properties", {}).items()
     hints = get_type_hints(params, include_extras=True)
-    types = {each.encode_name for each in msgspec.structs.fields(params) if EVENT_TYPE in metas_of(hints[each.name])}
+    types = {field.encode_name for field in msgspec.structs.fields(params) if EVENT_TYPE in metas_of(hints[field.name])}
     return tuple(
-        _field(name, _resolved(each, defs), name in required)._replace(is_event_type=name in types)
-        for name, each in found
+        _field(name, _resolved(property_schema, defs), name in required)._replace(is_event_type=name in types)
+        for name, property_schema in properties
         if name not in _NOT_ASKED
     )
 
@@ -64,16 +64,16 @@ def given(operation: Operation, query: Mapping[str, str], queries: Mapping[str, 
 def _resolved(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> Mapping[str, Any]:
     if "$ref" in schema:
         return {**_resolved(defs[schema["$ref"].rpartition("/")[2]], defs), **schema}
-    for each in schema.get("anyOf", ()):
-        if each.get("type") != "null":
-            return {**_resolved(each, defs), **{name: value for name, value in schema.items() if name != "anyOf"}}
+    for variant in schema.get("anyOf", ()):
+        if variant.get("type") != "null":
+            return {**_resolved(variant, defs), **{name: value for name, value in schema.items() if name != "anyOf"}}
     return schema
 
 
 def _field(name: str, schema: Mapping[str, Any], is_required: bool) -> Field:
     default = schema.get("default")
     kinds = {"boolean": "switch", "integer": "number", "number": "number", "array": "lines", "object": "json"}
-    choices = tuple(str(each) for each in schema.get("enum", ()) if each is not None)
+    choices = tuple(str(choice) for choice in schema.get("enum", ()) if choice is not None)
     kinds_of_text = {"date-time": "time", "date": "day"}
     plain = kinds_of_text.get(schema.get("format", ""), "text")
     kind = "choice" if choices else kinds.get(schema.get("type", ""), plain)

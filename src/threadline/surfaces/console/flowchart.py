@@ -58,7 +58,7 @@ class Block(NamedTuple):
 
 def drawn(journey: Mapping[str, Any], flow: Mapping[str, Any] | None) -> dict[str, Any]:
     """The picture: `journeys_show` says how a journey is made, `analytics_journey` what became of people in it."""
-    steps = {each["step"]: each for each in journey["steps"]}
+    steps = {step["step"]: step for step in journey["steps"]}
     first = next(iter(steps), "")
     block = _sequence(steps, first, "")
     begin = _box(journey["entered_by"])
@@ -67,14 +67,14 @@ def drawn(journey: Mapping[str, Any], flow: Mapping[str, Any] | None) -> dict[st
     axis, bottom = block.axis, top + block.height + GAP
     lines = [Line(START, first, "", [(axis, EDGE + begin["high"]), (axis, top)]), *block.lines]
     lines += [_joined(line, "", axis, bottom) for line in block.ends]
-    reached = {each["step"]: each for each in flow["steps"]} if flow else {}
-    passed = {(each["step"], each["next"]): each["runs"] for each in flow["arrows"]} if flow else {}
+    reached = {step["step"]: step for step in flow["steps"]} if flow else {}
+    passed = {(arrow["step"], arrow["next"]): arrow["runs"] for arrow in flow["arrows"]} if flow else {}
     passed[START, first] = flow["entered"] if flow else 0
     boxes = [
         {**steps[id], **_lost(reached.get(id)), **_box(steps[id]["does"]), "x": x - WIDE / 2, "y": y}
         for id, x, y in block.boxes
     ]
-    right = max([axis + WIDE / 2, *(each["x"] + WIDE + (LOSS if each["left"] else 0) for each in boxes)])
+    right = max([axis + WIDE / 2, *(box["x"] + WIDE + (LOSS if box["left"] else 0) for box in boxes)])
     right = max([right, *(x + EMPTY_WIDE / 2 for line in lines for x, _ in line.corners)])
     return {
         "boxes": boxes, "arrows": [_arrow(line, passed.get(line[:2], 0) if flow else None) for line in lines],
@@ -131,14 +131,14 @@ def _stacked(parts: Sequence[Block]) -> Block:
     """Blocks below each other on one axis, with arrows to the first step of the next."""
     if not parts:
         return Block(EMPTY_WIDE, 0, EMPTY_WIDE / 2, [], [], [])
-    axis = max(each.axis for each in parts)
-    width = axis + max(each.width - each.axis for each in parts)
+    axis = max(block.axis for block in parts)
+    width = axis + max(block.width - block.axis for block in parts)
     boxes: list[tuple[str, float, float]] = []
     lines: list[Line] = []
     ends: list[Line] = []
     y = 0.0
-    for each in parts:
-        part = each.moved(axis - each.axis, y)
+    for block in parts:
+        part = block.moved(axis - block.axis, y)
         lines += [*(_joined(line, part.boxes[0][0], axis, y) for line in ends), *part.lines]
         boxes, ends, y = boxes + part.boxes, part.ends, y + part.height + GAP
     return Block(width, y - GAP, axis, boxes, lines, ends)

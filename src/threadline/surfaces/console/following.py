@@ -21,7 +21,7 @@ def follow(asking: Asking, cursor: str) -> Fresh:
     for _ in range(PAGES_MAX if cursor else 1):
         page = asking.ask("events_feed", cursor=cursor or "end", limit=PAGE, skip_damaged=True)
         cursor = page["next"]
-        fresh = [each for each in page["events"] if wanted in (None, "", each["type"])]
+        fresh = [event for event in page["events"] if wanted in (None, "", event["type"])]
         count += len(fresh)
         shown = [*shown, *fresh][-SHOWN_MAX:]
         if not page["more"] or page["waiting"]:

@@ -32,7 +32,7 @@ def at(time: str | None) -> str:
 
 def timed(text: Any) -> str:
     """A text with each instant in it as pages show instants."""
-    return _INSTANT.sub(lambda found: at(found[0]), str(text))
+    return _INSTANT.sub(lambda match: at(match[0]), str(text))
 
 
 def date(time: str | None) -> str:

@@ -69,10 +69,10 @@ STATIC_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; char
 def static(name: str) -> tuple[bytes, str, str] | None:
     """A file that pages load: its bytes, its media type and its mark; None if there is none of this name."""
     suffix = name[name.rfind(".") :]
-    found = files(HERE).joinpath("static", name)
-    if "/" in name or suffix not in STATIC_TYPES or not found.is_file():
+    file = files(HERE).joinpath("static", name)
+    if "/" in name or suffix not in STATIC_TYPES or not file.is_file():
         return None
-    content = found.read_bytes()
+    content = file.read_bytes()
     if suffix == ".css":
         content += style_sheet().encode()
     return content, STATIC_TYPES[suffix], hashlib.sha256(content).hexdigest()[:12]
@@ -83,8 +83,8 @@ def environment() -> Environment:
     """The templates. Every text is escaped, whatever it comes from."""
     made = Environment(loader=_source, undefined_behavior="chainable", trim_blocks=True, lstrip_blocks=True)
     made.auto_escape_callback = lambda name: "html"
-    for name, each in FILTERS.items():
-        made.add_filter(name, each)
+    for name, function in FILTERS.items():
+        made.add_filter(name, function)
     made.add_global("asset", asset)
     return made
 
@@ -95,15 +95,15 @@ def render(template: str, context: Mapping[str, Any]) -> str:
 
 
 def _source(name: str) -> str | None:
-    found = files(HERE).joinpath("templates", name)
-    return found.read_text(encoding="utf-8") if found.is_file() else None
+    file = files(HERE).joinpath("templates", name)
+    return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
 def asset(name: str) -> str:
     """The address of a static file; it changes with its content, so that browsers may keep it for ever."""
-    found = static(name)
-    assert found is not None, name
-    return f"/assets/{name}?v={found[2]}"
+    file = static(name)
+    assert file is not None, name
+    return f"/assets/{name}?v={file[2]}"
 
 
 def json_text(value: Any) -> str:
@@ -118,7 +118,7 @@ def path_part(value: Any) -> str:
 
 def sum_of(rows: Iterable[Mapping[str, Any]], member: str) -> Any:
     """The sum of a member of all rows."""
-    return sum(each[member] for each in rows)
+    return sum(row[member] for row in rows)
 
 
 def query_text(values: Mapping[str, Any]) -> str:

@@ -59,10 +59,14 @@ def listed(
     """A list of entries for `listing.html`."""
     rows = [
         {
-            "entry": each,
-            "actions": [one for one in actions if one["when"] is None or each.get(one["when"][0]) in one["when"][1]],
+            "entry": entry,
+            "actions": [
+                button
+                for button in actions
+                if button["when"] is None or entry.get(button["when"][0]) in button["when"][1]
+            ],
         }
-        for each in entries
+        for entry in entries
     ]
     return {"title": title, "rows": rows, "columns": list(columns), "next": next_, "empty": empty, "note": note}
 
@@ -82,7 +86,7 @@ def form(
     if not asking.may(operation):
         return None
     params = asking.operations[operation].params
-    fields = [each._asdict() for each in fields_of(params) if each.name not in leave_out]
+    fields = [field._asdict() for field in fields_of(params) if field.name not in leave_out]
     return {
         "operation": operation,
         "title": title,

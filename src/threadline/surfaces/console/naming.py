@@ -35,19 +35,19 @@ def _names(asking: Asking, wanted: list[str]) -> Any:
 
 def _people(value: Any) -> Iterator[str]:
     if isinstance(value, list | tuple):
-        for each in value:
-            yield from _people(each)
+        for item in value:
+            yield from _people(item)
     elif isinstance(value, Mapping):
-        for name, each in value.items():
+        for name, item in value.items():
             if name in _MEMBERS:
-                yield from _ids(each)
-            yield from _people(each)
+                yield from _ids(item)
+            yield from _people(item)
 
 
 def _ids(value: Any) -> Iterator[str]:
     several = value if isinstance(value, list) else [value]
-    for each in several:
-        id = each.get("id") if isinstance(each, Mapping) else each
+    for entry in several:
+        id = entry.get("id") if isinstance(entry, Mapping) else entry
         if isinstance(id, str) and (is_thread_id(id) or 1 < id.find(":") < len(id) - 1 <= REF_LENGTH_MAX):
             yield id
 
@@ -59,6 +59,8 @@ def called(it: Any, names: Any = None) -> str:
     known = names.get(id) if isinstance(names, Mapping) else None
     if known:
         return str(known["name"])
-    for each in entry.get("identifiers") or ():
-        return str(each.get("value", "")) if isinstance(each, Mapping) else str(each).partition(":")[2]
+    for identifier in entry.get("identifiers") or ():
+        return (
+            str(identifier.get("value", "")) if isinstance(identifier, Mapping) else str(identifier).partition(":")[2]
+        )
     return f"{id[:12]}…" if is_thread_id(id) else id

@@ -11,12 +11,12 @@ from threadline.surfaces.console.screens import screens
 
 def navigation(asking: Asking, current: str) -> list[dict[str, Any]]:
     """The screens by area, in order; the area of the current one is open."""
-    allowed = [each for each in screens() if each.in_navigation and asking.may(each.operation)]
-    by_area = [(area, [each for each in allowed if each.area == area]) for area in get_args(Area)]
+    allowed = [screen for screen in screens() if screen.in_navigation and asking.may(screen.operation)]
+    by_area = [(area, [screen for screen in allowed if screen.area == area]) for area in get_args(Area)]
     return [
         {
             "area": area,
-            "is_open": current in {each.name for each in entries},
+            "is_open": current in {screen.name for screen in entries},
             "screens": [{"name": e.name, "path": e.path, "title": e.title} for e in entries],
         }
         for area, entries in by_area

@@ -82,8 +82,8 @@ def event_name(type: Any) -> str:
 
 def step_name(step: str) -> str:
     """A step of an analysis as its name: a type of events, or one with conditions as JSON behind it."""
-    found = _CONDITIONED.fullmatch(step)
-    return f"{event_name(found[1])} {found[2]}" if found else event_name(step)
+    match = _CONDITIONED.fullmatch(step)
+    return f"{event_name(match[1])} {match[2]}" if match else event_name(step)
 
 
 def sentence(event: Mapping[str, Any]) -> str:
@@ -93,15 +93,15 @@ def sentence(event: Mapping[str, Any]) -> str:
     values = {name: _shown(type, name, properties.get(name)) for name in _PLACE.findall(pattern)}
     if not pattern or not all(values.values()):
         return event_name(type)
-    return _ONE.sub(lambda found: f"1 {found[1].replace('trie', 'try')}", pattern.format_map(values))
+    return _ONE.sub(lambda match: f"1 {match[1].replace('trie', 'try')}", pattern.format_map(values))
 
 
 def timer_sentence(timer: Mapping[str, Any]) -> str:
     """What a pending timer is for, as a sentence where there is one for its policy, else the policy's name."""
     policy, key = str(timer["policy"]), str(timer["key"])
     for of, form, pattern in TIMERS:
-        if of == policy and (found := form.match(key)):
-            return pattern.format_map({name: _named(name, part) for name, part in found.groupdict().items()})
+        if of == policy and (match := form.match(key)):
+            return pattern.format_map({name: _named(name, part) for name, part in match.groupdict().items()})
     return label(policy)
 
 
@@ -136,7 +136,7 @@ def _shown(type: str, name: str, value: Any) -> str:
 
 def properties(event: Mapping[str, Any]) -> dict[str, Any]:
     """The properties of an event as they are read: a score is stored in millionths."""
-    return {name: _plain(str(event["type"]), name, each) for name, each in (event.get("properties") or {}).items()}
+    return {name: _plain(str(event["type"]), name, value) for name, value in (event.get("properties") or {}).items()}
 
 
 def _plain(type: str, name: str, value: Any) -> Any:
@@ -151,22 +151,22 @@ def folded(events: Sequence[Mapping[str, Any]], is_flat: Any = False) -> list[di
     row for each event.
     """
     if is_flat:
-        return [{"event": each, "own": is_own(each), "led_to": []} for each in events]
-    by_id = {each["id"]: each for each in events}
+        return [{"event": event, "own": is_own(event), "led_to": []} for event in events]
+    by_id = {event["id"]: event for event in events}
     rows: dict[str, dict[str, Any]] = {}
-    found: list[dict[str, Any]] = []
+    listed: list[dict[str, Any]] = []
     for event in events:
         if is_own(event):
             rows[event["id"]] = {"event": event, "own": True, "led_to": []}
-            found.append(rows[event["id"]])
+            listed.append(rows[event["id"]])
         elif not _is_under(event, by_id):
-            if not found or "noted" not in found[-1]:
-                found.append({"noted": []})
-            found[-1]["noted"].append(event)
+            if not listed or "noted" not in listed[-1]:
+                listed.append({"noted": []})
+            listed[-1]["noted"].append(event)
     for event in events:
         if not is_own(event) and (root := _is_under(event, by_id)):
             rows[root]["led_to"].append(event)
-    return found
+    return listed
 
 
 def _is_under(event: Mapping[str, Any], by_id: Mapping[str, Mapping[str, Any]]) -> str:

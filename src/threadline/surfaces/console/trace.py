@@ -28,16 +28,16 @@ def tree_of(conditions: Any, steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _node(conditions: Any, left: Iterator[dict[str, Any]]) -> dict[str, Any]:
     if isinstance(conditions, list):
         conditions = {"all": conditions}
-    kind = next((each for each in GROUPS if isinstance(conditions, dict) and each in conditions), None)
+    kind = next((name for name in GROUPS if isinstance(conditions, dict) and name in conditions), None)
     if kind is None:
         return _worded(next(left))
     within = conditions[kind]
-    parts = [_node(each, left) for each in (within if isinstance(within, list) else [within])]
+    parts = [_node(part, left) for part in (within if isinstance(within, list) else [within])]
     return {"group": GROUPS[kind], "parts": parts, "matched": _outcome(kind, parts)}
 
 
 def _outcome(kind: str, parts: list[dict[str, Any]]) -> bool | None:
-    outcomes = [each.get("matched") for each in parts]
+    outcomes = [part.get("matched") for part in parts]
     if kind == "not":
         return None if outcomes[:1] == [None] or not outcomes else not outcomes[0]
     decisive = kind == "any"
@@ -57,12 +57,12 @@ def tree_of_conditions(conditions: Any) -> dict[str, Any] | None:
 def _written(conditions: Any) -> dict[str, Any]:
     if isinstance(conditions, list):
         conditions = {"all": conditions}
-    kind = next((each for each in GROUPS if isinstance(conditions, dict) and each in conditions), None)
+    kind = next((name for name in GROUPS if isinstance(conditions, dict) and name in conditions), None)
     if kind is not None:
         within = conditions[kind]
         return {
             "group": GROUPS[kind],
-            "parts": [_written(each) for each in (within if isinstance(within, list) else [within])],
+            "parts": [_written(part) for part in (within if isinstance(within, list) else [within])],
         }
     if not isinstance(conditions, dict):
         return {"text": str(conditions)}
@@ -91,7 +91,7 @@ def question(changes: Sequence[Mapping[str, Any]], old: str, new: str) -> str:
     if len(changes) != 1:
         return f"{new[:1].upper()}{new[1:]} against {'what is in force' if old == 'in force' else old}"
     (change,) = changes
-    values = [f"{each['name']} {each['new']} instead of {each['old']}" for each in map(moved, change["values"])]
+    values = [f"{value['name']} {value['new']} instead of {value['old']}" for value in map(moved, change["values"])]
     if 1 <= len(values) <= 2:
         return f"{change['rule']}: {' and '.join(values)}"
     return f"Rule {change['rule']}: {change['new']} against {change['old']}"

@@ -12,5 +12,5 @@ from threadline.surfaces.console.screen import Screen
 @cache
 def screens() -> tuple[Screen, ...]:
     """All screens, in the order of the navigation."""
-    modules = (import_module(f"{__name__}.{each.name}") for each in iter_modules(__path__))
-    return tuple(sorted((screen for module in modules for screen in module.SCREENS), key=lambda each: each.order))
+    modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
+    return tuple(sorted((screen for module in modules for screen in module.SCREENS), key=lambda item: item.order))

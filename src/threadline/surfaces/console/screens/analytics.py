@@ -71,15 +71,15 @@ def _one(asking: Asking) -> Mapping[str, Any]:
     operation = asking.operations[_operation(asking)]
     fields = fields_of(operation.params)
     values = given(operation, asking.query, asking.queries)
-    asked = [each for each in fields if each.is_required] or list(fields[:UNFOLDED])
+    asked = [field for field in fields if field.is_required] or list(fields[:UNFOLDED])
     return {
-        "fields": [each._asdict() for each in asked], "more": [each._asdict() for each in fields if each not in asked],
-        "is_open": any(each.name in values for each in fields if each not in asked),
+        "fields": [field._asdict() for field in asked], "more": [field._asdict() for field in fields if field not in asked],
+        "is_open": any(field.name in values for field in fields if field not in asked),
         "values": values, "name": asking.path["name"], "title": _title(asking.path["name"]),
         "summary": operation.summary, "question": BEGIN.get(asking.path["name"], ""),
-        "is_asked": all(each.name in values for each in fields if each.is_required),
+        "is_asked": all(field.name in values for field in fields if field.is_required),
         "query_text": {**values, "part": "answer"},
-        "types": _types(asking) if any(each.is_event_type for each in fields) else (),
+        "types": _types(asking) if any(field.is_event_type for field in fields) else (),
     }  # fmt: skip
 
 
@@ -97,17 +97,17 @@ def _answer(asking: Asking) -> Mapping[str, Any]:
         answer, chart = asking.picture(name, **values)
     except ThreadlineError as error:
         return {"problem": str(error), "hint": error.hint}
-    details = {each: value for each, value in answer.items() if each not in FRAME}
+    details = {member: value for member, value in answer.items() if member not in FRAME}
     result, by = asking.operations[name].result, values.get("by", "")
     called, members = names_in(result, details, by), typed_members(result, by)
     if name == JOURNEY:
         called, members = step_labels(asking, answer["journey"]), STEPS
     tables = [
-        {"name": each, "rows": value, "columns": _columns(value, members)}
-        for each, value in details.items()
+        {"name": member, "rows": value, "columns": _columns(value, members)}
+        for member, value in details.items()
         if isinstance(value, list) and value
     ]
-    facts = {each: value for each, value in details.items() if not isinstance(value, list)}
+    facts = {member: value for member, value in details.items() if not isinstance(value, list)}
     return {
         "answer": answer, "chart": None if chart is None else renamed(chart, distinct(called)), "tables": tables,
         "facts": facts, "rows_max": ROWS_MAX, "event_names": called, "typed": dict.fromkeys(members, True),
@@ -120,9 +120,9 @@ def _columns(rows: list[Any], named: Collection[str]) -> list[dict[str, Any]]:
     names = dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row)
     values = {name: [row[name] for row in rows if row.get(name) not in ("", None)] for name in names}
     return [
-        {"name": name, "is_number": all(type(each) in (int, float) for each in found), "is_named": name in named}
-        for name, found in values.items()
-        if found
+        {"name": name, "is_number": all(type(cell) in (int, float) for cell in cells), "is_named": name in named}
+        for name, cells in values.items()
+        if cells
     ]
 
 

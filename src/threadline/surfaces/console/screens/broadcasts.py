@@ -36,8 +36,8 @@ def _load(asking: Asking) -> Mapping[str, Any]:
 def _new(asking: Asking) -> Mapping[str, Any]:
     return {
         "templates": asking.ask("mail_templates")["templates"],
-        "segments": [each["name"] for each in asking.ask("segments_list")["segments"]],
-        "topics": [each["name"] for each in asking.ask_or({}, "consent_topics").get("topics", [])],
+        "segments": [segment["name"] for segment in asking.ask("segments_list")["segments"]],
+        "topics": [topic["name"] for topic in asking.ask_or({}, "consent_topics").get("topics", [])],
         "arms": range(ARMS),
     }
 
@@ -89,10 +89,10 @@ def _results(asking: Asking) -> Mapping[str, Any]:
     recipients = asking.ask("broadcasts_recipients", id=asking.path["id"], cursor=asking.query.get("cursor"), limit=20)
     counts = counters["counts"]
     # Bounces come from the provider's answer as well. Whoever reports deliveries, opens or the like reports them all.
-    reports = any(counts[each] for each in COUNTED if each not in ("sent", "bounced"))
+    reports = any(counts[outcome] for outcome in COUNTED if outcome not in ("sent", "bounced"))
     return {
         "counters": counters, "counted": COUNTED, "recipients": recipients, "id": asking.path["id"], "named": NAMED,
-        "reported": {each: reports or each == "sent" or bool(counts[each]) for each in COUNTED}, "skipped": SKIPPED,
+        "reported": {outcome: reports or outcome == "sent" or bool(counts[outcome]) for outcome in COUNTED}, "skipped": SKIPPED,
     }  # fmt: skip
 
 

@@ -72,7 +72,9 @@ def _in_force(asking: Asking, section: str, name: str) -> str:
 def proposals(asking: Asking, section: str) -> list[dict[str, Any]]:
     """What is proposed of a section, with the conditions in words where they have some."""
     listed = asking.ask_or({"proposals": []}, "definitions_proposals")["proposals"]
-    return [{**each, "tree": _tree_of_text(each["text"])} for each in listed if each["section"] == section]
+    return [
+        {**proposal, "tree": _tree_of_text(proposal["text"])} for proposal in listed if proposal["section"] == section
+    ]
 
 
 def _tree_of_text(text: str) -> dict[str, Any] | None:
@@ -83,8 +85,8 @@ def _tree_of_text(text: str) -> dict[str, Any] | None:
 def _begun(asking: Asking, kind: Kind, name: str) -> str:
     """What somebody goes on with: what is proposed, or in force."""
     if asking.query.get("proposal"):
-        found = (each["text"] for each in proposals(asking, kind.section) if each["name"] == name)
-        return next(found, "")
+        texts = (proposal["text"] for proposal in proposals(asking, kind.section) if proposal["name"] == name)
+        return next(texts, "")
     return _in_force(asking, kind.section, name) if kind.section and name else ""
 
 
@@ -95,7 +97,7 @@ def _beginning(asking: Asking, kind: Kind) -> str:
     calls = len(asking.calls)
     templates = asking.ask_or({"templates": []}, "mail_templates")["templates"]
     del asking.calls[calls:]  # it is an example; what the page shows is what is written
-    return kind.begin.replace(TEMPLATE, next((each["name"] for each in templates), TEMPLATE))
+    return kind.begin.replace(TEMPLATE, next((template["name"] for template in templates), TEMPLATE))
 
 
 def rule_text(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,13 +118,13 @@ def _editor(kind: Kind, part: str = "") -> Callable[[Asking], Mapping[str, Any]]
             text = _begun(asking, kind, name) or _beginning(asking, kind)
         draft = edited(asking, kind.key, text.replace("\r\n", "\n"))
         needs_check = not draft.unfinished and (part != "panel" or draft.view == YAML)
-        found = _checked(asking, kind, name, draft.text) if needs_check else {"check": None}
-        if found["check"] and found["check"]["valid"] and (part == "preview" or (posted and not part)):
-            found |= _preview(asking, kind, name, draft.text)
+        checked = _checked(asking, kind, name, draft.text) if needs_check else {"check": None}
+        if checked["check"] and checked["check"]["valid"] and (part == "preview" or (posted and not part)):
+            checked |= _preview(asking, kind, name, draft.text)
         lines = draft.text.count("\n") + 1
         return {
             **draft.shown(asking, kind.key), "kind": kind._asdict(), "name": name,
-            "rows": min(max(lines + 1, LINES_MIN), LINES_MAX), "gutter": _gutter(lines, found["check"]), **found,
+            "rows": min(max(lines + 1, LINES_MIN), LINES_MAX), "gutter": _gutter(lines, checked["check"]), **checked,
         }  # fmt: skip
 
     return load
@@ -163,7 +165,7 @@ def _gutter(lines: int, check: Mapping[str, Any] | None) -> list[dict[str, Any]]
     """The numbers of the lines, each with what stands against it."""
     marked: dict[int, str] = {}
     for member, mark in (("warnings", "warn"), ("problems", "bad")):
-        marked |= {each["line"]: mark for each in (check or {}).get(member, ()) if not each["file"]}
+        marked |= {remark["line"]: mark for remark in (check or {}).get(member, ()) if not remark["file"]}
     return [{"number": number, "mark": marked.get(number, "")} for number in range(1, lines + 1)]
 
 

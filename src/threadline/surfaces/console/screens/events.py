@@ -23,8 +23,8 @@ def _load(asking: Asking) -> Mapping[str, Any]:
 def _found(asking: Asking) -> Mapping[str, Any]:
     asked = {name: asking.query.get(name) for name in SEARCHED}
     is_asked = any(asked.values()) or "cursor" in asking.query
-    found = asking.ask("search_find", **asked, cursor=asking.query.get("cursor"), limit=PAGE, facets=is_asked)
-    return {"found": found, "is_asked": is_asked}
+    results = asking.ask("search_find", **asked, cursor=asking.query.get("cursor"), limit=PAGE, facets=is_asked)
+    return {"found": results, "is_asked": is_asked}
 
 
 def _one(asking: Asking) -> Mapping[str, Any]:
@@ -40,8 +40,8 @@ def _schemas(asking: Asking) -> Mapping[str, Any]:
     known = asking.ask("catalogue")
     wanted = asking.query.get("type", "")
     used = {
-        each: [p["name"] for p in known["projections"] if p["handles"] and each in p["handles"]]
-        for each in known["event_types"]
+        type: [p["name"] for p in known["projections"] if p["handles"] and type in p["handles"]]
+        for type in known["event_types"]
     }
     return {"schemas": known["event_schemas"], "used": used, "wanted": wanted, "kinds": known["identifiers"]}
 

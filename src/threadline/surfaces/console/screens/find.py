@@ -28,27 +28,27 @@ NAMED = (
 
 def _load(asking: Asking) -> Mapping[str, Any]:
     text = asking.query.get("q", "").strip()
-    found = [*_screens(asking, text)]
+    results = [*_screens(asking, text)]
     if text:
-        people = {each["path"]: each for each in _people(asking, text)}
-        for each in _called(asking, text):
-            people.setdefault(each["path"], each)
-        found = [*people.values(), *_named(asking, text), *found, *_events(asking, text)]
+        people = {person["path"]: person for person in _people(asking, text)}
+        for person in _called(asking, text):
+            people.setdefault(person["path"], person)
+        results = [*people.values(), *_named(asking, text), *results, *_events(asking, text)]
     asking.calls.clear()  # which of them were asked says nothing to whoever reads the page
-    return {"found": found}
+    return {"found": results}
 
 
 def _screens(asking: Asking, text: str) -> Iterator[dict[str, str]]:
     from threadline.surfaces.console.screens import screens
 
-    for each in screens():
+    for screen in screens():
         if (
-            "{" not in each.path
-            and each.name != "find"
-            and asking.may(each.operation)
-            and text.lower() in f"{each.title} {each.area} {each.name}".lower()
+            "{" not in screen.path
+            and screen.name != "find"
+            and asking.may(screen.operation)
+            and text.lower() in f"{screen.title} {screen.area} {screen.name}".lower()
         ):
-            yield {"title": each.title, "note": each.summary, "kind": "screen", "path": each.path}
+            yield {"title": screen.title, "note": screen.summary, "kind": "screen", "path": screen.path}
 
 
 def _people(asking: Asking, text: str) -> Iterator[dict[str, str]]:
@@ -66,7 +66,7 @@ def _called(asking: Asking, text: str) -> Iterator[dict[str, str]]:
     """People in whose traits the words are, by the search."""
     try:
         hits = asking.ask("search_find", text=text, type=IDENTIFY, limit=EACH_MAX)["hits"]
-        events = {each["event"]["person"]: each["event"] for each in hits if each["event"].get("person")}
+        events = {hit["event"]["person"]: hit["event"] for hit in hits if hit["event"].get("person")}
         names = asking.ask("people_names", people=list(events))["people"] if events else {}
     except ThreadlineError:  # no index, or words that no search takes
         return
@@ -81,9 +81,9 @@ def _named(asking: Asking, text: str) -> Iterator[dict[str, str]]:
         if not asking.may(operation):
             continue
         entries = asking.ask_or({}, operation).get(member, [])
-        names = [each[name] for each in entries if text.lower() in each[name].lower()]
-        for each in names[:EACH_MAX]:
-            yield {"title": each, "note": "", "kind": kind, "path": f"{path}{quote(each, safe='')}"}
+        names = [entry[name] for entry in entries if text.lower() in entry[name].lower()]
+        for title in names[:EACH_MAX]:
+            yield {"title": title, "note": "", "kind": kind, "path": f"{path}{quote(title, safe='')}"}
 
 
 def _events(asking: Asking, text: str) -> Iterator[dict[str, str]]:
@@ -91,8 +91,8 @@ def _events(asking: Asking, text: str) -> Iterator[dict[str, str]]:
         matches = asking.ask("search_find", text=text, limit=EACH_MAX)["hits"]
     except ThreadlineError:  # no index, or words that no search takes: the rest was found all the same
         return
-    for each in matches:
-        event = each.get("event", each)
+    for hit in matches:
+        event = hit.get("event", hit)
         yield {
             "title": sentence(event), "note": at(event.get("occurred_at")), "kind": "event",
             "path": f"/events/{quote(event['id'], safe='')}",

@@ -21,7 +21,7 @@ PROPOSED_ON = ("segments", "features", "journeys", "leaderboards")
 
 def _load(asking: Asking) -> Mapping[str, Any]:
     try:
-        newest = [each["event"] for each in asking.ask("search_find", limit=NEWEST)["hits"]]
+        newest = [hit["event"] for hit in asking.ask("search_find", limit=NEWEST)["hits"]]
     except ThreadlineError:  # without an index there is nothing to begin with; the list fills as events come
         newest = []
     return {"newest": newest, "waiting": list(_waiting(asking))}
@@ -54,10 +54,12 @@ def _waiting(asking: Asking) -> Iterator[dict[str, Any]]:
         if count := len(answer[member]):
             yield {"title": f"{count}{'+' if answer['next'] else ''} {what}", "kind": "warn", "path": path}
     if asking.may("definitions_accept"):
-        for each in asking.ask("definitions_proposals")["proposals"]:
-            if not each["declined_by"] and each["section"] in PROPOSED_ON:
-                title = f"{each['by']} proposes the {each['section'].removesuffix('s')} {words(each['name'])}"
-                yield {"title": title, "kind": "warn", "path": f"/{each['section']}#proposals"}
+        for proposal in asking.ask("definitions_proposals")["proposals"]:
+            if not proposal["declined_by"] and proposal["section"] in PROPOSED_ON:
+                title = (
+                    f"{proposal['by']} proposes the {proposal['section'].removesuffix('s')} {words(proposal['name'])}"
+                )
+                yield {"title": title, "kind": "warn", "path": f"/{proposal['section']}#proposals"}
     for job in asking.ask_or({}, "jobs_list", limit=20).get("jobs", []):
         if job["state"] == "failed":
             yield {"title": f"The job {job['kind']} has failed: {job['problem']}", "kind": "bad", "path": "/jobs"}

@@ -30,7 +30,7 @@ def _way(asking: Asking) -> Mapping[str, Any]:
         flow = asking.ask("analytics_journey", journey=it["name"], start=asking.query.get("start"))
     except ThreadlineError as error:  # the way can be drawn without numbers
         return {"it": it, "picture": drawn(it, None), "problem": str(error), "hint": error.hint}
-    labels = {each["step"]: each["label"] for each in it["steps"]}
+    labels = {step["step"]: step["label"] for step in it["steps"]}
     return {"it": it, "picture": drawn(it, flow), "flow": flow, "labels": labels}
 
 
@@ -48,7 +48,7 @@ def _counters(asking: Asking) -> Mapping[str, Any]:
 def step_labels(asking: Asking, journey: str) -> dict[str, str]:
     """Id of each step of a journey -> what it is called."""
     shown = asking.ask_or({"steps": []}, "journeys_show", name=journey)
-    return {each["step"]: each["label"] for each in shown["steps"]}
+    return {step["step"]: step["label"] for step in shown["steps"]}
 
 
 SCREENS = (

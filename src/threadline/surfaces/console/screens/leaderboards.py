@@ -17,7 +17,7 @@ def _load(asking: Asking) -> Mapping[str, Any]:
 
 
 def _one(asking: Asking) -> Mapping[str, Any]:
-    known = {each["name"]: each for each in asking.ask("leaderboards_list")["boards"]}
+    known = {board["name"]: board for board in asking.ask("leaderboards_list")["boards"]}
     return {"declared": known.get(asking.path["name"]), **_top(asking)}
 
 

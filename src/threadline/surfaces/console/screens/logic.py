@@ -31,7 +31,7 @@ def _rules(asking: Asking) -> Mapping[str, Any]:
 def _rule(asking: Asking) -> Mapping[str, Any]:
     rule = asking.ask("rules_show", id=asking.path["id"], version=asking.query.get("version"))
     versions = asking.ask_or({"versions": []}, "rules_versions", id=rule["id"], limit=PAGE)["versions"]
-    known = {each["version"]: each for each in versions}
+    known = {version["version"]: version for version in versions}
     return {
         "rule": rule, "versions": versions, "tree": tree_of_conditions(rule["content"].get("conditions")),
         "may_become_active": not rule["declared"] and known.get(rule["version"], rule)["state"] in NEXT,
@@ -43,13 +43,13 @@ def _rule(asking: Asking) -> Mapping[str, Any]:
 
 def _difference(asking: Asking) -> Mapping[str, Any]:
     id, query = asking.path["id"], asking.query
-    one = asking.ask("rules_show", id=id, version=query.get("with"))
+    first = asking.ask("rules_show", id=id, version=query.get("with"))
     other = asking.ask("rules_show", id=id, version=query.get("version"))
     before, after = (
-        json.dumps(rule_text(each["content"]), indent=2, ensure_ascii=False).splitlines() for each in (one, other)
+        json.dumps(rule_text(rule["content"]), indent=2, ensure_ascii=False).splitlines() for rule in (first, other)
     )
     lines = [line for line in difflib.ndiff(before, after) if not line.startswith("?")]
-    return {"one": one["version"], "two": other["version"], "lines": [{"mark": e[0], "text": e[2:]} for e in lines]}
+    return {"one": first["version"], "two": other["version"], "lines": [{"mark": e[0], "text": e[2:]} for e in lines]}
 
 
 def _gate(asking: Asking) -> Mapping[str, Any]:
@@ -76,9 +76,9 @@ def _shadow(asking: Asking) -> Mapping[str, Any]:
 
 def _what_ifs(asking: Asking) -> Mapping[str, Any]:
     page = asking.ask("what_if_list", cursor=asking.query.get("cursor"), limit=PAGE)
-    rules = [each["id"] for each in asking.ask_or({}, "rules_list", limit=100).get("rules", [])]
-    one, other = asking.query.get("one"), asking.query.get("other")
-    compared = asking.ask("what_if_compare", one=one, other=other) if one and other else None
+    rules = [rule["id"] for rule in asking.ask_or({}, "rules_list", limit=100).get("rules", [])]
+    first, other = asking.query.get("one"), asking.query.get("other")
+    compared = asking.ask("what_if_compare", one=first, other=other) if first and other else None
     return {"page": page, "rules": rules, "compared": compared}
 
 
@@ -87,10 +87,10 @@ def _what_if(asking: Asking) -> Mapping[str, Any]:
     matrix = it.get("matrix") or []
     return {
         "it": it, "question": question(it["changes"], it["old"], it["new"]),
-        "values": [moved(each) for change in it["changes"] for each in change["values"]],
+        "values": [moved(value) for change in it["changes"] for value in change["values"]],
         "matched": {
-            "newly": sum(each["changed"] for each in matrix if each["old"] == NO_MATCH != each["new"]),
-            "no_longer": sum(each["changed"] for each in matrix if each["new"] == NO_MATCH != each["old"]),
+            "newly": sum(cell["changed"] for cell in matrix if cell["old"] == NO_MATCH != cell["new"]),
+            "no_longer": sum(cell["changed"] for cell in matrix if cell["new"] == NO_MATCH != cell["old"]),
         },
         "is_running": it["state"] in ("scheduled", "running"), **_matrix(matrix),
     }  # fmt: skip
@@ -98,9 +98,9 @@ def _what_if(asking: Asking) -> Mapping[str, Any]:
 
 def _matrix(cells: list[Mapping[str, Any]]) -> dict[str, Any]:
     """Old outcomes down, new ones across: how many decisions went from one to the other, and some of the people."""
-    outcomes = sorted({each[side] or "nothing" for each in cells for side in ("old", "new")})
-    found = {(each["old"] or "nothing", each["new"] or "nothing"): each for each in cells}
-    counts = {place: each.get("same", 0) + each.get("changed", 0) for place, each in found.items()}
+    outcomes = sorted({cell[side] or "nothing" for cell in cells for side in ("old", "new")})
+    by_outcome = {(cell["old"] or "nothing", cell["new"] or "nothing"): cell for cell in cells}
+    counts = {pair: cell.get("same", 0) + cell.get("changed", 0) for pair, cell in by_outcome.items()}
     most = max(counts.values(), default=1)
     rows = [
         {
@@ -109,8 +109,8 @@ def _matrix(cells: list[Mapping[str, Any]]) -> dict[str, Any]:
                 {
                     "new": new, "count": counts.get((old, new), 0), "stays": old == new,
                     "level": -(-4 * counts.get((old, new), 0) // most),
-                    "changed": found.get((old, new), {}).get("changed", 0),
-                    "people": found.get((old, new), {}).get("people", []),
+                    "changed": by_outcome.get((old, new), {}).get("changed", 0),
+                    "people": by_outcome.get((old, new), {}).get("people", []),
                 }
                 for new in outcomes
             ],
@@ -127,14 +127,14 @@ def _sizes(asking: Asking) -> Mapping[str, Any]:
 
 def _segments(asking: Asking) -> Mapping[str, Any]:
     segments = asking.ask("segments_list")["segments"]
-    trees = [{**each, "tree": tree_of_conditions(each["when"])} for each in segments]
+    trees = [{**segment, "tree": tree_of_conditions(segment["when"])} for segment in segments]
     return {"segments": trees, "proposals": proposals(asking, "segments")}
 
 
 def _segment(asking: Asking) -> Mapping[str, Any]:
     name = asking.path["name"]
     members = asking.ask("segments_members", name=name, cursor=asking.query.get("cursor"), limit=PAGE)
-    declared = {each["name"]: each for each in asking.ask("segments_list")["segments"]}.get(name, {})
+    declared = {segment["name"]: segment for segment in asking.ask("segments_list")["segments"]}.get(name, {})
     return {"members": members, "it": declared, "tree": tree_of_conditions(declared.get("when"))}
 
 
@@ -148,7 +148,7 @@ def _features(asking: Asking) -> Mapping[str, Any]:
 
 
 def _feature(asking: Asking) -> Mapping[str, Any]:
-    declared = {each["name"]: each for each in asking.ask("features_list")["features"]}
+    declared = {feature["name"]: feature for feature in asking.ask("features_list")["features"]}
     return {"it": declared.get(asking.path["name"]), "name": asking.path["name"]}
 
 

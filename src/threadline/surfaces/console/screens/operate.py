@@ -22,8 +22,8 @@ SIGNS = {"ok": "good", "note": "warn", "fault": "bad"}
 
 def _lists(*lists: Any, forms: Any = ()) -> dict[str, Any]:
     return {
-        "lists": [each for each in lists if each is not None],
-        "forms": [each for each in forms if each is not None],
+        "lists": [block for block in lists if block is not None],
+        "forms": [block for block in forms if block is not None],
     }
 
 
@@ -120,8 +120,8 @@ TIMER = (
 def _timers(asking: Asking) -> Mapping[str, Any]:
     page = asking.ask("effects_timers", cursor=asking.query.get("cursor"), limit=PAGE)
     timers = [
-        {**each, "what": timer_sentence(each), "detail": {name: each[name] for name in ("policy", "key", "data")}}
-        for each in page["timers"]
+        {**timer, "what": timer_sentence(timer), "detail": {name: timer[name] for name in ("policy", "key", "data")}}
+        for timer in page["timers"]
     ]
     return _lists(listed("Timers", timers, TIMER, next_=page["next"], empty="Nothing is due later."))
 
@@ -210,7 +210,7 @@ def _keys(asking: Asking) -> Mapping[str, Any]:
 def _audit(asking: Asking) -> Mapping[str, Any]:
     asked = {name: asking.query.get(name) for name in ("who", "operation", "object", "outcome", "start", "stop")}
     page = asking.ask("audit_log_list", **asked, cursor=asking.query.get("cursor"), limit=PAGE)
-    entries = [{**each, **_worded(each, asking.operations.get(each["operation"]))} for each in page["entries"]]
+    entries = [{**entry, **_worded(entry, asking.operations.get(entry["operation"]))} for entry in page["entries"]]
     return {
         "filters": asked,
         **_lists(
@@ -357,9 +357,9 @@ def _health(asking: Asking) -> Mapping[str, Any]:
 
 def _checks(asking: Asking) -> Iterator[dict[str, str]]:
     """What the doctor has seen, the worst first, and what is said by those that it does not ask."""
-    found = asking.ask("doctor")["findings"]
-    for each in sorted(found, key=lambda one: ("fault", "note", "ok").index(one["sign"])):
-        yield {"title": each["what"], "state": SIGNS[each["sign"]], "text": each["seen"]}
+    findings = asking.ask("doctor")["findings"]
+    for finding in sorted(findings, key=lambda item: ("fault", "note", "ok").index(item["sign"])):
+        yield {"title": finding["what"], "state": SIGNS[finding["sign"]], "text": finding["seen"]}
     try:
         search = asking.ask("search_status")
         rest = "" if search["complete"] else ", and it has not reached the end of the log yet"
@@ -368,7 +368,7 @@ def _checks(asking: Asking) -> Iterator[dict[str, str]]:
     except ThreadlineError as error:
         yield {"title": "search", "state": "warn", "text": str(error)}
     queues = asking.ask_or({}, "effects_queues").get("queues", [])
-    busy = [each for each in queues if each["waiting"] or each["parked"] or each["unknown"]]
+    busy = [queue for queue in queues if queue["waiting"] or queue["parked"] or queue["unknown"]]
     for queue in busy:
         bad = queue["parked"] + queue["unknown"]
         text = f"{queue['waiting']} wait, {queue['parked']} parked, {queue['unknown']} unknown"
@@ -377,7 +377,7 @@ def _checks(asking: Asking) -> Iterator[dict[str, str]]:
     if len(queues) > len(busy):
         text = f"{len(queues) - len(busy)} of {len(queues)} are empty"
         yield {"title": "queues", "state": "good", "text": text, "path": "/outbox"}
-    failed = [each for each in asking.ask_or({}, "jobs_list", limit=PAGE).get("jobs", []) if each["state"] == "failed"]
+    failed = [job for job in asking.ask_or({}, "jobs_list", limit=PAGE).get("jobs", []) if job["state"] == "failed"]
     state, text = ("bad", f"{len(failed)} have failed") if failed else ("good", "None has failed.")
     yield {"title": "jobs", "state": state, "text": text, "path": "/jobs"}
 

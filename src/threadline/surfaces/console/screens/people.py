@@ -22,8 +22,8 @@ NAMES = ("name", "first_name", "last_name", "firstName", "lastName")
 
 
 def _load(asking: Asking) -> Mapping[str, Any]:
-    segments = [each["name"] for each in asking.ask_or({}, "segments_list").get("segments", [])]
-    features = [each["name"] for each in asking.ask_or({}, "features_list").get("features", [])]
+    segments = [segment["name"] for segment in asking.ask_or({}, "segments_list").get("segments", [])]
+    features = [feature["name"] for feature in asking.ask_or({}, "features_list").get("features", [])]
     asking.calls.clear()  # they fill the form; what the page shows is the list
     return {"segments": segments, "features": features, "operators": OPERATORS, **_list(asking)}
 
@@ -43,9 +43,9 @@ def _list(asking: Asking) -> Mapping[str, Any]:
 def _search(asking: Asking, text: str, asked: Mapping[str, Any], when: list[Any]) -> Any:
     """Those of this identifier; where there is none, those who are called so."""
     for ref in (text,) if ":" in text else (text, f"email:{text}"):
-        found = {} if any(asked.values()) else asking.ask("people_list", identifier=ref, when=_written(when))
-        if found.get("people"):
-            return found
+        page = {} if any(asked.values()) else asking.ask("people_list", identifier=ref, when=_written(when))
+        if page.get("people"):
+            return page
     called = [{"field": ["traits", name], "contains": text} for name in NAMES]
     return _page(asking, asked, [*when, {"any": called}])
 

@@ -44,12 +44,12 @@ def _overview(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
     page = asking.ask(
         "events_of", id=person["id"], type=asking.query.get("type"), cursor=asking.query.get("cursor"), limit=PAGE
     )
-    since = max((each["recorded_at"] for each in page["events"]), default="")
+    since = max((event["recorded_at"] for event in page["events"]), default="")
     interests = asking.ask("interests_of", id=person["id"])["topics"]
     segments = asking.ask("segments_of", id=person["id"])["segments"]
     return {
         "page": page, "after": f"{page['position']} {since}", "interests": interests,
-        "members": [each["segment"] for each in segments if each["member"]],
+        "members": [segment["segment"] for segment in segments if segment["member"]],
     }  # fmt: skip
 
 
@@ -61,8 +61,8 @@ def _live(asking: Asking, cursor: str) -> Fresh:
     if str(page["position"]) == position:
         return Fresh([], cursor, 0)
     page = asking.ask("events_of", **asked, limit=LIVE_MAX)
-    fresh = sorted((each["recorded_at"], each["id"]) for each in page["events"] if each["recorded_at"] > since)
-    by_id = {each["id"]: each for each in page["events"]}
+    fresh = sorted((event["recorded_at"], event["id"]) for event in page["events"] if event["recorded_at"] > since)
+    by_id = {event["id"]: event for event in page["events"]}
     after = f"{page['position']} {fresh[-1][0] if fresh else since}"
     items = [by_id[id] for _, id in fresh] if cursor else []
     return Fresh(items, after, len(items))
@@ -89,12 +89,12 @@ def _features(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
     step = DAY if asking.now - first > SPAN_OF_DAYS else HOUR
     events = asking.ask("events_of", id=person["id"], limit=500)["events"]
     span = max(asking.now - first, 1)
-    ticks = sorted({round(1000 * (parse_time(each["occurred_at"]) - first) / span) for each in events})
+    ticks = sorted({round(1000 * (parse_time(event["occurred_at"]) - first) / span) for event in events})
     return {
         "slider": {
             "min": first // step * step // SECOND, "max": -(-asking.now // step) * step // SECOND,
             "step": step // SECOND,
-            "value": _instant(asking) // SECOND, "ticks": [each for each in ticks if 0 <= each <= 1000],
+            "value": _instant(asking) // SECOND, "ticks": [tick for tick in ticks if 0 <= tick <= 1000],
         },
         "is_now": not asking.query.get("at"), **_features_at(asking),
     }  # fmt: skip
@@ -116,11 +116,11 @@ def _features_at(asking: Asking) -> Mapping[str, Any]:
         segments = asking.ask("segments_of", **asked)["segments"]
     except NotFound:  # nobody knew this person then
         return {"at": format_time(at), "known": known, "rows": [], "members": []}
-    rows = [{"name": name, "then": each, "now": now.get(name, {})} for name, each in then.items()]
-    shown = [each for each in rows if each["then"]["status"] != "NOT_FOUND" or each["now"]["status"] != "NOT_FOUND"]
+    rows = [{"name": name, "then": value, "now": now.get(name, {})} for name, value in then.items()]
+    shown = [row for row in rows if row["then"]["status"] != "NOT_FOUND" or row["now"]["status"] != "NOT_FOUND"]
     return {
         "at": format_time(at), "known": known, "rows": shown, "silent": len(rows) - len(shown),
-        "members": [each["segment"] for each in segments if each["member"]],
+        "members": [segment["segment"] for segment in segments if segment["member"]],
     }  # fmt: skip
 
 
@@ -168,13 +168,13 @@ def _before(day: date, days: int) -> str:
 def _segments(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
     segments = asking.ask("segments_of", id=person["id"])["segments"]
     rules = asking.ask_or({}, "rules_list", limit=100).get("rules", [])
-    return {"segments": sorted(segments, key=lambda each: not each["member"]), "rules": rules}
+    return {"segments": sorted(segments, key=lambda segment: not segment["member"]), "rules": rules}
 
 
 def _segment_why(asking: Asking) -> Mapping[str, Any]:
     name = asking.query.get("segment", "")
     why = asking.ask("segments_why", id=_id(asking), segment=name)
-    declared = {each["name"]: each["when"] for each in asking.ask("segments_list")["segments"]}
+    declared = {segment["name"]: segment["when"] for segment in asking.ask("segments_list")["segments"]}
     return {"why": why, "tree": tree_of(declared.get(name), why["steps"])}
 
 
@@ -190,9 +190,9 @@ def _rule_why(asking: Asking) -> Mapping[str, Any]:
 def _reach(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
     return {
         "journeys": asking.ask("journeys_of", id=person["id"])["executions"],
-        "all_journeys": [each["name"] for each in asking.ask("journeys_list")["journeys"]],
+        "all_journeys": [journey["name"] for journey in asking.ask("journeys_list")["journeys"]],
         "mails": asking.ask_or({}, "mail_history", id=person["id"]).get("mails", []),
-        "templates": [each["name"] for each in asking.ask_or({}, "mail_templates").get("templates", [])],
+        "templates": [template["name"] for template in asking.ask_or({}, "mail_templates").get("templates", [])],
         "alerts": asking.ask_or({}, "alerts_of", id=person["id"]).get("alerts", []),
     }
 
@@ -258,15 +258,15 @@ def _previews(asking: Asking, id: str) -> Any:
 
 def _privacy(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
     address = asking.query.get("address")
-    topics = {each["name"]: each for each in asking.ask_or({}, "consent_topics").get("topics", [])}
-    found: dict[str, Any] = {"topics": topics, "consent": None, "erasure": None}
+    topics = {topic["name"]: topic for topic in asking.ask_or({}, "consent_topics").get("topics", [])}
+    content: dict[str, Any] = {"topics": topics, "consent": None, "erasure": None}
     try:
-        found["consent"] = asking.ask("consent_of", id=person["id"], address=address)
+        content["consent"] = asking.ask("consent_of", id=person["id"], address=address)
     except ThreadlineError as error:
-        found["problem"] = str(error)
+        content["problem"] = str(error)
     if asking.query.get("erase") == "preview" and asking.may("people_erase"):
-        found["erasure"] = asking.ask("people_erase", id=person["id"], dry_run=True)
-    return found
+        content["erasure"] = asking.ask("people_erase", id=person["id"], dry_run=True)
+    return content
 
 
 LOADS: Mapping[str, Callable[[Asking, Mapping[str, Any]], Mapping[str, Any]]] = {

@@ -21,7 +21,7 @@ def _load(asking: Asking) -> Mapping[str, Any]:
 
 def _one(asking: Asking) -> Mapping[str, Any]:
     name, version = asking.path["name"], asking.query.get("version")
-    declared = {each["name"]: each for each in asking.ask("mail_templates")["templates"]}
+    declared = {template["name"]: template for template in asking.ask("mail_templates")["templates"]}
     return {"it": asking.ask("mail_template", template=name, version=version), "declared": declared.get(name)}
 
 
@@ -51,7 +51,7 @@ def _counters(asking: Asking) -> Mapping[str, Any]:
 
 def _mails(asking: Asking) -> Mapping[str, Any]:
     asked = {name: asking.query.get(name) for name in ("template", "journey", "broadcast", "type", "start", "stop")}
-    if not any(asked[each] for each in ("template", "journey", "broadcast")):
+    if not any(asked[name] for name in ("template", "journey", "broadcast")):
         return {"page": None, "templates": asking.ask("mail_templates")["templates"]}
     page = asking.ask("feedback_events", **asked, cursor=asking.query.get("cursor"), limit=PAGE)
     labels = step_labels(asking, asked["journey"]) if asked["journey"] else {}
