@@ -79,6 +79,10 @@ def definitions(source: Source) -> Iterator[tuple[str, int]]:
             yield node.arg, node.lineno
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id, node.lineno
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name is not None:
+            yield node.name, node.lineno
+        elif isinstance(node, ast.MatchMapping) and node.rest is not None:
+            yield node.rest, node.lineno
 
 
 def words(name: str) -> list[str]:

@@ -6,12 +6,14 @@ import ast
 import re
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.house.source import (
     ROOT,
+    Source,
     definitions,
     functions,
     imports,
@@ -46,6 +48,18 @@ OWN_WORDS = {
     "lane": "queue", "lanes": "queues", "judge": "evaluator", "asker": "reader",
 }  # fmt: skip
 """Word of a dialect that this house had -> words that everybody knows."""
+
+EMPTY_NAMES = {
+    "each": "what an entry is: event, row, field", "found": "what it has: rows, match, problems",
+    "one": "which of them it is: first, old, version",
+}  # fmt: skip
+"""Name that fits everything and so says nothing -> what to name instead. As part of a longer name it is a word."""
+
+EMPTY_NAMES_ALLOWED = {
+    "src/threadline/capabilities/memory/definition.py:each": "member of a derivation: definition files have it",
+    "src/threadline/capabilities/whatif/operations/results.py:one": "parameter and answer of a published operation",
+}
+"""``path:name`` -> who writes or reads that name outside of the code, so that it has to stay."""
 
 METHODS_PER_CLASS_MAX = 20
 METHODS_OF_ENGINE_MAX = 15
@@ -228,6 +242,20 @@ def test_names_are_words_that_everybody_knows() -> None:
     assert found == set()
 
 
+def test_names_of_variables_say_what_they_hold() -> None:
+    empty = dict(name for source in sources() for name in empty_names(source))
+    unexplained = {f"{place}: {advice}" for name, (place, advice) in empty.items() if name not in EMPTY_NAMES_ALLOWED}
+    assert unexplained == set()
+    assert EMPTY_NAMES_ALLOWED.keys() == empty.keys(), "an exception that nothing needs any more goes"
+
+
+def empty_names(source: Source) -> Iterator[tuple[str, tuple[str, str]]]:
+    """``path:name`` of each variable, parameter or field whose name says nothing, with its line and what to name."""
+    for name, line in definitions(source):
+        if name in EMPTY_NAMES:
+            yield f"{source.path}:{name}", (f"{source.path}:{line} {name}", EMPTY_NAMES[name])
+
+
 def test_parameters_of_an_operation_without_any_are_the_shared_ones() -> None:
     found = {
         f"{source.path}:{node.lineno} {node.name}"
@@ -254,7 +282,8 @@ def test_every_limit_is_checked_somewhere() -> None:
 
 
 def test_exceptions_give_their_reason() -> None:
-    for exceptions in (LONG_FILES, LONG_FUNCTIONS, FORBIDDEN_NAMES_ALLOWED, LARGE_CLASSES, UNUSED_LIMITS):
+    tables = (LONG_FILES, LONG_FUNCTIONS, FORBIDDEN_NAMES_ALLOWED, EMPTY_NAMES_ALLOWED, LARGE_CLASSES, UNUSED_LIMITS)
+    for exceptions in tables:
         assert [name for name, reason in exceptions.items() if len(reason.split()) < 4] == []
 
 
@@ -324,3 +353,32 @@ def test_the_readers_of_source_see_what_they_look_for(tmp_path: Path) -> None:
     assert words("HTTPServerBase2") == ["http", "server", "base", "2"]
     assert words("queue_manager") == ["queue", "manager"]
     assert words("baseline") == ["baseline"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f({}): ...",
+        "def f(*, {}=1): ...",
+        "def f(*{}): ...",
+        "def f(**{}): ...",
+        "def f():\n    {} = 1",
+        "def f():\n    {}: int = 1",
+        "def f(rows):\n    for _, {} in rows: ...",
+        "def f(rows):\n    with rows as {}: ...",
+        "def f(rows):\n    return [{0} for {0} in rows]",
+        "def f(rows):\n    return sorted(rows, key=lambda {0}: {0}.order)",
+        "def f(rows):\n    return ({} := rows)",
+        "def f(rows):\n    try: ...\n    except ValueError as {}: ...",
+        "def f(rows):\n    match rows:\n        case [{}]: ...",
+        "def f(rows):\n    match rows:\n        case [*{}]: ...",
+        "def f(rows):\n    match rows:\n        case {{**{}}}: ...",
+    ],
+)
+def test_a_name_that_says_nothing_is_seen_wherever_it_is_given(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "planted.py"
+    for name in EMPTY_NAMES:
+        file.write_text(text.format(name))
+        assert [planted for planted, _ in empty_names(read(file, tmp_path))] == [f"planted.py:{name}"]
+        file.write_text(text.format(f"{name}_of_rows"))
+        assert [*empty_names(read(file, tmp_path))] == []

@@ -44,12 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = run(composition(), sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:  # before anything was begun; later the program itself sees to it
         code = 130
-    except _StoppedError as told:
+    except _StoppedError as stopped:
         with suppress(OSError, AttributeError):  # the output may be closed, and was perhaps never open
             sys.stdout.flush()
-        signal.signal(told.number, signal.SIG_DFL)
-        os.kill(os.getpid(), told.number)  # whoever sent it must see that it was obeyed
-        code = 128 + told.number
+        signal.signal(stopped.number, signal.SIG_DFL)
+        os.kill(os.getpid(), stopped.number)  # whoever sent it must see that it was obeyed
+        code = 128 + stopped.number
     sys.exit(code)
 
 

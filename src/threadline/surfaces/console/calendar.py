@@ -31,6 +31,7 @@ def year_of_days(days: Sequence[Mapping[str, Any]], stop: date) -> dict[str, Any
             months.append({"x": LEFT + week * STEP, "name": f"{day:%b}"})
     return {
         "squares": squares, "months": months, "width": LEFT + WEEKS * STEP, "height": TOP + 7 * STEP, "most": most,
-        "start": first.isoformat(), "stop": stop.isoformat(), "active": sum(1 for square in squares if square["events"]),
+        "start": first.isoformat(), "stop": stop.isoformat(),
+        "active": sum(1 for square in squares if square["events"]),
         "earlier": first.isoformat(), "later": (stop + timedelta(weeks=WEEKS)).isoformat(),
     }  # fmt: skip

@@ -92,7 +92,8 @@ def _results(asking: Asking) -> Mapping[str, Any]:
     reports = any(counts[outcome] for outcome in COUNTED if outcome not in ("sent", "bounced"))
     return {
         "counters": counters, "counted": COUNTED, "recipients": recipients, "id": asking.path["id"], "named": NAMED,
-        "reported": {outcome: reports or outcome == "sent" or bool(counts[outcome]) for outcome in COUNTED}, "skipped": SKIPPED,
+        "reported": {outcome: reports or outcome == "sent" or bool(counts[outcome]) for outcome in COUNTED},
+        "skipped": SKIPPED,
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.operation import Operation
 from threadline.surfaces.console.asking import Asking
-from threadline.surfaces.console.deeds import DOORS, deed, person_of
+from threadline.surfaces.console.audit_sentences import SURFACE_NAMES, audit_sentence, person_of
 from threadline.surfaces.console.listing import action, column, form, listed
 from threadline.surfaces.console.screen import Load, Part, Screen
 from threadline.surfaces.console.sentences import timer_sentence
@@ -220,9 +220,9 @@ def _audit(asking: Asking) -> Mapping[str, Any]:
                 [
                     column("at", "When", "when"),
                     column("who", "Who"),
-                    column("deed", "What"),
+                    column("sentence", "What"),
                     column("person", "To whom", "person"),
-                    column("door", "Through"),
+                    column("through", "Through"),
                     column("outcome", "Outcome", "status"),
                     column("detail", "Detail", "detail"),
                 ],
@@ -236,9 +236,9 @@ def _audit(asking: Asking) -> Mapping[str, Any]:
 def _worded(entry: Mapping[str, Any], operation: Operation | None) -> dict[str, Any]:
     """What somebody did in words, to whom and through what, and the entry itself as a detail."""
     return {
-        "deed": deed(entry, operation),
+        "sentence": audit_sentence(entry, operation),
         "person": person_of(entry, operation),
-        "door": DOORS.get(entry["surface"], entry["surface"]),
+        "through": SURFACE_NAMES.get(entry["surface"], entry["surface"]),
         "detail": {name: entry[name] for name in ("operation", "object", "given", "credential", "id")},
     }
 

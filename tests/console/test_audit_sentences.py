@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.console.stage import HOSTILE, csrf_of, opened, record, signed_in, unsafe
-from threadline.surfaces.console.deeds import DEEDS, deed, person_of
+from threadline.surfaces.console.audit_sentences import SENTENCES, audit_sentence, person_of
 
 
 def entry(
@@ -42,13 +42,13 @@ def entry(
 def test_an_entry_is_a_sentence_of_what_it_has(it: dict[str, Any], said: str) -> None:
     with opened() as engine:
         operations = {each.name: each for each in engine.catalogue.operations}
-    assert deed(it, operations.get(it["operation"])) == said
+    assert audit_sentence(it, operations.get(it["operation"])) == said
 
 
 def test_every_sentence_is_of_an_operation_and_of_its_parameters() -> None:
     with opened() as engine:
         operations = {each.name: each for each in engine.catalogue.operations}
-    for name, pattern in DEEDS:
+    for name, pattern in SENTENCES:
         fields = operations[name].params.__struct_encode_fields__
         assert {part.partition("}")[0] for part in pattern.split("{")[1:]} <= {*fields}, name
         assert operations[name].is_audited, name

@@ -9,7 +9,7 @@ from typing import Any
 from threadline.kernel.operation import Operation
 from threadline.surfaces.console.formats import label, number, short, words
 
-DEEDS: tuple[tuple[str, str], ...] = (
+SENTENCES: tuple[tuple[str, str], ...] = (
     ("accounts_create", "Created the account {name} with the role {role}"),
     ("accounts_change", "Gave the account {name} the role {role}"),
     ("accounts_change", "Gave the account {name} another password"),
@@ -89,11 +89,11 @@ DEEDS: tuple[tuple[str, str], ...] = (
     ("what_if_run", "Tried the rule {rule} on history"),
     ("what_if_run", "Tried definitions on history"),
 )
-"""Operation, and what is said of a call of it: the first sentence of which the entry has all that it names."""
-DOORS = {
+"""Operation, and the sentence for a call of it: the first one of which the entry has all that it names."""
+SURFACE_NAMES = {
     "http": "API", "console": "console", "mcp": "an agent", "cli": "command line", "python": "Python",
 }  # fmt: skip
-"""Surface -> what it is called."""
+"""Surface -> what a page calls it."""
 PERSON = "/v1/people/{id}"
 """How the paths of operations on one person begin."""
 DONE = "done"
@@ -105,14 +105,14 @@ _KINDS = frozenset({"section", "kind", "type", "outcome"})
 """Members that say what something is, in words of ours."""
 
 
-def deed(entry: Mapping[str, Any], operation: Operation | None) -> str:
+def audit_sentence(entry: Mapping[str, Any], operation: Operation | None) -> str:
     """What was done, as a sentence; what was not done because it was refused or has failed says so."""
     sentence = next(_sentences(entry), "") or _summary(entry, operation)
     return sentence if entry["outcome"] == DONE else f"Not done: {sentence[:1].lower()}{sentence[1:]}"
 
 
 def _sentences(entry: Mapping[str, Any]) -> Iterator[str]:
-    for operation, pattern in DEEDS:
+    for operation, pattern in SENTENCES:
         if operation == entry["operation"]:
             members = {**entry["given"], **entry["object"]}
             values = {name: _shown(name, members.get(name)) for name in _PLACE.findall(pattern)}
