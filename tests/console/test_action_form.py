@@ -224,7 +224,7 @@ def test_a_value_of_another_kind_keeps_what_can_be_kept() -> None:
     assert after("flag", "pro") == Given("flag", "true")
     assert after("object", "pro").fields == (Field(),)
     assert after("no such kind", "pro") == Given("text", "pro")
-    assert fitted((Act("set_value", "no such parameter"),))[0].one == "trait"
+    assert fitted((Act("set_value", "no such parameter"),))[0].alternative == "trait"
 
 
 # --- the page -----------------------------------------------------------------------------------
