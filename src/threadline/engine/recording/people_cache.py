@@ -6,12 +6,13 @@ from threadline.engine.folding.person import Person
 from threadline.engine.two_generation_cache import TwoGenerationCache
 from threadline.kernel.event import Recorded
 
-STATE_BYTES_MAX = 16 * 1_024 * 1_024
-"""Packed states in one generation; alive they take about six times as much."""
+STATE_BYTES_MAX = 8 * 1_024 * 1_024
+"""Packed states in one generation; alive they take about six times as much. Twice as many make a server of a million
+events 90 MB larger, and its writer no faster that could be measured."""
 PERSON_BYTES = 1_000
 """Weight of a person besides the states."""
 OWNERS_CACHED = 60_000
-EVENTS_CACHED = 8_000
+EVENTS_CACHED = 5_000
 """Events of tails, which readers of this process then need not read and decode. Alive one takes about a kilobyte."""
 
 
