@@ -12,7 +12,7 @@ events 90 MB larger, and its writer no faster that could be measured."""
 PERSON_BYTES = 1_000
 """Weight of a person besides the states."""
 OWNERS_CACHED = 60_000
-EVENTS_CACHED = 5_000
+EVENTS_CACHED = 8_000
 """Events of tails, which readers of this process then need not read and decode. Alive one takes about a kilobyte."""
 
 

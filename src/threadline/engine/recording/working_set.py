@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person, person_key, thread_key
@@ -17,10 +17,14 @@ from threadline.kernel.store import Store
 class WorkingSet:
     """Reads people once, and then has them as the attempt has changed them."""
 
-    def __init__(self, store: Store, catalogue: Catalogue, cache: PeopleCache) -> None:
+    def __init__(
+        self, store: Store, catalogue: Catalogue, cache: PeopleCache, give_way: Callable[[], None] = lambda: None
+    ) -> None:
         self._store = store
         self._catalogue = catalogue
         self._cache = cache
+        self._give_way = give_way
+        """Called between two people who are read."""
         self._people: dict[str, Person] = {}
         """People read so far, by id."""
         self.owners: dict[str, Person | None] = {}
@@ -73,6 +77,7 @@ class WorkingSet:
 
     def _read(self, ids: Sequence[str]) -> None:
         for id, person in zip(ids, read_people(self._store, self._catalogue, ids), strict=True):
+            self._give_way()
             if isinstance(person, Erasing):
                 self._erasing.add(id)
             elif isinstance(person, Person):
