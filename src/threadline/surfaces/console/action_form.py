@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from threadline.capabilities.rules.actions import KINDS, SYNONYMS, Kind, Param
 from threadline.surfaces.console.condition_form import KINDS as VALUE_KINDS
-from threadline.surfaces.console.condition_form import Unfinished
+from threadline.surfaces.console.condition_form import Unfinished, typed_value
 from threadline.surfaces.console.formats import label, number, words
 from threadline.surfaces.console.sentences import event_name
 
@@ -22,7 +22,7 @@ MORE = "+"
 """Stands for the parameters of a kind that takes any, in the names of fields."""
 OBJECT = "object"
 ANY_KINDS = {**VALUE_KINDS, OBJECT: "several fields"}
-_WHOLE, _BROKEN, _BROKEN_NAME = re.compile(r"-?[0-9]+"), re.compile(r"[\0\r]"), re.compile(r"[\0\r\n]")
+_BROKEN, _BROKEN_NAME = re.compile(r"[\0\r]"), re.compile(r"[\0\r\n]")
 
 
 class Field(NamedTuple):
@@ -186,17 +186,7 @@ def _object(given: Given, name: str) -> list[tuple[str, Any]]:
 def _scalar(kind: str, text: str, name: str) -> Any:
     if _BROKEN.search(text):  # as from YAML: a browser would change it
         raise Unfinished(name, "leave out what no field can hold")
-    if kind == "flag":
-        return text == "true"
-    if kind != "number":
-        return text
-    try:
-        number = int(text) if _WHOLE.fullmatch(text.strip()) else float(text)
-    except ValueError:
-        number = float("nan")
-    if not isfinite(number):
-        raise Unfinished(name, f"{text[:40]!r} is no number")
-    return number
+    return typed_value(kind, text, name)
 
 
 # --- fields of a form in a page -------------------------------------------------------------------------

@@ -230,11 +230,12 @@ def _operand(row: Row, comparison: Comparison, name: str) -> Any:
     texts = [line for line in row.value.split("\n") if line] if known.operand == "list" else [row.value]
     if not any(texts):
         raise Unfinished(f"{name}.value", "give a value")
-    values = tuple(_value(row.kind, text, name) for text in texts)
+    values = tuple(typed_value(row.kind, text, f"{name}.value") for text in texts)
     return values if known.operand == "list" else values[0]
 
 
-def _value(kind: str, text: str, name: str) -> Any:
+def typed_value(kind: str, text: str, name: str) -> Any:
+    """What was filled in for a value of a kind; ``name`` is that of the field. Raises `Unfinished` for what is none."""
     if kind == "flag":
         return text == "true"
     if kind != "number":
@@ -244,7 +245,7 @@ def _value(kind: str, text: str, name: str) -> Any:
     except ValueError:
         number = float("nan")
     if not isfinite(number):
-        raise Unfinished(f"{name}.value", f"{text[:40]!r} is no number")
+        raise Unfinished(name, f"{text[:40]!r} is no number")
     return number
 
 
