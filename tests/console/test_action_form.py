@@ -128,6 +128,17 @@ def test_what_the_form_cannot_say_stays_yaml_and_is_not_touched(written: Any) ->
     assert yaml.safe_load(Sent(again).fields["rule:yaml"]) == yaml.safe_load(text)
 
 
+def test_a_rule_that_decides_by_a_model_is_yaml_and_has_no_row_of_conditions() -> None:
+    with opened() as engine:
+        client = signed_in(engine)
+        text = "model: {linear: {weights: {features.monetary_total: 0.5}}, at_least: 10}\nactions: []\n"
+        data = {"rule:yaml": text, "_by": "yaml", "_to": "form", "_csrf": csrf_of(client, engine)}
+        panel = client.post("/rules/new?part=panel", data=data).text
+    assert "A rule that decides by a model is written as YAML." in panel
+    assert "_when" not in panel
+    assert yaml.safe_load(Sent(panel).fields["rule:yaml"]) == yaml.safe_load(text)
+
+
 def test_other_spellings_of_a_kind_are_the_same_and_stay_as_they_are_written() -> None:
     for spelled, name in SYNONYMS.items():
         params = {"tag": "vip"} if name in ("tag", "untag") else {"points": 3} if name == "award_points" else None

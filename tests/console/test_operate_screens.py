@@ -61,6 +61,19 @@ def test_a_timer_says_what_it_is_for_and_whom_it_is_about_and_its_key_in_a_detai
     assert unsafe(page) == []
 
 
+def test_only_a_list_with_buttons_has_a_column_for_them():
+    with opened() as engine:
+        shop = Threadline(engine)
+        shop.identify("ada")
+        thread = thread_id("default", Identifier("user_id", "ada"))
+        timer = Timer(key="welcome/1", due_at=NOW + HOUR, data={})
+        assert engine.store.commit([Batch(writes=[timer_put("default", thread, "journeys", timer)])]) == [None]
+        client = signed_in(engine)
+        assert ">Actions</span>" not in client.get("/timers").text
+        shop.keys.create(name="web")
+        assert ">Actions</span>" in client.get("/keys").text
+
+
 def queue(name: str, **counts: int) -> dict[str, Any]:
     return {"name": name, "waiting": 0, "parked": 0, "unknown": 0, **counts}
 

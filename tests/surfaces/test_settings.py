@@ -152,6 +152,11 @@ def test_the_embedded_store_has_a_url_as_well(tmp_path: Path) -> None:
         load({"store": "sqlite:///"}, {})
 
 
+@pytest.mark.parametrize("store", ["memory:", ":memory:", "sqlite://", "sqlite:///:memory:"])
+def test_a_store_in_memory_is_named_as_sqlite_names_it_too(store: str) -> None:
+    assert load({"store": store}, {}).store == "memory:"
+
+
 def test_what_the_cache_keeps_is_a_list_of_tables_with_seconds() -> None:
     assert cache_lifetimes(Settings()) == {"person": 300.0, "thread": 86_400.0, "board": 60.0}
     assert cache_lifetimes(Settings(cache_tables=" a=1.5 ,b=60")) == {"a": 1.5, "b": 60.0}

@@ -25,6 +25,8 @@ IN_FILES = "`settings:` in the definitions"
 
 EMBEDDED = "sqlite:///"
 """What a URL of the embedded store begins with; the path follows."""
+IN_MEMORY = {":memory:": "memory:", "sqlite://": "memory:", "sqlite:///:memory:": "memory:"}
+"""How SQLite and its clients name a store without a file, and how we do: otherwise a file ``:memory:`` would be made."""
 
 _NOT_OURS = "THREADLINE_TEST_"
 """Variables of the test suite, which a server that a test starts inherits."""
@@ -210,6 +212,8 @@ def _bounds(message: str, name: str) -> str:
 
 def _with_path(settings: Settings) -> Settings:
     """The embedded store may be named by a URL as well: ``sqlite:///shop.db``, from the root ``sqlite:////var/shop.db``."""
+    if settings.store in IN_MEMORY:
+        return msgspec.structs.replace(settings, store=IN_MEMORY[settings.store])
     if not settings.store.startswith(EMBEDDED):
         return settings
     path = settings.store.removeprefix(EMBEDDED)

@@ -106,6 +106,15 @@ def test_the_text_alternative_has_the_values_and_says_how_many_it_leaves_out() -
     assert "<desc>It rises." in svg(chart)
 
 
+def test_a_step_that_is_there_twice_in_a_funnel_has_two_bars() -> None:
+    points = (Point("visit", 9), Point("buy", 4), Point("buy", 1))
+    chart = Chart(kind="funnel", title="t", y=Axis(unit="count"), series=(Series("", points),))
+    drawn = svg(chart)
+    assert [f">{name}<" in drawn for name in ("1  visit", "2  buy", "3  buy")] == [True] * 3
+    assert ">1 · 11.1%<" in drawn
+    assert [each["x"] for each in vega(chart)["data"]["values"]] == ["1  visit", "2  buy", "3  buy"]
+
+
 def _linear(colour: str) -> list[float]:
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     return [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]

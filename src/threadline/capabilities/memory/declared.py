@@ -9,13 +9,14 @@ from threadline.capabilities.memory.definition import derivations_of
 from threadline.capabilities.memory.operations.derivations import derivations_operation
 from threadline.capabilities.memory.operations.lineage import lineage_operation
 from threadline.capabilities.memory.personal import sources_file
-from threadline.capabilities.memory.projection import projection
+from threadline.capabilities.memory.projection import fact_derivations, projection
 
 
 def declare(definitions: Definitions) -> list[Any]:
     """The projection and the operations that depend on what is declared."""
     derivations = derivations_of(definitions)
+    by_type = fact_derivations(derivations)
     return [
-        projection(derivations), lineage_operation(derivations), derivations_operation(derivations),
-        sources_file(derivations),
+        projection(derivations, by_type), lineage_operation(by_type), derivations_operation(derivations),
+        sources_file(by_type),
     ]  # fmt: skip

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from threadline.capabilities.memory.definition import DerivationSet
 from threadline.capabilities.memory.eviction import RETRACTIONS
-from threadline.capabilities.memory.projection import fact_derivations, facts_of
+from threadline.capabilities.memory.projection import FactDerivations, facts_of
 from threadline.kernel.personal import PersonFile, Subject, shown_time
 
 
@@ -25,10 +24,9 @@ MEMORY_FILE = PersonFile(
 )  # fmt: skip
 
 
-def sources_file(derivations: DerivationSet) -> PersonFile:
+def sources_file(by_type: FactDerivations) -> PersonFile:
     """The file of the events that made, took back or restored each fact, by these derivations."""
-    by_type = fact_derivations(derivations)
-    types = derivations.event_types | RETRACTIONS
+    types = frozenset(by_type) | RETRACTIONS
 
     def lineage(subject: Subject) -> Iterator[dict[str, Any]]:
         for recorded in subject.events(types):

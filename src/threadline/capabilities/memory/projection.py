@@ -32,14 +32,13 @@ def fact_derivations(derivations: DerivationSet) -> FactDerivations:
     return by_type
 
 
-def projection(derivations: DerivationSet) -> Projection:
+def projection(derivations: DerivationSet, by_type: FactDerivations) -> Projection:
     """The projection of these derivations.
 
     It commutes, since retractions void by occurred time, whatever came first, but for what is left out of too many
     facts that expire. That depends on when each occurred, so the projection is ordered; a late event is folded in place
     unless it may change that.
     """
-    by_type = fact_derivations(derivations)
     reader = Reader(by_type)
     types = frozenset(by_type) | RETRACTIONS
 

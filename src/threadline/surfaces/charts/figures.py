@@ -50,11 +50,16 @@ def heat(drawing: Drawing, chart: Chart, top: float) -> float:
     return top + CELL * len(chart.series) + 6
 
 
+def steps_of(chart: Chart) -> list[str]:
+    """The steps of a funnel, numbered: one may be there twice, such as a purchase after a purchase."""
+    longest = max((series.points for series in chart.series), key=len, default=())
+    return [f"{number}  {point.x}" for number, point in enumerate(longest, 1)]
+
+
 def funnel(drawing: Drawing, chart: Chart, top: float) -> float:
     """A bar for each step, as long as the share of those who reached it, with what was lost between two."""
-    steps = list(dict.fromkeys(str(point.x) for series in chart.series for point in series.points))
     most = max(finite(point.y for series in chart.series for point in series.points) or [1.0]) or 1.0
-    names = [f"{at + 1}  {step}" for at, step in enumerate(steps)]
+    names = steps_of(chart)
     left = min(max(map(width_of, names)) + 28, drawing.width * 0.36)
     room = drawing.width - left - 150
     thick = BAR if len(chart.series) == 1 else 20
@@ -71,7 +76,7 @@ def funnel(drawing: Drawing, chart: Chart, top: float) -> float:
             share = f" · {formatted(value / first, 'share')}" if first else ""
             drawing.text(left + length + 8, y + thick / 2 + 4, f"{formatted(value, chart.y.unit)}{share}")
         top += height
-        if at + 1 < len(steps):
+        if at + 1 < len(names):
             if len(chart.series) == 1:
                 _lost(drawing, chart, at, left, top, room / most)
             top += GAP

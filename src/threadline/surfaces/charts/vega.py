@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from threadline.kernel.chart import Axis, Chart, Unit
+from threadline.surfaces.charts.figures import steps_of
 from threadline.surfaces.charts.palette import LIGHT
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -30,10 +31,11 @@ def vega(chart: Chart) -> dict[str, Any]:
 
 
 def _values(chart: Chart) -> list[dict[str, Any]]:
+    steps = steps_of(chart) if chart.kind == "funnel" else ()
     return [
-        {"series": series.name, "x": point.x, "y": point.y, "low": point.low, "high": point.high,
-         "uncertain": point.is_uncertain, "note": point.note}
-        for series in chart.series for point in series.points
+        {"series": series.name, "x": steps[at] if steps else point.x, "y": point.y, "low": point.low,
+         "high": point.high, "uncertain": point.is_uncertain, "note": point.note}
+        for series in chart.series for at, point in enumerate(series.points)
     ]  # fmt: skip
 
 

@@ -37,6 +37,8 @@ EVENTS_KEY = "conditions"
 """The key of conditions that look at an event as well, of rules."""
 ACTIONS = "actions"
 """The key of what a rule does."""
+MODEL = "model"
+"""The key of what a rule has instead of conditions."""
 PEOPLE = 15
 """Whose fields are on offer: each takes a millisecond or two, and the page waits for them."""
 OFFERED = {
@@ -71,6 +73,7 @@ class Edited(NamedTuple):
             "unfinished": str(self.unfinished or ""),
             "unfinished_part": unfinished_part(self.unfinished) if self.unfinished else "",
             "focus": self.focus,
+            "decides_by_model": key == EVENTS_KEY and value_in(self.text, MODEL) is not None,
         }
         if key and self.view == FORM and self.form is not None:
             known = fields_of(asking, key)
@@ -113,7 +116,8 @@ def edited(asking: Asking, key: str, text: str) -> Edited:
         view = FORM if unfinished else view
     else:
         tree = tree_in(text, key)
-        form = Group("all", (Row(),), is_single=True) if tree == "absent" else None
+        is_begun = tree == "absent" and (key != EVENTS_KEY or value_in(text, MODEL) is None)
+        form = Group("all", (Row(),), is_single=True) if is_begun else None
         if not isinstance(tree, str):
             form = form_of(tree)
     if acts is None and key == EVENTS_KEY:

@@ -8,11 +8,10 @@ import msgspec
 
 from threadline.capabilities.events.forms import EventView, PersonRef, event_view, read_cursor, write_cursor
 from threadline.capabilities.events.parameters import Next, Page
-from threadline.capabilities.memory.definition import DerivationSet
 from threadline.capabilities.memory.eviction import RETRACTIONS
 from threadline.capabilities.memory.operations import MEMORY_GROUP
 from threadline.capabilities.memory.operations.facts import FactKey, FactType
-from threadline.capabilities.memory.projection import fact_derivations, facts_of
+from threadline.capabilities.memory.projection import FactDerivations, facts_of
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import Person, WithReader
 
@@ -39,10 +38,9 @@ class LineagePage(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
-def lineage_operation(derivations: DerivationSet) -> Operation:
+def lineage_operation(by_type: FactDerivations) -> Operation:
     """The operation that lists what made a fact, by these derivations."""
-    by_type = fact_derivations(derivations)
-    types = derivations.event_types | RETRACTIONS
+    types = frozenset(by_type) | RETRACTIONS
 
     def run(context: Context[WithReader], params: LineageParams) -> LineagePage:
         person = context.engine.reader.person(context.workspace, params.id)
