@@ -7,10 +7,19 @@ from typing import Any
 import msgspec
 
 from tests.capabilities.asked import STARTS_AT
-from threadline.capabilities.memory import projection, read_derivations
+from threadline.capabilities.memory import read_derivations
+from threadline.capabilities.memory.projection import fact_derivations, projection
 from threadline.kernel.event import Event, Recorded, event_id
+from threadline.kernel.projection import Projection
 
-MEMORY = projection(read_derivations())
+
+def memory_of(*definitions: str) -> Projection:
+    """The projection of what ships and of these definitions."""
+    derivations = read_derivations([(f"{number}.yaml", text) for number, text in enumerate(definitions)])
+    return projection(derivations, fact_derivations(derivations))
+
+
+MEMORY = memory_of()
 T0 = STARTS_AT
 INSIGHT = {"type": "fact", "key": "likes", "value": "the sea", "confidence": 0.7}
 

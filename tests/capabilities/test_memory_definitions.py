@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from threadline.capabilities.memory import projection, read_derivations
+from tests.capabilities.memory_stage import memory_of
+from threadline.capabilities.memory import read_derivations
 from threadline.capabilities.memory.paths import slug
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Recorded, event_id
@@ -18,7 +19,7 @@ T0 = parse_time("2026-03-01T00:00:00Z")
 
 def values(definitions: str, *told: tuple[str, dict[str, Any]]) -> dict[str, Any]:
     """The values of all facts after these events, a day apart, told backwards."""
-    memory = projection(read_derivations([("a.yaml", definitions)]))
+    memory = memory_of(definitions)
     state = memory.empty()
     for number, (type, properties) in reversed(list(enumerate(told))):
         event = Event(

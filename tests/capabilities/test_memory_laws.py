@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.capabilities.asked import Asked
-from tests.capabilities.memory_stage import INSIGHT, MEMORY, T0, fold, record, view
-from threadline.capabilities.memory import projection, read_derivations
+from tests.capabilities.memory_stage import INSIGHT, MEMORY, T0, fold, memory_of, record, view
 from threadline.kernel.event import Recorded, event_id
 from threadline.kernel.limits import FACT_RETRACTIONS_MAX, FACT_VALUE_BYTES_MAX, FACT_VOICES_MAX, FACTS_RETRACTED_MAX
 from threadline.kernel.time import DAY, HOUR, SECOND, format_time
@@ -87,7 +86,7 @@ memory:
 
 @given(random=scenarios.randoms)
 def test_whatever_is_declared_keeps_the_laws(random: Random) -> None:
-    declared = projection(read_derivations([("threadline.yaml", DECLARED)]))
+    declared = memory_of(DECLARED)
     rooms = [7, "suite", None, {"floor": 1}]
     events = [
         record(
@@ -247,7 +246,7 @@ def crowd(random: Random, count: int) -> list[Recorded]:
 @settings(max_examples=60)
 @given(random=scenarios.randoms, count=st.integers(1, 80))
 def test_facts_that_expire_are_sorted_out_alike_in_any_order(random: Random, count: int) -> None:
-    declared = projection(read_derivations([("threadline.yaml", CROWDED)]))
+    declared = memory_of(CROWDED)
     events = crowd(random, count)
     for law in LAWS:
         law(declared, events, random)
@@ -261,7 +260,7 @@ def test_facts_that_expire_are_sorted_out_alike_in_any_order(random: Random, cou
 
 
 def test_of_facts_that_are_all_over_nothing_stays_however_they_are_folded() -> None:
-    declared = projection(read_derivations([("threadline.yaml", CROWDED)]))
+    declared = memory_of(CROWDED)
     events = [
         record(T0 + hour * HOUR, "noted", {"key": f"k{hour}", "value": hour, "until": format_time(T0 + until * HOUR)})
         for hour, until in ((0, 3), (4, 6), (7, 8), (8, 12), (11, 12), (12, 12))
@@ -280,7 +279,7 @@ def test_of_facts_that_are_all_over_nothing_stays_however_they_are_folded() -> N
 @given(random=scenarios.randoms)
 def test_what_is_over_keeps_no_fact_out(random: Random) -> None:
     """Every hour four things are noted for an hour, each time others; all four are known, whatever was there before."""
-    declared = projection(read_derivations([("threadline.yaml", CROWDED)]))
+    declared = memory_of(CROWDED)
     state = declared.empty()
     for hour in range(20):
         keys = [f"{hour}-{random.random()}" for _ in range(4)]

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.capabilities.memory_stage import INSIGHT, T0, fold, record, view
-from threadline.capabilities.memory import SOURCES, projection, read_derivations
+from tests.capabilities.memory_stage import INSIGHT, T0, fold, memory_of, record, view
+from threadline.capabilities.memory import SOURCES
 from threadline.kernel.time import DAY
 
 
@@ -50,7 +50,7 @@ def test_of_one_voice_the_newest_word_counts_once() -> None:
     noted = (
         'memory: {note: {events: noted, fact: "{type}/{key}", says: value, source: agent_inferred, confidence: sure}}'
     )
-    memory = projection(read_derivations([("threadline.yaml", noted)]))
+    memory = memory_of(noted)
     for sure in (0.4, 0.75):
         state = memory.empty()
         for each in (

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
+from tests.capabilities.memory_stage import MEMORY
 from threadline.capabilities.definitions.declaring import struct
-from threadline.capabilities.memory import TYPES, projection, read_derivations
+from threadline.capabilities.memory import TYPES, read_derivations
 from threadline.capabilities.memory.definition import AGGREGATES, CERTAINTY, Derivation
 from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.fixed import SCALE
 from threadline.kernel.time import parse_time
 
 PAGE = (Path(__file__).parents[2] / "docs" / "memory.md").read_text(encoding="utf-8")
-MEMORY = projection(read_derivations())
 
 
 def section(title: str) -> str:

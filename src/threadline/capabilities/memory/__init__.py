@@ -14,7 +14,6 @@ from threadline.capabilities.memory.definition import (
     load_derivations,
     read_derivations,
 )
-from threadline.capabilities.memory.projection import projection
 from threadline.capabilities.memory.variables import resolve
 
 __all__ = [
@@ -23,7 +22,6 @@ __all__ = [
     "Derivation",
     "DerivationSet",
     "load_derivations",
-    "projection",
     "read_derivations",
     "resolve",
 ]
