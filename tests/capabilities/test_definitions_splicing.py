@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from threadline.capabilities.definitions.splicing import spliced
+from threadline.capabilities.definitions.writing import yaml_of
 
 FILE = """\
 # The shop.
@@ -76,12 +77,14 @@ values = st.recursive(
 sections = st.dictionaries(names, st.dictionaries(names, values, min_size=1, max_size=3), max_size=3)
 
 
+@example({}, "segments", "vip", "\x85\u2028", None)
 @given(sections, names, names, values, st.sampled_from([None, False]))
 def test_a_text_says_the_same_and_the_new_one(
     file: dict[str, dict[str, object]], section: str, name: str, value: object, flow: bool | None
 ) -> None:
-    text = yaml.safe_dump(file, default_flow_style=flow, allow_unicode=True) if file else ""
-    body = yaml.safe_dump(value, default_flow_style=flow, allow_unicode=True).removesuffix("...\n")
+    text = yaml_of(file, is_compact=flow is None) if file else ""
+    body = yaml_of(value, is_compact=flow is None).removesuffix("...\n")
+    assert yaml.safe_load(body) == value
     made = spliced(text, (section, name), body)
     if made is not None:
         assert yaml.safe_load(made) == {**file, section: {**file.get(section, {}), name: value}}

@@ -16,6 +16,7 @@ import yaml
 from threadline.capabilities.definitions.document import Document, Keys, NamedType
 from threadline.capabilities.definitions.plain import Plain
 from threadline.capabilities.definitions.problem import Problem, problem_of
+from threadline.capabilities.definitions.writing import yaml_of
 from threadline.kernel.errors import InvalidDefinition
 
 _SHIPPED = "shipped.yaml"
@@ -225,7 +226,7 @@ def _as_written(text: str, key: yaml.Node, node: yaml.Node) -> str:
     value, alone = Plain(Document(""), "").value(node), Document("")
     root = alone.compose(dedented)
     is_same = root is not None and repr(Plain(alone, "").value(root)) == repr(value)
-    return dedented if is_same else yaml.safe_dump(value, allow_unicode=True, sort_keys=False)
+    return dedented if is_same else yaml_of(value)
 
 
 def _is_outside(line: str, column: int) -> bool:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
-import yaml
 from msgspec import Meta
 
+from threadline.capabilities.definitions.writing import yaml_of
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.rules.definition import Rule, RuleSet
 from threadline.capabilities.whatif.candidate import Candidate
@@ -51,8 +51,7 @@ def _lines(content: Mapping[str, Any] | None) -> list[str]:
     if content is None:
         return []
     shown = {name: value for name, value in content.items() if value not in ("", [], None)}
-    text: str = yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120)
-    return text.splitlines()
+    return yaml_of(shown, width=120).splitlines()
 
 
 State = Literal["running", "done", "cancelled", "failed"]

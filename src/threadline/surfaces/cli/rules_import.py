@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import yaml
 
+from threadline.capabilities.definitions.writing import yaml_of
 from threadline.capabilities.rules.file_import import rules_of_files
 from threadline.surfaces.cli.session import Session, store_option, url_option, workspace_option
 from threadline.surfaces.operation_calls import convert, shown
@@ -31,7 +31,7 @@ def import_(session: Session, files: tuple[Path, ...], draft: bool) -> None:
         click.echo(line, err=True)
     contents = {rule.id: {key: value for key, value in rule.content.items() if key != "id"} for rule in rules}
     if not draft:
-        click.echo(yaml.safe_dump({"rules": contents}, sort_keys=False, allow_unicode=True, width=120), nl=False)
+        click.echo(yaml_of({"rules": contents}, width=120), nl=False)
         return
     write = shown(session.composition.operations(), "cli")["rules_write"]
     for id, content in contents.items():

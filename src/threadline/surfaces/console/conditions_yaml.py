@@ -7,28 +7,13 @@ from contextlib import suppress
 from math import inf
 from typing import Any
 
-import yaml
-
 from threadline.capabilities.conditions import Node, plain
 from threadline.capabilities.conditions.reading import read_tree
 from threadline.capabilities.definitions import Document, Noted, Plain
 from threadline.capabilities.definitions.splicing import spliced, value_of
+from threadline.capabilities.definitions.writing import yaml_of
 
-WIDTH = 100
 _BROKEN = re.compile(r"[\0\r\n]")
-
-
-class _Dumper(yaml.SafeDumper):
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        """Items of a list stand further in than its key."""
-        super().increase_indent(flow, False)
-
-
-def yaml_of(value: Any) -> str:
-    """Plain data, what is innermost in one line."""
-    return yaml.dump(
-        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDTH, default_flow_style=None
-    )  # fmt: skip
 
 
 def tree_in(text: str, key: str) -> Node | str:
@@ -50,7 +35,7 @@ def with_tree(text: str, key: str, tree: Node) -> str:
     is written in one line."""
     if _says(text, key, tree):
         return text
-    made = spliced(text, (key,), yaml_of(plain(tree)))
+    made = spliced(text, (key,), yaml_of(plain(tree), is_compact=True))
     if made is not None and _says(made, key, tree):
         return made
     return _rewritten(text, key, plain(tree))
@@ -64,7 +49,7 @@ def value_in(text: str, key: str) -> Any:
 
 def with_value(text: str, key: str, value: Any) -> str:
     """The text with another value under a key. What else stands in it stays as it is, as in `with_tree`."""
-    made = spliced(text, (key,), yaml_of(value))
+    made = spliced(text, (key,), yaml_of(value, is_compact=True))
     return made if made is not None else _rewritten(text, key, value)
 
 
@@ -79,7 +64,7 @@ def with_text(text: str, key: str, value: str) -> str:
     """The text with another one under a key."""
     if text_in(text, key) in (value, None):
         return text
-    written = yaml.safe_dump(value, allow_unicode=True, width=inf).removesuffix("...\n")
+    written = yaml_of(value, width=inf).removesuffix("...\n")
     made = spliced(text, (key,), written)
     return made if made is not None and text_in(made, key) == value else _rewritten(text, key, value)
 
@@ -87,7 +72,7 @@ def with_text(text: str, key: str, value: str) -> str:
 def _rewritten(text: str, key: str, value: Any) -> str:
     """The text written anew with another value; as it is where it is no mapping."""
     values = value_of(text)
-    return yaml_of({**values, key: value}) if isinstance(values, dict) else text
+    return yaml_of({**values, key: value}, is_compact=True) if isinstance(values, dict) else text
 
 
 def _says(text: str, key: str, tree: Node) -> bool:

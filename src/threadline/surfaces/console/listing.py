@@ -57,7 +57,7 @@ def listed(
     note: str = "",
 ) -> dict[str, Any]:
     """A list of entries for `listing.html`."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "entry": entry,
             "actions": [

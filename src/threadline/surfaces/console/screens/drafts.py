@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from threadline.capabilities.conditions import plain
 from threadline.capabilities.definitions.splicing import value_of
+from threadline.capabilities.definitions.writing import yaml_of
 from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
-from threadline.surfaces.console.conditions_yaml import tree_in, yaml_of
+from threadline.surfaces.console.conditions_yaml import tree_in
 from threadline.surfaces.console.editing import YAML, edited
 from threadline.surfaces.console.screen import Part, Screen
 from threadline.surfaces.console.trace import tree_of_conditions
@@ -64,9 +65,9 @@ def _in_force(asking: Asking, section: str, name: str) -> str:
     change."""
     if section == "rules":
         rule = asking.ask_or(None, "rules_show", id=name, version=asking.query.get("version"))
-        return "" if rule is None else yaml_of(rule_text(rule["content"]))
+        return "" if rule is None else yaml_of(rule_text(rule["content"]), is_compact=True)
     text: str = asking.ask_or({"text": ""}, "definitions_show", section=section, name=name)["text"]
-    return yaml_of(value_of(text)) if text.startswith("{") and "#" not in text else text
+    return yaml_of(value_of(text), is_compact=True) if text.startswith("{") and "#" not in text else text
 
 
 def proposals(asking: Asking, section: str) -> list[dict[str, Any]]:
