@@ -32,7 +32,8 @@ from threadline.kernel.store import Store
 TAIL_EVENTS = 10_000
 """Entries of the log from which on the copy is brought up to date."""
 BEHIND_EVENTS_MAX = 50_000
-"""Entries behind the copy that are read for a question; with more it waits until the copy has them."""
+"""Entries behind the copy that are read for a question. With more it waits until the copy has them; where a worker
+keeps the copy up, the answer is as of the last of these: beside a large import it would wait for minutes."""
 FOLDED_MAX = 1_000
 """People from whom on what was folded of them for a question is put into the copy."""
 FILES_MAX = 200
@@ -60,6 +61,8 @@ class Answering:
         self._growing = threading.Lock()
         """The copy is brought up to date by one thread at a time. Questions go on meanwhile: putting its files together
         takes half a minute at a million events."""
+        self._is_kept_up = False
+        """Whether a worker of this process brings the copy up to date."""
         self._open: dict[str, _Open] = {}
         self._folder = folder
         """Of the copy; None: a temporary one."""
@@ -85,6 +88,7 @@ class Answering:
 
     def catch_up(self) -> int:
         """Bring the copy up to date where much waits, and take out what was erased; the entries that it has."""
+        self._is_kept_up = True
         copy = self._copy()
         self._grow(copy)
         return copy.manifest().position
@@ -107,7 +111,8 @@ class Answering:
             while len(self._open) >= OPEN_MAX:
                 self._open.pop(next(iter(self._open))).stack.close()
             stack = ExitStack()
-            cached = _Open(stack.enter_context(opened(self._engine, lake, workspace)), tag, stack)
+            most = None if lake is None or self._url else BEHIND_EVENTS_MAX
+            cached = _Open(stack.enter_context(opened(self._engine, lake, workspace, most)), tag, stack)
         self._open[workspace] = cached
         return cached.reading
 
@@ -142,7 +147,8 @@ class Answering:
         if not has_one and not _waits(self._engine.store, 0, "", TAIL_EVENTS):
             return None
         copy = self._copy()
-        if not (has_one and self._is_current(copy, BEHIND_EVENTS_MAX)):
+        is_there = has_one and (self._is_current(copy, BEHIND_EVENTS_MAX) or (self._is_kept_up and self._is_ours(copy)))
+        if not is_there:
             self._grow(copy)
         return copy
 
@@ -151,6 +157,14 @@ class Answering:
             self._folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="threadline-analytics-")))
             self._stack.callback(self._forget_folder)
         return Lake(FolderStorage(self._folder))
+
+    def _is_ours(self, copy: Lake) -> bool:
+        """Whether it is a copy of this log, of which something is there."""
+        manifest = copy.manifest()
+        with suppress(Conflict):
+            check_log(self._engine.store, copy, manifest)
+            return manifest.position > 0
+        return False
 
     def _is_current(self, copy: Lake, lacking: int) -> bool:
         """Whether it is a copy of this log without anybody who was erased, and lacks fewer entries."""

@@ -44,8 +44,9 @@ ALONE = " UNION ALL SELECT thread, person FROM identities ANTI JOIN several USIN
 
 
 @contextmanager
-def opened(engine: Engine, lake: Lake | None, workspace: str) -> Iterator[Reading]:
-    """The tables and views of a workspace in DuckDB. What the lake does not have yet is read from the store's log.
+def opened(engine: Engine, lake: Lake | None, workspace: str, newer_max: int | None = None) -> Iterator[Reading]:
+    """The tables and views of a workspace in DuckDB. What the lake does not have yet is read from the store's log, at
+    most ``newer_max`` entries of it.
 
     Raises `InvalidValue` for a query that DuckDB does not take, `Unavailable` for files that cannot be read.
     """
@@ -53,7 +54,7 @@ def opened(engine: Engine, lake: Lake | None, workspace: str) -> Iterator[Readin
         manifest = Manifest() if lake is None else lake.manifest()
         newer = Lake(FolderStorage(Path(scratch)))
         newer.commit(replace(manifest, files=[], obsolete=[]), "")
-        sync(engine, newer)
+        sync(engine, newer, limit=newer_max)
         connection = duck.connected(scratch, None if lake is None else lake.storage)
         try:
             with duck.explained():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -26,6 +26,9 @@ log = logging.getLogger("threadline.http")
 SHARE_EVENTS = 20
 """Events of one person in one group: whoever else comes waits for so many of them at most. In smaller groups the cost
 of each commit would outweigh that of its events."""
+SHARE_OF_OTHERS = 8
+"""Where more is to be recorded for others, one person may have this part of it: a request that is cut goes on behind
+requests that came later, and then the newest events of active people are late ones, which take much longer."""
 SHARE_EVENTS_MIN, SHARE_SECONDS = 4, 0.005
 """The share is smaller after a group whose events took so long that a whole share of them would take longer than this,
 in CPU: whatever makes a person's events laborious, who comes next waits about as long as for ordinary ones."""
@@ -34,9 +37,11 @@ LARGE_BYTES = 4 * 1_024
 
 
 class _Waiting(msgspec.Struct, eq=False):
-    """One request's events: how many were handed to a commit, and the receipts so far."""
+    """One request's events: whose each is, how many were handed to a commit, and the receipts so far."""
 
     checked: Sequence[Checked]
+    people: Sequence[str]
+    """Of each event its likely person; empty for a duplicate."""
     future: asyncio.Future[list[Receipt]]
     receipts: list[Receipt] = []
     taken: int = 0
@@ -73,6 +78,8 @@ class Writer:
         self._rejecting = asyncio.Lock()
         self._share = SHARE_EVENTS
         """Of each person in the next group."""
+        self._events_of: Counter[str] = Counter()
+        """Events that wait, by their person."""
         self.queued = 0
         """Events that wait for their commit or are in it."""
 
@@ -86,8 +93,11 @@ class Writer:
         if not checked:
             return []
         self.refuse_excess(len(checked))
-        waiting = _Waiting(checked, asyncio.get_running_loop().create_future())
+        likely = self._engine.recorder.likely_person
+        people = [likely(item) if isinstance(item, ValidatedEvent) else "" for item in checked]
+        waiting = _Waiting(checked, people, asyncio.get_running_loop().create_future())
         self.queued += len(checked)
+        self._events_of.update(people)
         self._waiting.append(waiting)
         if self._task is None:
             self._task = asyncio.create_task(self._drain())
@@ -123,6 +133,7 @@ class Writer:
             # Or whoever is in the queue would wait for ever for a group that cannot be made.
             log.exception("no group could be made of what waits")
             self._waiting.clear()
+            self._events_of.clear()
             _fail([(waiter, ()) for waiter in waiting], error)
         finally:
             # Between the look at the queue and this line nothing else runs, so no request is left without a task.
@@ -134,14 +145,16 @@ class Writer:
         Who got nothing is first in line for the next one, who got something is last.
         """
         room, shares = self._commit_events_max, dict[str, int]()
+        wanted = self._events_of.total()
         pieces: list[_Piece] = []
         passed_over: list[_Waiting] = []
         unfinished: list[_Waiting] = []
         while room and self._waiting:
             waiting = self._waiting.popleft()
             if waiting.future.done():
+                self._wait_no_more(waiting.people[waiting.taken :])
                 continue
-            part = self._part(waiting.checked, waiting.taken, room, shares)
+            part = self._part(waiting, room, shares, wanted)
             if not part:
                 passed_over.append(waiting)
                 continue
@@ -154,18 +167,30 @@ class Writer:
         self._waiting.extend(unfinished)
         return pieces
 
-    def _part(self, checked: Sequence[Checked], start: int, room: int, shares: dict[str, int]) -> Sequence[Checked]:
-        """As many events from ``start`` on as fit; ``shares`` is what each person has in the group already."""
+    def _part(self, waiting: _Waiting, room: int, shares: dict[str, int], wanted: int) -> Sequence[Checked]:
+        """As many events of a request as fit. ``shares``: what each person may still have in the group; ``wanted``: how
+        many events waited when it began."""
+        checked, start = waiting.checked, waiting.taken
         stop = min(len(checked), start + room)
         for at in range(start, stop):
-            item = checked[at]
+            item, person = checked[at], waiting.people[at]
             if isinstance(item, ValidatedEvent):
-                person = self._engine.recorder.likely_person(item)
-                share = shares.get(person, 0)
-                if share >= self._share:
-                    return checked[start:at]
-                shares[person] = share + 1 + len(item.encoded) // LARGE_BYTES
+                share = shares.get(person)
+                if share is None:
+                    others = min(wanted - self._events_of[person], self._commit_events_max)
+                    share = max(self._share, others // SHARE_OF_OTHERS)
+                if share <= 0:
+                    stop = at
+                    break
+                shares[person] = share - 1 - len(item.encoded) // LARGE_BYTES
+        self._wait_no_more(waiting.people[start:stop])
         return checked[start:stop]
+
+    def _wait_no_more(self, people: Sequence[str]) -> None:
+        for person in people:
+            self._events_of[person] -= 1
+            if not self._events_of[person]:
+                del self._events_of[person]
 
     async def _commit(self, pieces: list[_Piece]) -> None:
         try:
