@@ -43,8 +43,8 @@ OF_ONE = {
 }  # fmt: skip
 """Screens that are about one thing, with one that there is. The person is among the most active."""
 TABS = ("memory", "features", "activity", "segments", "reach", "decisions", "identity", "privacy")
-ANALYSES = frozenset({"numbers", "preview", "sizes", "spread", "top"})
-"""Parts that are about everybody: they are loaded after their page."""
+ANALYSES = frozenset({"numbers", "preview", "sizes", "spread", "top", "journey way"})
+"""Parts that are about everybody, as a question of analytics is: they are loaded after their page."""
 PAGE, TAIL = Goal("ours", most=100.0), Goal("ours", most=300.0)
 
 
@@ -98,7 +98,7 @@ def _measure(port: int, world: World, start: int, count: int, seconds: float) ->
         _ask(browser, path, cookie)  # what is made at the first use is not what is measured
     # A part that answers a question of somebody's own is refused without one.
     parts = {name: path for name, path in parts.items() if _ask(browser, path, cookie, or_else=400) == 200}
-    about_all = {name: parts.pop(name) for name in [*parts] if name.rpartition(" ")[2] in ANALYSES}
+    about_all = {name: parts.pop(name) for name in [*parts] if {name, name.rpartition(" ")[2]} & ANALYSES}
     writer.start()
     began = time.perf_counter()
     pages_ms: dict[str, list[float]] = {name: [] for name in pages}
