@@ -112,6 +112,38 @@ def test_a_question_is_answered_while_the_copy_is_put_together(tmp_path: Path, m
         assert people(shop) == 6
 
 
+def test_a_question_does_not_wait_for_a_worker_that_brings_much_into_the_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slowly(*given: Any) -> None:
+        begun.set()
+        assert may_end.wait(30)
+        sync(*given)
+
+    with threadline.open(tmp_path / "shop.db") as shop:
+        shop.record(events(0, 30))
+        assert people(shop) == 5
+        shop.record([{**each, "identifiers": {"user_id": each["key"]}} for each in events(100, 200)])
+        monkeypatch.setattr(answering, "sync", slowly)
+        keeping: Any = shop.engine.analytics
+        worker = threading.Thread(target=keeping.catch_up, args=(1_000,))
+        worker.start()
+        try:
+            assert begun.wait(30)
+            answer = shop.analytics.trend(event="wrote")
+            assert answer.position == 30 + TAIL
+            assert sum(row.people for row in answer.rows) == 5 + TAIL
+            assert answer.bound == "exact, of the first 50 of 130 entries: the others are being taken in"
+            assert worker.is_alive()
+        finally:
+            may_end.set()
+            worker.join()
+        answer = shop.analytics.trend(event="wrote")
+        assert (sum(row.people for row in answer.rows), answer.position, answer.bound) == (105, 130, "exact")
+
+
 def people(shop: threadline.Threadline) -> int:
     return sum(row.people for row in shop.analytics.trend(event="wrote").rows)
 

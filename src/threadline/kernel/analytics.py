@@ -20,6 +20,8 @@ class Table(NamedTuple):
     """Values as Python has them: `datetime` with a time zone, `date`, `int`, `float`, `str`, `bool`, lists, None."""
     position: int
     """Entries of the log that the answer is of, the first ones."""
+    lacking: int = 0
+    """Entries that were recorded before the question and are not in the answer."""
 
 
 class Sql(str):
@@ -32,7 +34,8 @@ class AnalyticsPort(Protocol):
     """Answers SQL over the events of a workspace."""
 
     def query(self, workspace: str, sql: str, params: Mapping[str, Any]) -> Table:
-        """The answer to one SELECT in DuckDB's SQL, of everything that was recorded before the call.
+        """The answer to one SELECT in DuckDB's SQL, of everything that was recorded before the call; beside a large
+        import, of what a worker has brought into the columns by then and the entries next to it.
 
         Tables: ``events``, whose column ``person`` is whose the event is now, ``identities`` and those of
         ``threadline sql``. ``params`` are the values of ``$name``; what runs is `filled`. Raises `InvalidValue` for SQL

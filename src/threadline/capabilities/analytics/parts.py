@@ -83,7 +83,9 @@ class Answered(msgspec.Struct, kw_only=True):
     """What an answer says about itself."""
 
     sql: Annotated[str, Meta(description="The query that made the rows; `threadline sql` takes it as it is.")]
-    position: Annotated[int, Meta(description="Entries of the log that the answer is of: all at the time of the call.")]
+    position: Annotated[
+        int, Meta(description="Entries of the log that the answer is of: all, or what `bound` says.")
+    ]
     bound: Annotated[str, Meta(description="`exact`, or how far the numbers may be off.")] = EXACT
     notes: Annotated[tuple[str, ...], Meta(description="What has to be known to read the numbers rightly.")] = ()
 
@@ -111,11 +113,16 @@ class Reached(NamedTuple):
     """Whether an event is one."""
 
 
-def asked(context: Context[WithAnalytics], sql: str, params: Mapping[str, Any]) -> tuple[Table, dict[str, Any]]:
+def asked(
+    context: Context[WithAnalytics], sql: str, params: Mapping[str, Any], bound: str = EXACT
+) -> tuple[Table, dict[str, Any]]:
     """The rows of a question, and what the answer says about itself."""
     text = filled(sql.strip(), params)
     table = context.engine.analytics.query(context.workspace, text, {})
-    return table, {"sql": text, "position": table.position}
+    if table.lacking:
+        entries = table.position + table.lacking
+        bound = f"{bound}, of the first {table.position:,} of {entries:,} entries: the others are being taken in"
+    return table, {"sql": text, "position": table.position, "bound": bound}
 
 
 def span_sql(span: TimeRange, moment: str = "occurred_at") -> str:

@@ -84,7 +84,13 @@ class Answering:
                             hint="Ask for a shorter time, longer periods or fewer values.",
                             param="start",
                         )
-            return Table(list(reader.schema.names), rows, reading.tail.position)
+            return Table(list(reader.schema.names), rows, reading.tail.position, self._lacking(reading))
+
+    def _lacking(self, reading: Reading) -> int:
+        """Entries of the log that were left out, since there were too many behind the copy."""
+        if reading.zone is None or reading.tail.position < reading.zone.manifest.position + BEHIND_EVENTS_MAX:
+            return 0
+        return max(self._engine.store.stats().get("log_entries", 0) - reading.tail.position, 0)
 
     def catch_up(self) -> int:
         """Bring the copy up to date where much waits, and take out what was erased; the entries that it has."""

@@ -167,6 +167,7 @@ def _experiment(context: Context[Needs], params: ExperimentParams) -> Experiment
             "worth": worth_sql(params.value), "outcome": Sql("value" if params.value else "sign(wins)"),
             "window": parse_duration(params.window), "now": context.now,
         },
+        f"The intervals hold at all looks together with {params.confidence}%, as far as means are normal",
     )  # fmt: skip
     # An arm of which all were in others as well has nobody.
     arms = {row[0]: _Arm(*row) for row in table.rows if row[1]}
@@ -180,9 +181,7 @@ def _experiment(context: Context[Needs], params: ExperimentParams) -> Experiment
     rows = [_row(arm, arms[control], params) for arm in ordered]
     return Experiment(
         rows=rows, control=control, metric=metric.name, crossed=crossed, ratio=ratio, value=params.value,
-        notes=tuple(_notes(rows, ratio, crossed, params)),
-        bound=f"The intervals hold at all looks together with {params.confidence}%, as far as means are normal.",
-        **about,
+        notes=tuple(_notes(rows, ratio, crossed, params)), **about,
     )  # fmt: skip
 
 

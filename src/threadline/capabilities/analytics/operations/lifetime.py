@@ -104,7 +104,9 @@ def _lifetime(context: Context[WithAnalytics], params: LifetimeParams) -> Lifeti
     chosen = all_of(type_sql(params.event), where_sql(params.where), span_sql(params))
     # The end of the time is not in it: its last day is the one before.
     last = to_datetime(until - 1).date()
-    table, about = asked(context, _SQL, {"value": worth_sql(params.value), "chosen": Sql(chosen), "until": last})
+    bound = "The data are exact; each parameter is of the maximum of likelihood, to about one in 100,000"
+    asked_for = {"value": worth_sql(params.value), "chosen": Sql(chosen), "until": last}
+    table, about = asked(context, _SQL, asked_for, bound)
     lists = [column or [] for column in table.rows[0]]
     people, (x, t_x, t, m) = lists[0], (np.array(column, float) for column in lists[1:])
     model = fit_purchases(x, t_x, t)
@@ -128,7 +130,6 @@ def _lifetime(context: Context[WithAnalytics], params: LifetimeParams) -> Lifeti
     return Lifetime(
         rows=rows, people=len(people), purchases=float(ahead.expected.sum()), value=float(value.sum()),
         model=parameters, alive=[Alive(low=at / BINS, people=int(count)) for at, count in enumerate(counts)],
-        bound="The data are exact; each parameter is of the maximum of likelihood, to about one in 100,000.",
         notes=("Who bought once counts as alive: in this model people leave after a repeat purchase only.",),
         **about,
     )  # fmt: skip
