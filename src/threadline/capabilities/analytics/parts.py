@@ -83,9 +83,7 @@ class Answered(msgspec.Struct, kw_only=True):
     """What an answer says about itself."""
 
     sql: Annotated[str, Meta(description="The query that made the rows; `threadline sql` takes it as it is.")]
-    position: Annotated[
-        int, Meta(description="Entries of the log that the answer is of: all, or what `bound` says.")
-    ]
+    position: Annotated[int, Meta(description="Entries of the log that the answer is of: all, or what `bound` says.")]
     bound: Annotated[str, Meta(description="`exact`, or how far the numbers may be off.")] = EXACT
     notes: Annotated[tuple[str, ...], Meta(description="What has to be known to read the numbers rightly.")] = ()
 

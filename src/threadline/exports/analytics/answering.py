@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from threadline.engine.engine import Engine
 from threadline.engine.erasure.erased_ids import erased_since
-from threadline.exports.curated.reading import Reading, opened
+from threadline.exports.curated.reading import Reading, opened, read
 from threadline.exports.curated.writing import write
 from threadline.exports.duck import ended_after, explained
 from threadline.exports.lake.compaction import compact
@@ -42,6 +42,10 @@ OPEN_MAX = 4
 """Workspaces whose tables stay open for the next question."""
 
 
+NEWER_FILES_MAX = 200
+"""Files of what is newer than the copy from which on they are written anew for the next question."""
+
+
 class _Open(NamedTuple):
     """The tables of a workspace, as they were for the last question."""
 
@@ -49,6 +53,12 @@ class _Open(NamedTuple):
     tag: str
     """Of the manifest of the lake."""
     stack: ExitStack
+    """Has the folder of what is newer than the lake."""
+
+    def close(self) -> None:
+        """Let them go."""
+        self.reading.close()
+        self.stack.close()
 
 
 class Answering:
@@ -103,7 +113,7 @@ class Answering:
         """Release files and connections; the next question opens them again."""
         with self._lock:
             for workspace in list(self._open):
-                self._open.pop(workspace).stack.close()
+                self._open.pop(workspace).close()
             self._stack.close()
 
     def _reading(self, workspace: str) -> Reading:
@@ -111,16 +121,35 @@ class Answering:
         tag = "" if lake is None else lake.tagged()[1]
         cached = self._open.pop(workspace, None)
         if cached is not None and (cached.tag != tag or self._is_behind(cached.reading)):
-            cached.stack.close()
-            cached = None
+            cached = self._advanced(cached) if cached.tag == tag else cached.close()
         if cached is None:
             while len(self._open) >= OPEN_MAX:
-                self._open.pop(next(iter(self._open))).stack.close()
+                self._open.pop(next(iter(self._open))).close()
             stack = ExitStack()
-            most = None if lake is None or self._url else BEHIND_EVENTS_MAX
-            cached = _Open(stack.enter_context(opened(self._engine, lake, workspace, most)), tag, stack)
+            cached = _Open(
+                stack.enter_context(opened(self._engine, lake, workspace, self._newer_max(lake))), tag, stack
+            )
         self._open[workspace] = cached
         return cached.reading
+
+    def _newer_max(self, lake: Lake | None) -> int | None:
+        return None if lake is None or self._url else BEHIND_EVENTS_MAX
+
+    def _advanced(self, cached: _Open) -> _Open | None:
+        """The same tables with what was recorded since added; None where they have to be opened from the beginning."""
+        reading = cached.reading
+        lake = None if reading.lake is None else reading.lake[0]
+        most, known = self._newer_max(lake), 0 if reading.lake is None else reading.lake[1].position
+        limit = None if most is None else known + most - reading.tail.position
+        try:
+            if len(reading.tail.files) <= NEWER_FILES_MAX:
+                sync(self._engine, reading.newer, limit=limit)
+                fresh = read(self._engine, reading.lake, reading.newer, reading.workspace)
+                reading.close()
+                return cached._replace(reading=fresh)
+        except Conflict:
+            pass  # the log is another one now
+        return cached.close()
 
     def _folded(self, workspace: str, reading: Reading, text: str) -> Reading:
         """The tables, with those in it that are folded person by person.
@@ -139,7 +168,7 @@ class Answering:
         return self._anew(workspace)
 
     def _anew(self, workspace: str) -> Reading:
-        self._open.pop(workspace).stack.close()
+        self._open.pop(workspace).close()
         return self._reading(workspace)
 
     def _is_behind(self, reading: Reading) -> bool:

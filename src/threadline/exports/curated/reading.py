@@ -55,12 +55,23 @@ def opened(engine: Engine, lake: Lake | None, workspace: str, newer_max: int | N
         newer = Lake(FolderStorage(Path(scratch)))
         newer.commit(replace(manifest, files=[], obsolete=[]), "")
         sync(engine, newer, limit=newer_max)
-        connection = duck.connected(scratch, None if lake is None else lake.storage)
+        reading = read(engine, None if lake is None else (lake, manifest), newer, workspace)
         try:
-            with duck.explained():
-                yield Reading(engine, connection, workspace, None if lake is None else (lake, manifest), newer)
+            yield reading
         finally:
-            connection.close()
+            reading.close()
+
+
+def read(engine: Engine, lake: tuple[Lake, Manifest] | None, newer: Lake, workspace: str) -> Reading:
+    """The tables and views of a workspace, of a lake and of another one that has what follows. Close them afterwards."""
+    scratch = newer.storage.url("")
+    connection = duck.connected(scratch, None if lake is None else lake[0].storage)
+    try:
+        with duck.explained():
+            return Reading(engine, connection, workspace, lake, newer)
+    except BaseException:
+        connection.close()
+        raise
 
 
 class Reading:
@@ -72,6 +83,8 @@ class Reading:
         self.engine = engine
         self.connection = connection
         self.workspace = workspace
+        self.lake = lake
+        self.newer = newer
         self.folds = folds_of(engine.catalogue)
         self.zone = None if lake is None else Zone(*lake, workspace, self.folds.fingerprint)
         tail = newer.manifest()
@@ -104,6 +117,10 @@ class Reading:
         alone = ALONE if any(manifest.schema_version < 2 for _, manifest in lakes) else ""
         self.connection.execute(f"CREATE TABLE parts.moved AS {MOVED}{alone}")
         self._view("events", self._events(self._files(urls[EVENTS], RAW), RAW.names))
+
+    def close(self) -> None:
+        """Close the connection. The files stay."""
+        self.connection.close()
 
     def run(self, query: str) -> Any:
         """The result of a query, as a reader of Arrow's record batches."""
