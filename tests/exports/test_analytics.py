@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import threadline
 from tests import forked
@@ -21,7 +24,7 @@ from threadline.exports.lake.compaction import compact
 from threadline.exports.lake.lake import Lake
 from threadline.exports.lake.storage import open_storage
 from threadline.exports.lake.sync import sync
-from threadline.kernel.errors import InvalidValue, LimitExceeded
+from threadline.kernel.errors import InvalidValue, LimitExceeded, NotFound
 from threadline.settings import Settings
 
 pytest.importorskip("duckdb")
@@ -117,10 +120,11 @@ def test_a_question_does_not_wait_for_a_worker_that_brings_much_into_the_copy(
 ) -> None:
     begun, may_end = threading.Event(), threading.Event()
 
-    def slowly(*given: Any) -> None:
-        begun.set()
-        assert may_end.wait(30)
-        sync(*given)
+    def slowly(*given: Any, limit: int | None = None) -> None:
+        if threading.current_thread() is worker:
+            begun.set()
+            assert may_end.wait(30)
+        sync(*given, limit=limit)
 
     with threadline.open(tmp_path / "shop.db") as shop:
         shop.record(events(0, 30))
@@ -142,6 +146,45 @@ def test_a_question_does_not_wait_for_a_worker_that_brings_much_into_the_copy(
             worker.join()
         answer = shop.analytics.trend(event="wrote")
         assert (sum(row.people for row in answer.rows), answer.position, answer.bound) == (105, 130, "exact")
+
+
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(["record", "late", "join", "erase", "ask"]), st.integers(0, 4)), min_size=2, max_size=12
+)
+ROWS = "SELECT type, person, day, count(*) AS n FROM events WHERE type <> 'person_erased' GROUP BY ALL ORDER BY ALL"
+
+
+@pytest.mark.parametrize("tail", [8, 1_000])
+@given(changes=CHANGES)
+def test_after_any_changes_the_next_answer_is_that_of_somebody_who_asks_for_the_first_time(
+    changes: list[tuple[str, int]], tail: int
+) -> None:
+    with threadline.open("memory:") as shop, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(answering, "TAIL_EVENTS", tail)
+        patched.setattr(answering, "BEHIND_EVENTS_MAX", tail)
+        patched.setattr(answering, "NEWER_FILES_MAX", 6)
+        asked = DuckAnalytics(shop.engine)
+        shop.record(events(0, 6))
+        for number, (change, who) in enumerate(changes):
+            if change in ("record", "late"):
+                first, day = 100 * (number + 1), "2025-12-30" if change == "late" else "2026-01-02"
+                shop.record([
+                    {**each, "identifiers": {"user_id": f"user-{who}"}, "occurred_at": f"{day}T09:00:00Z"}
+                    for each in events(first, first + 3)
+                ])  # fmt: skip
+            elif change == "join":
+                both = {"user_id": f"user-{who}", "anonymous_id": "device"}
+                shop.record([{"type": "signed_in", "key": f"join-{number}", "identifiers": both}])
+            elif change == "erase":
+                with suppress(NotFound):
+                    shop.people.erase(f"user-{who}")
+            else:
+                asked.query("default", ROWS, {})
+        told = asked.query("default", ROWS, {})
+        fresh = DuckAnalytics(shop.engine)
+        assert told == fresh.query("default", ROWS, {})
+        fresh.close()
+        asked.close()
 
 
 def people(shop: threadline.Threadline) -> int:

@@ -149,6 +149,9 @@ class Answering:
                 return cached._replace(reading=fresh)
         except Conflict:
             pass  # the log is another one now
+        except BaseException:
+            cached.close()
+            raise
         return cached.close()
 
     def _folded(self, workspace: str, reading: Reading, text: str) -> Reading:

@@ -63,7 +63,7 @@ def opened(engine: Engine, lake: Lake | None, workspace: str, newer_max: int | N
 
 
 def read(engine: Engine, lake: tuple[Lake, Manifest] | None, newer: Lake, workspace: str) -> Reading:
-    """The tables and views of a workspace, of a lake and of another one that has what follows. Close them afterwards."""
+    """The tables and views of a workspace, of a lake and of another that has what follows. Close them afterwards."""
     scratch = newer.storage.url("")
     connection = duck.connected(scratch, None if lake is None else lake[0].storage)
     try:
