@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests import activity
 from tests.cdnow import messages, tell
-from tests.exports.spark import stage
+from tests.exports.spark import session, stage
 from tests.laws import staging
 from threadline.app import catalogue_of, open_engine
 from threadline.engine.engine import Engine
@@ -25,19 +24,10 @@ from threadline.stores.memory import MemoryStore
 from threadline.surfaces.python.embedded import Threadline
 from threadline.testing.world import World
 
-ROOT = Path(__file__).parents[3]
-PYTHON = os.environ.get("THREADLINE_TEST_SPARK_PYTHON") or str(ROOT / ".venv-spark/bin/python")
 PART = int(os.environ.get("THREADLINE_TEST_SPARK_PART", "12"))
 """One in so many of the orders and commits; 1: all of them."""
 PEOPLE = int(os.environ.get("THREADLINE_TEST_SPARK_PEOPLE", "80"))
 """People of the generated world; 110000 leaves more than 100,000 after their devices are joined."""
-
-QUICK = {
-    "SPARK_LOCAL_IP": "127.0.0.1",
-    "PYSPARK_SUBMIT_ARGS": "--conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=2 pyspark-shell",
-    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
-"""Starting takes a short job most of its time."""
 
 DEFINITIONS = """
 features:
@@ -85,23 +75,15 @@ def hash_of(text: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.environ.get("THREADLINE_TEST_SPARK") == "0", reason="THREADLINE_TEST_SPARK=0 leaves Spark out")
-@pytest.mark.skipif(not Path(PYTHON).exists(), reason=f"PySpark has a venv of its own, which is not at {PYTHON}")
 def test_spark_folds_what_the_store_has_and_killed_workers_change_nothing(tmp_path: Path) -> None:
+    session.need()
     lakes = {name: stage.lake_in(tmp_path / name / "lake") for name in ("activity", "cdnow", "world")}
     engines = {
         "activity": commits(lakes["activity"]),
         "cdnow": cdnow(lakes["cdnow"], tmp_path / "cdnow" / "definitions"),
         "world": world(lakes["world"]),
     }
-    path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
-    driver = [PYTHON, str(Path(__file__).with_name("driver.py")), str(tmp_path)]
-    ended = subprocess.run(
-        driver, capture_output=True, text=True, timeout=3_600, check=False,
-        env={**os.environ, **QUICK, "PYTHONPATH": path},
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr[-4_000:]
-    *done, failed = ended.stdout.strip().splitlines()
+    *done, failed = session.run(Path(__file__).with_name("driver.py"), str(tmp_path)).strip().splitlines()
     assert len(done) == len(lakes)
     for name, on in engines.items():
         checked = check_states(on.store, on.catalogue, lakes[name])

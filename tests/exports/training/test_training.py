@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import threadline
+from tests.exports.spark import session
 from threadline.exports.lake.lake import Lake
 from threadline.exports.lake.storage import open_storage
 from threadline.exports.lake.sync import sync
@@ -22,9 +21,6 @@ from threadline.kernel.errors import InvalidSetting, InvalidValue, NotFound
 from threadline.kernel.time import DAY, HOUR, format_time
 from threadline.surfaces.python.embedded import Threadline
 from threadline.testing.world import STARTS_AT, World
-
-ROOT = Path(__file__).parents[3]
-PYTHON = os.environ.get("THREADLINE_TEST_SPARK_PYTHON") or str(ROOT / ".venv-spark/bin/python")
 
 DEFINITIONS = """
 features:
@@ -127,9 +123,8 @@ def test_people_joined_parted_and_imported_are_who_they_were_at_each_instant(tmp
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.environ.get("THREADLINE_TEST_SPARK") == "0", reason="THREADLINE_TEST_SPARK=0 leaves Spark out")
-@pytest.mark.skipif(not Path(PYTHON).exists(), reason=f"PySpark has a venv of its own, which is not at {PYTHON}")
 def test_spark_makes_the_rows_that_duckdb_makes(tmp_path: Path, seed: int) -> None:
+    session.need()
     clock = Clock()
     world = World(seed, people=12, history=300, days=20, late=0.2, late_days_max=5)
     draw = random.Random(seed)
@@ -144,13 +139,8 @@ def test_spark_makes_the_rows_that_duckdb_makes(tmp_path: Path, seed: int) -> No
         catalogue = store.engine.catalogue
     (tmp_path / "asked.json").write_text(json.dumps([asked.refs, asked.ats]))
     arguments = ["lake", "threadline.yaml", "asked.json", "out.json"]
-    driver = [PYTHON, str(Path(__file__).with_name("driver.py")), *(str(tmp_path / each) for each in arguments)]
-    path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
-    ended = subprocess.run(
-        driver, capture_output=True, text=True, timeout=600, check=False,
-        env={**os.environ, "PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1"},
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr[-4_000:]
+    driver = Path(__file__).with_name("driver.py")
+    session.run(driver, *(str(tmp_path / each) for each in arguments), timeout_seconds=600)
     with Training(catalogue, lake, "default").vectors(asked) as (_, file):
         expected = pa.parquet.read_table(file).sort_by("place").to_pylist()
     found = json.loads((tmp_path / "out.json").read_text())
