@@ -51,12 +51,19 @@ function partForm(form) {
     if (slower) loadPart(slower, `${location.pathname}?part=${slower.id}`, { body: new URLSearchParams(new FormData(form)) })
   }
   if (form.dataset.then) follow()
-  let timer
+  let timer, renewing
   form.addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(ask, 180) })
-  form.addEventListener('change', ({ target }) => { if (target.matches('[data-renew]')) { clearTimeout(timer); renew(form).then(ask) } })
+  form.addEventListener('change', ({ target }) => {
+    if (!target.matches('[data-renew]')) return
+    clearTimeout(timer)
+    clearTimeout(renewing)
+    // Whoever types the name of a choice goes through others. A list that came anew meanwhile would begin to search from the next letter on.
+    renewing = setTimeout(() => renew(form).then(ask), target.matches('select') ? 250 : 0)
+  })
   form.addEventListener('submit', (event) => {
     event.preventDefault()
     clearTimeout(timer)
+    clearTimeout(renewing)
     if (event.submitter?.closest('#panel')) renew(form, event.submitter).then(ask)
     else event.submitter?.hasAttribute('formaction') ? act(form, event.submitter) : ask()
   })
