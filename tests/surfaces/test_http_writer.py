@@ -13,7 +13,14 @@ from threadline.engine.engine import Engine
 from threadline.engine.recording.validation import Checked, ValidatedEvent
 from threadline.kernel.errors import InvalidValue, StoreFull, Unavailable
 from threadline.kernel.event import Event, Identifier, Receipt
-from threadline.surfaces.http.writer import LARGE_BYTES, SHARE_EVENTS, SHARE_EVENTS_MIN, SHARE_SECONDS, Writer
+from threadline.surfaces.http.writer import (
+    LARGE_BYTES,
+    SHARE_EVENTS,
+    SHARE_EVENTS_MIN,
+    SHARE_OF_OTHERS,
+    SHARE_SECONDS,
+    Writer,
+)
 
 
 def event(key: str, user: str = "1") -> Event:
@@ -215,6 +222,25 @@ def test_one_person_has_a_share_of_a_group_and_the_rest_goes_to_later_groups_in_
         order = [key for group in recording.groups for key in group]
         for request in backlog:
             assert [key for key in order if key in set(request)] == request
+        await made.close()
+
+    asyncio.run(run())
+
+
+def test_where_others_wait_for_more_one_person_has_an_eighth_of_it(engine: Engine) -> None:
+    async def run() -> None:
+        recording = Recording(engine)
+        made = writer(recording)
+        recording.gate.clear()
+        tasks = await started(recording, made, [["gate"]])
+        tasks += await started(recording, made, [[f"a{i}" for i in range(60)]], user="loud")
+        for user in range(12):
+            tasks += await started(recording, made, [[f"b{user}-{i}" for i in range(20)]], user=f"quiet {user}")
+        recording.gate.set()
+        await asyncio.gather(*tasks)
+        loud = [sum(key[0] == "a" for key in group) for group in recording.groups[1:]]
+        assert loud == [240 // SHARE_OF_OTHERS, SHARE_EVENTS, 10], "what is left waits for nobody else"
+        assert len(recording.groups[1]) == 240 + 30
         await made.close()
 
     asyncio.run(run())
