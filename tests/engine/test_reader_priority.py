@@ -55,6 +55,18 @@ def test_a_writer_waits_for_all_who_read(patient: None) -> None:
     assert done.is_set()
 
 
+def test_a_read_may_ask_to_go_first_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(right_of_way, "SECONDS_MAX", 0.0)
+    way, done = ReaderPriority(), threading.Event()
+    with way.reading(), way.reading(LONG):
+        writer = started(lambda: (way.give(), done.set()))
+        assert not done.wait(0.05)
+    writer.join(LONG)
+    with way.reading():
+        way.give()
+    assert done.is_set()
+
+
 def test_after_a_wait_the_writer_goes_on_for_as_long_whoever_reads(patient: None) -> None:
     way, waited, again = ReaderPriority(), threading.Event(), threading.Event()
 

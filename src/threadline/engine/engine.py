@@ -130,9 +130,9 @@ class Engine:
         """The instant to read at: after everything that this process has recorded. See `threadline.kernel.time`."""
         return self.recorder.now()
 
-    def reading(self) -> AbstractContextManager[None]:
-        """A context for the reads of a surface: the writer of this process lets them go first."""
-        return self.recorder.readers.reading()
+    def reading(self, seconds: float | None = None) -> AbstractContextManager[None]:
+        """A context for the reads of a surface: the writer of this process lets them go first, for so long."""
+        return self.recorder.readers.reading(seconds)
 
     def close(self) -> None:
         """Release the store. In a fork it does nothing: the store is its parent's."""

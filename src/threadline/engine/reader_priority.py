@@ -9,6 +9,8 @@ from contextlib import contextmanager
 
 SECONDS_MAX = 0.02
 """Seconds for which a read goes before the writer; most take a few milliseconds."""
+PAGE_SECONDS_MAX = 0.1
+"""As long for a page that somebody waits for: it makes a dozen reads and is asked for seldom."""
 
 
 class ReaderPriority:
@@ -23,35 +25,35 @@ class ReaderPriority:
 
     def __init__(self) -> None:
         self._changing = threading.Condition()
-        self._begun_at: dict[object, float] = {}
-        """Of each read that goes on."""
+        self._until: dict[object, float] = {}
+        """Of each read that goes on: the instant until which it goes first."""
         self._own = threading.local()
         """``until``: the instant before which the thread need not wait again. Were it shared, a wait of one thread
         would let all the others pass the readers."""
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
-        """A context for reads: the writer waits."""
+    def reading(self, seconds: float | None = None) -> Iterator[None]:
+        """A context for reads: for so long, or for `SECONDS_MAX`, the writer waits."""
         read = object()
         with self._changing:
-            self._begun_at[read] = time.monotonic()
+            self._until[read] = time.monotonic() + (SECONDS_MAX if seconds is None else seconds)
         try:
             yield
         finally:
             with self._changing:
-                del self._begun_at[read]
+                del self._until[read]
                 self._changing.notify_all()
 
     def give(self) -> None:
         """Wait for the readers that have priority; those that begin meanwhile do not make it longer."""
-        if not self._begun_at:  # without the lock: this runs between any two events
+        if not self._until:  # without the lock: this runs between any two events
             return
         began = time.monotonic()
         if began < getattr(self._own, "until", 0.0):
             return
         with self._changing:
-            first = {read: until for read, at in self._begun_at.items() if (until := at + SECONDS_MAX) > began}
-            while ends := [until for read, until in first.items() if read in self._begun_at]:
+            first = {read: until for read, until in self._until.items() if until > began}
+            while ends := [until for read, until in first.items() if read in self._until]:
                 if (left := max(ends) - time.monotonic()) <= 0:
                     break
                 self._changing.wait(left)

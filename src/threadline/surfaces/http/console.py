@@ -17,6 +17,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from threadline.engine.accounts import Session
 from threadline.engine.engine import Engine
+from threadline.engine.reader_priority import PAGE_SECONDS_MAX
 from threadline.kernel.errors import Forbidden, NotFound, ThreadlineError, Unauthorized
 from threadline.kernel.operation import Operation
 from threadline.surfaces.console.actions import read_fields, read_form, result_of
@@ -119,7 +120,7 @@ class Console:
         if "live" in asking.query and screen.live is not None:
             return self._stream(screen, asking, request)
         part = asking.query.get("part", "")
-        with self._engine.reading():
+        with self._engine.reading(PAGE_SECONDS_MAX):
             return await self._run(partial(self._page, screen, asking, part, request))
 
     async def _form_query(self, session: Session, request: Request) -> bytes:
