@@ -60,6 +60,13 @@ def post(stack: Stack, path: str, body: str, write_key: str) -> dict[str, object
     return content
 
 
+def bought(stack: Stack, key: str) -> None:
+    """Send a purchase: the tests of this file may run in several processes, each with a stack of its own."""
+    with threadline.open(stack.store) as engine:
+        secret = engine.keys.create(name=key).secret
+    assert post(stack, "/v1/track", purchase(key), secret)["accepted"] == 1
+
+
 class Came:
     """The purchases of which a consumer has been notified. Entering the segment is an event as well."""
 
@@ -112,6 +119,7 @@ def test_events_by_http_and_by_queue_come_out_once_and_poison_is_among_the_dead(
 
 
 def test_a_timer_asks_for_a_wake_up_and_the_daily_schedule_calls_its_function(stack: Stack) -> None:
+    bought(stack, "timer")
     scheduler = stack.client("scheduler")
     daily = scheduler.get_schedule(GroupName=NAME, Name=f"{NAME}-daily")
     assert daily["ScheduleExpression"] == "cron(0 6 * * ? *)"
@@ -123,6 +131,7 @@ def test_a_timer_asks_for_a_wake_up_and_the_daily_schedule_calls_its_function(st
 
 
 def test_the_lake_has_every_event_in_files_of_the_bucket(stack: Stack) -> None:
+    bought(stack, "lake")
     schedule = stack.client("scheduler").get_schedule(GroupName=NAME, Name=f"{NAME}-lake")
     answer = stack.invoke(schedule["Target"]["Arn"], {})
     with threadline.open(stack.store) as engine:
