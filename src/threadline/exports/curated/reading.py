@@ -57,7 +57,8 @@ def opened(engine: Engine, lake: Lake | None, workspace: str, newer_max: int | N
         sync(engine, newer, limit=newer_max)
         reading = read(engine, None if lake is None else (lake, manifest), newer, workspace)
         try:
-            yield reading
+            with duck.explained():
+                yield reading
         finally:
             reading.close()
 
