@@ -40,8 +40,6 @@ FILES_MAX = 200
 """Files of the copy from which on small ones are put together after it has grown."""
 OPEN_MAX = 4
 """Workspaces whose tables stay open for the next question."""
-
-
 NEWER_FILES_MAX = 200
 """Files of what is newer than the copy from which on they are written anew for the next question."""
 
@@ -98,9 +96,13 @@ class Answering:
 
     def _lacking(self, reading: Reading) -> int:
         """Entries of the log that were left out, since there were too many behind the copy."""
-        if reading.zone is None or reading.tail.position < reading.zone.manifest.position + BEHIND_EVENTS_MAX:
+        tail, store = reading.tail, self._engine.store
+        is_cut = (
+            not self._url and reading.lake is not None and tail.position >= reading.lake[1].position + BEHIND_EVENTS_MAX
+        )
+        if not is_cut or not store.feed(tail.cursor, 1):
             return 0
-        return max(self._engine.store.stats().get("log_entries", 0) - reading.tail.position, 0)
+        return max(store.stats().get("log_entries", 0) - tail.position, 1)
 
     def catch_up(self) -> int:
         """Bring the copy up to date where much waits, and take out what was erased; the entries that it has."""
@@ -121,7 +123,7 @@ class Answering:
         tag = "" if lake is None else lake.tagged()[1]
         cached = self._open.pop(workspace, None)
         if cached is not None and (cached.tag != tag or self._is_behind(cached.reading)):
-            cached = self._advanced(cached) if cached.tag == tag else cached.close()
+            cached = self._advanced(cached, tag)
         if cached is None:
             while len(self._open) >= OPEN_MAX:
                 self._open.pop(next(iter(self._open))).close()
@@ -135,14 +137,15 @@ class Answering:
     def _newer_max(self, lake: Lake | None) -> int | None:
         return None if lake is None or self._url else BEHIND_EVENTS_MAX
 
-    def _advanced(self, cached: _Open) -> _Open | None:
-        """The same tables with what was recorded since added; None where they have to be opened from the beginning."""
+    def _advanced(self, cached: _Open, tag: str) -> _Open | None:
+        """The same tables with what was recorded since added; None, and these closed, where they have to be opened from
+        the beginning."""
         reading = cached.reading
         lake = None if reading.lake is None else reading.lake[0]
         most, known = self._newer_max(lake), 0 if reading.lake is None else reading.lake[1].position
         limit = None if most is None else known + most - reading.tail.position
         try:
-            if len(reading.tail.files) <= NEWER_FILES_MAX:
+            if cached.tag == tag and len(reading.tail.files) <= NEWER_FILES_MAX:
                 sync(self._engine, reading.newer, limit=limit)
                 fresh = read(self._engine, reading.lake, reading.newer, reading.workspace)
                 reading.close()
@@ -152,7 +155,8 @@ class Answering:
         except BaseException:
             cached.close()
             raise
-        return cached.close()
+        cached.close()
+        return None
 
     def _folded(self, workspace: str, reading: Reading, text: str) -> Reading:
         """The tables, with those in it that are folded person by person.
