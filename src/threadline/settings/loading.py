@@ -26,7 +26,7 @@ IN_FILES = "`settings:` in the definitions"
 EMBEDDED = "sqlite:///"
 """What a URL of the embedded store begins with; the path follows."""
 IN_MEMORY = {":memory:": "memory:", "sqlite://": "memory:", "sqlite:///:memory:": "memory:"}
-"""How SQLite and its clients name a store without a file, and how we do; otherwise a file ``:memory:`` came."""
+"""How SQLite and its clients name a store without a file, and how we do: else a file of that name would be made."""
 
 _NOT_OURS = "THREADLINE_TEST_"
 """Variables of the test suite, which a server that a test starts inherits."""

@@ -339,11 +339,6 @@ class DerivationSet:
     derivations: tuple[Derivation, ...]
 
     @cached_property
-    def event_types(self) -> frozenset[str]:
-        """The event types that make facts."""
-        return frozenset(feed.type for derivation in self.derivations for feed in derivation.feeds)
-
-    @cached_property
     def fingerprint(self) -> str:
         """A short hash of everything that shapes facts, the same however files and keys were arranged."""
         return content_hash([derivation.content for derivation in self.derivations])
