@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
 
 SECONDS_MAX = 0.02
 """Seconds for which a read goes before the writer; most take a few milliseconds."""
@@ -43,6 +46,12 @@ class ReaderPriority:
             with self._changing:
                 del self._until[read]
                 self._changing.notify_all()
+
+    def between(self, items: Iterable[T]) -> Iterator[T]:
+        """These items; readers go first before each."""
+        for item in items:
+            self.give()
+            yield item
 
     def give(self) -> None:
         """Wait for the readers that have priority; those that begin meanwhile do not make it longer."""

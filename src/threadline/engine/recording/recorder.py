@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from threadline.engine.counts import IDENTITY_MERGES, PROJECTION_ERRORS, Counts
@@ -191,16 +191,10 @@ class Recorder:
         receipts: list[Receipt] = []
         for start in range(0, len(requests), CALL_EVENTS_MAX):
             with gc_deferred():
-                call = self._giving_way(requests[start : start + CALL_EVENTS_MAX])
+                call = self.readers.between(requests[start : start + CALL_EVENTS_MAX])
                 checked = self._validator.check(call, self.clock())
                 receipts += self.record_checked(checked)
         return receipts
-
-    def _giving_way(self, requests: Iterable[RecordRequest]) -> Iterator[RecordRequest]:
-        """These requests; readers go first between any two of them."""
-        for request in requests:
-            self.readers.give()
-            yield request
 
     def check(self, events: Iterable[Event]) -> list[Checked]:
         """Validate events for `record_checked`, without the store and without a lock.

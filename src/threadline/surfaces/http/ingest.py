@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import TypeVar
@@ -104,7 +104,7 @@ class Ingest:
         self.writer.refuse_excess(len(events))
         # Beside the commit of others, and much of it beside the event loop as well.
         if len(events) > CHECKED_ASIDE_EVENTS:
-            work = partial(self.engine.recorder.check, self._paused(events))
+            work = partial(self.engine.recorder.check, self.engine.recorder.readers.between(events))
             checked = await self._aside(work, large=len(events) > LARGE_EVENTS)
         else:
             checked = self.engine.recorder.check(events)
@@ -137,11 +137,6 @@ class Ingest:
             return await self.writer.record(checked)
         finally:
             tracing.forget(ids)
-
-    def _paused(self, events: Iterable[Event]) -> Iterator[Event]:
-        for event in events:
-            self.engine.recorder.readers.give()
-            yield event
 
     async def decode(self, body: bytes, work: Callable[..., T]) -> T:
         """What ``work`` makes of a body; beside the event loop unless the body is short. There it gets a ``pause``: a
