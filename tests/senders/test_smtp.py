@@ -71,6 +71,7 @@ FIRST: dict[str, tuple[str, str]] = {
     "vague": ("mail_bounced", "healthy"),
     "policy": (EFFECT_PARKED, "healthy"),
     "spam": (EFFECT_PARKED, "healthy"),
+    "too_large": (EFFECT_PARKED, "healthy"),
     "tempfail": (EFFECT_RETRIED, "failing"),
     "drop_rcpt": (EFFECT_RETRIED, "failing"),
     "drop_body": (UNKNOWN, ""),  # a small message is on its way as a whole before anybody can know
@@ -104,6 +105,17 @@ def test_a_connection_that_ends_before_the_final_dot_was_sent_lets_the_mail_be_s
         assert kind_of(sent(sender, "drop_body-1@b.example", message=large)) == (EFFECT_RETRIED, "failing")
         sender.close()
         assert sink.accepted() == []
+
+
+def test_a_large_message_that_is_refused_before_its_end_is_parked_with_the_reply(tmp_path: Path) -> None:
+    with mail_sink(tmp_path, features="PIPELINING") as sink:
+        sender = plain(sink)
+        large = b"Subject: large\r\n\r\n" + b"x" * 70 * 200_000  # more than the buffers in between hold
+        outcome = sent(sender, "too_large-1@b.example", message=large)
+        sender.close()
+    assert isinstance(outcome, Outcome)
+    assert outcome.type == EFFECT_PARKED
+    assert outcome.properties["text"] == "5.3.4 Message too large"
 
 
 def test_bounces_say_whether_they_are_permanent(sink: MailSink) -> None:

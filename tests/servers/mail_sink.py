@@ -39,7 +39,7 @@ MESSAGE = {  # refused after the final dot
 }
 DROPS = {"drop_rcpt", "drop_body", "drop_after", "drop_accepted", "garbage"}
 """The connection ends, the first time: at RCPT, in the message, after all of it unaccepted or accepted, or in noise."""
-BEHAVIOURS = (*RECIPIENT, *MESSAGE, *DROPS, "slow", "silent", "fine")
+BEHAVIOURS = (*RECIPIENT, *MESSAGE, *DROPS, "too_large", "slow", "silent", "fine")
 
 
 class Accepted(NamedTuple):
@@ -203,6 +203,10 @@ class Session:
         if first and behaviour == "drop_body":
             await self.reader.read(10)
             self.writer.transport.abort()
+            return False
+        if behaviour == "too_large":
+            await self.reader.read(10)
+            self.say("552 5.3.4 Message too large")
             return False
         message = (await self.reader.readuntil(b"\r\n.\r\n"))[:-3]
         times, reply = MESSAGE.get(behaviour, (0, ""))

@@ -56,7 +56,9 @@ class SmtpSink:
     def taken(self) -> list[Taken]:
         """Every mail so far that was taken to its end."""
         files = sorted(file for file in self._folder.iterdir() if file.name != "errors")
-        return [_read(file.read_bytes()) for file in files]
+        # A file that the server still writes would be read without its end.
+        still_written = {os.path.realpath(each) for each in Path(f"/proc/{self.process.pid}/fd").iterdir()}
+        return [_read(file.read_bytes()) for file in files if os.path.realpath(file) not in still_written]
 
 
 def _read(file: bytes) -> Taken:

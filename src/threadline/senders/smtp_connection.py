@@ -97,7 +97,7 @@ class Connection(smtplib.SMTP):
     def _open(self, server: Server) -> None:
         try:
             plain = socket.create_connection((server.host, server.port), self._left())
-            # The final dot is a packet of its own; without this it would wait for an acknowledgement.
+            # The end of a message is often a packet of its own; without this it would wait for an acknowledgement.
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.sock = plain
             if server.security == "tls":
@@ -109,7 +109,7 @@ class Connection(smtplib.SMTP):
             if server.user:
                 self._login(server)
         except (OSError, smtplib.SMTPException, UnicodeError, ValueError) as error:
-            raise Lost(f"{type(error).__name__}: {error}"[:TEXT_LENGTH_MAX]) from None
+            raise _lost(error) from None
 
     def _hello(self) -> None:
         answer = self.ehlo()
@@ -147,14 +147,16 @@ class Connection(smtplib.SMTP):
         commands = [*self._envelope(mail, len(body)), "DATA"]
         try:
             self._begin(commands)
-            self.send(body)
         except (OSError, smtplib.SMTPException) as error:
-            raise Lost(f"{type(error).__name__}: {error}"[:TEXT_LENGTH_MAX]) from None
+            raise _lost(error) from None
         try:
-            self.send(DOT)
-            reply = _reply(*self.getreply())
+            self.send(body + DOT)
         except (OSError, smtplib.SMTPException) as error:
-            raise Unanswered(f"{type(error).__name__}: {error}"[:TEXT_LENGTH_MAX]) from None
+            # The end of the dot is missing, so nothing was accepted. A server that refuses in the middle of a message
+            # and closes has said why: without its reply, a message that is too large would be tried for ever.
+            reply = self._reply_before(error)
+        else:
+            reply = self._reply_to_the_message()
         if reply.code == 421:
             self.close()
         if 400 <= reply.code < 600:
@@ -162,6 +164,23 @@ class Connection(smtplib.SMTP):
         if not 200 <= reply.code < 300:
             raise Unanswered(f"the answer to the message is no answer: {reply}"[:TEXT_LENGTH_MAX])
         return reply
+
+    def _reply_before(self, error: Exception) -> Reply:
+        """The reply that came before the connection failed in the middle of a message. Raises `Lost` without one."""
+        try:
+            reply = _reply(*self.getreply())
+        except (OSError, smtplib.SMTPException):
+            raise _lost(error) from None
+        if not 400 <= reply.code < 600:
+            raise _lost(error)
+        self.close()
+        return reply
+
+    def _reply_to_the_message(self) -> Reply:
+        try:
+            return _reply(*self.getreply())
+        except (OSError, smtplib.SMTPException) as error:
+            raise Unanswered(_told(error)) from None
 
     def _envelope(self, mail: Mail, size: int) -> tuple[str, str]:
         """The commands MAIL and RCPT. Raises `Unsendable` where the server lacks what they need."""
@@ -221,10 +240,11 @@ class Connection(smtplib.SMTP):
         return self.sock is not None
 
     def send(self, s: str | bytes) -> None:  # type: ignore[override]
-        """As in the base class, within the deadline."""
-        if self.sock is not None:
-            self.sock.settimeout(self._left())
-        super().send(s)
+        """As in the base class, within the deadline; after a failure, what the server has sent can still be read."""
+        if self.sock is None:
+            raise smtplib.SMTPServerDisconnected("not connected")
+        self.sock.settimeout(self._left())
+        self.sock.sendall(s.encode(self.command_encoding) if isinstance(s, str) else s)
 
     def getreply(self) -> tuple[int, bytes]:
         """As in the base class, within the deadline however slowly bytes come, and bounded as a whole."""
@@ -265,6 +285,14 @@ def _expect(code: int, step: Step, answer: tuple[int, bytes]) -> None:
     reply = _reply(*answer)
     if reply.code != code:
         raise Refused(step, reply) if reply.code > 0 else Lost(f"{step}: no reply of SMTP: {reply.text}")
+
+
+def _lost(error: Exception) -> Lost:
+    return Lost(_told(error))
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:TEXT_LENGTH_MAX]
 
 
 def _reply(code: int, text: bytes | str) -> Reply:
