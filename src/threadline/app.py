@@ -27,6 +27,8 @@ from threadline.engine.maintenance.move import refuse_unfinished
 from threadline.engine.maintenance.scrub import Scrub, ScrubWorker
 from threadline.engine.public_address import PublicAddress
 from threadline.engine.tracing import open_tracing
+from threadline.exports.analytics.answering_process import AnsweringProcess
+from threadline.exports.analytics.first_use import DuckAnalytics
 from threadline.exports.catching_up import CatchUpWorker, KeepsUp
 from threadline.kernel.analytics import AnalyticsPort
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
@@ -50,6 +52,7 @@ from threadline.settings import (
 )
 from threadline.surfaces.composition import Composition, Copied, IcebergDoor, LakeDoor, OnProgress, SharedLimits
 from threadline.surfaces.definition_checks import settings_in_force
+from threadline.surfaces.log_lines import log_lines
 from threadline.surfaces.rereading import forms, readers
 
 if TYPE_CHECKING:
@@ -210,6 +213,7 @@ def composition() -> Composition:
         _rest,
         _lake,
         iceberg=_iceberg,
+        answer_apart=_answer_apart,
     )
 
 
@@ -267,9 +271,22 @@ def _analytics(engine: Engine, settings: Settings) -> AnalyticsPort:
         folder = folder or Path(f"{settings.store}-analytics")
     elif not settings.lake and folder is None and settings.store != MEMORY:
         return engine.analytics
-    from threadline.exports.analytics.first_use import DuckAnalytics
-
     return DuckAnalytics(engine, settings.lake, folder)
+
+
+def _answer_apart(engine: Engine, settings: Settings) -> None:
+    here = engine.analytics
+    if settings.store == MEMORY or not isinstance(here, DuckAnalytics):
+        return
+    declared = engine.catalogue.definitions
+    texts = declared.texts if isinstance(declared, Definitions) else ()
+    engine.analytics = AnsweringProcess(partial(_engine_apart, settings, texts), lambda: here.is_begun)
+
+
+def _engine_apart(settings: Settings, texts: Sequence[tuple[str, str]]) -> Engine:
+    log_lines()
+    opened = _open_store(settings, readonly=True)
+    return _engine_on(opened, catalogue_of(texts), settings, system_clock, readonly=True)
 
 
 def _exports(url: str) -> Storage:

@@ -152,3 +152,5 @@ class Composition(NamedTuple):
     """The lake, and what is read from it."""
     iceberg: Callable[[Settings], IcebergDoor] = _no_lake
     """The Iceberg tables of the lake."""
+    answer_apart: Callable[[Engine, Settings], None] = lambda engine, settings: None
+    """Lets a process of its own answer an engine's questions about everybody, as a server needs it."""

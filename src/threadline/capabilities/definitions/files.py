@@ -52,8 +52,9 @@ class Definitions:
         """What is no mistake and yet hardly meant."""
         self.known_types: set[str] = set()
         """Types of events that ship, or that what is declared makes."""
-        self._texts = tuple(texts)
-        for name, text in self._texts:
+        self.texts = tuple(texts)
+        """As they were given."""
+        for name, text in self.texts:
             document = Document(name)
             self._add(document, document.compose(text))
 
@@ -91,7 +92,7 @@ class Definitions:
 
         Sections ``aside`` stay as they are, whatever the candidate says of them.
         """
-        definitions = Definitions([*self._texts, (name, text)])
+        definitions = Definitions([*self.texts, (name, text)])
         document, sections = (
             definitions._sections[-1] if len(definitions._sections) > len(self._sections) else (None, {})
         )
@@ -111,7 +112,7 @@ class Definitions:
         Sections that are not ``by_name`` are replaced whole. With ``section`` and ``entry`` the text is no file but
         what stands under this name in that section.
         """
-        definitions = Definitions(self._texts)
+        definitions = Definitions(self.texts)
         document = Document(name)
         root = document.compose(text)
         if section and not document.problems:
@@ -157,7 +158,7 @@ class Definitions:
 
     def written(self, section: str, name: str) -> str | None:
         """What stands under a name of a section as it is written, with the comments in it; None: no file has it."""
-        texts = dict(self._texts)
+        texts = dict(self.texts)
         for document, sections in self._sections:
             _, node = sections.get(section, (None, None))
             for key, value in node.value if isinstance(node, yaml.MappingNode) else ():

@@ -52,7 +52,7 @@ def opened(engine: Engine, lake: Lake | None, workspace: str, newer_max: int | N
     """
     with TemporaryDirectory(prefix="threadline-sql-") as scratch:
         manifest = Manifest() if lake is None else lake.manifest()
-        newer = Lake(FolderStorage(Path(scratch)))
+        newer = Lake(FolderStorage(Path(scratch), is_durable=False))
         newer.commit(replace(manifest, files=[], obsolete=[]), "")
         sync(engine, newer, limit=newer_max)
         reading = read(engine, None if lake is None else (lake, manifest), newer, workspace)

@@ -23,8 +23,10 @@ _UNFINISHED = ".unfinished-"
 class FolderStorage:
     """A local folder. Processes of one machine may share it; `replace` locks a file of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_durable: bool = True) -> None:
         self._folder = folder.absolute()
+        self._is_durable = is_durable
+        """False: of what is gone with its process, nothing has to outlive the machine."""
         self._synced: set[Path] = set()
         """Folders whose own entries are durable."""
 
@@ -46,11 +48,11 @@ class FolderStorage:
 
     def write(self, name: str, content: bytes) -> None:
         """See `Storage.write`."""
-        self._put_durably(name, content, os.replace)
+        self._put(name, content, os.replace)
 
     def write_new(self, name: str, content: bytes) -> bool:
         """See `Storage.write_new`."""
-        return self._put_durably(name, content, os.link)
+        return self._put(name, content, os.link)
 
     def replace(self, name: str, content: bytes, expected_tag: str) -> str | None:
         """See `Storage.replace`. The lock ends with the process that has it, however that ends."""
@@ -84,7 +86,8 @@ class FolderStorage:
             path = self._folder / name
             with _errors(path):
                 path.unlink(missing_ok=True)
-                _sync_folder(path.parent)
+                if self._is_durable:
+                    _sync_folder(path.parent)
                 with suppress(OSError):  # another process may have put something there meanwhile
                     while (path := path.parent) != self._folder:
                         path.rmdir()
@@ -94,7 +97,7 @@ class FolderStorage:
         """See `Storage.url`."""
         return str(self._folder / name) if name else str(self._folder)
 
-    def _put_durably(self, name: str, content: bytes, put: _Put) -> bool:
+    def _put(self, name: str, content: bytes, move: _Move) -> bool:
         path = self._folder / name
         with _errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,13 +106,15 @@ class FolderStorage:
                 with unfinished.open("xb") as file:
                     file.write(content)
                     file.flush()
-                    os.fsync(file.fileno())
-                put(unfinished, path)
+                    if self._is_durable:
+                        os.fsync(file.fileno())
+                move(unfinished, path)
             except FileExistsError:
                 return False
             finally:
                 unfinished.unlink(missing_ok=True)
-            self._sync_folders(path.parent)
+            if self._is_durable:
+                self._sync_folders(path.parent)
         return True
 
     def _sync_folders(self, folder: Path) -> None:
@@ -121,7 +126,7 @@ class FolderStorage:
             _sync_folder(folder)
 
 
-class _Put(Protocol):
+class _Move(Protocol):
     def __call__(self, source: Path, target: Path, /) -> None: ...
 
 

@@ -56,12 +56,14 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
         def reopen(old: Engine) -> tuple[Engine, Dispatcher]:
             log_changed_settings(settings, session.settings())
             fresh = composition.reopen(old, settings)
+            composition.answer_apart(fresh, settings)
             log_warnings(fresh)
             return fresh, composition.open_dispatcher(fresh, settings)
 
         engine.public_address.use_local(own_address(listening))
         log_warnings(engine)
         composition = session.composition
+        composition.answer_apart(engine, settings)
         dispatcher, limits = composition.open_dispatcher(engine, settings), composition.open_limits(settings)
         run(engine, settings, listening, ready, dispatcher, limits, reopen, DefinitionFiles(settings).writing)
 

@@ -1,0 +1,166 @@
+"""Analytics in a process of their own, so that requests pay for no question.
+
+One thread at a time has Python's interpreter, and whoever reads much asks for it at every row. In the process of a busy
+server a question of one second took two minutes, and everybody else waited with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from functools import partial
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any, NamedTuple
+
+from threadline.engine.child_process import start_answering
+from threadline.engine.engine import Engine
+from threadline.exports.catching_up import CatchUpWorker, KeepsUp
+from threadline.kernel.analytics import AnalyticsPort, Table
+from threadline.kernel.errors import ThreadlineError, Unavailable
+from threadline.kernel.search import IndexProgress
+
+KEEP_UP_SECONDS = 1.0
+"""Between two looks whether the columns have to be brought up to date."""
+END_SECONDS_MAX = 10.0
+
+log = logging.getLogger("threadline.exports")
+
+
+class _Refused(NamedTuple):
+    """An error as the process sends it: those with a constructor of their own cannot be pickled."""
+
+    kind: type[ThreadlineError]
+    message: str
+    details: Mapping[str, Any]
+
+    def error(self) -> ThreadlineError:
+        """The error."""
+        error = self.kind.__new__(self.kind, self.message)
+        error.__dict__.update(self.details)
+        return error
+
+
+class _Failed(NamedTuple):
+    """A fault of ours."""
+
+    traceback: str
+
+
+class AnsweringProcess:
+    """The analytics of a server: see `Answering`. Thread-safe: one question at a time.
+
+    The process begins with the first question, or with the server where columns are there to be kept up. It opens the
+    store for reading, and ends with this process.
+    """
+
+    def __init__(self, opener: Callable[[], Engine], has_columns: Callable[[], bool]) -> None:
+        self._opener = opener
+        """Must be picklable."""
+        self._has_columns = has_columns
+        self._lock = threading.Lock()
+        self._running: tuple[BaseProcess, Connection] | None = None
+        self._was_started = False
+        self._is_closed = False
+
+    def query(self, workspace: str, sql: str, params: Mapping[str, Any]) -> Table:
+        """See `AnalyticsPort.query`. Raises `Unavailable` if the process ends meanwhile."""
+        with self._lock:
+            questions = self._started()
+            try:
+                questions.send((workspace, sql, dict(params)))
+                answer: Table | _Refused | _Failed = questions.recv()
+            except (EOFError, OSError) as error:
+                self._end()
+                raise Unavailable(
+                    "the process that answers questions about everybody has ended",
+                    hint="Ask again, for another one is started. If it ends again, the server's log says why.",
+                ) from error
+            except BaseException:  # its answer would be taken for that of the next question
+                self._end()
+                raise
+        if isinstance(answer, _Refused):
+            raise answer.error()
+        if isinstance(answer, _Failed):
+            raise RuntimeError(f"a question failed in its process:\n{answer.traceback}")
+        return answer
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether there are columns that a process should keep up and none was started for it."""
+        return not self._was_started and not self._is_closed and self._has_columns()
+
+    def catch_up(self, limit: int) -> IndexProgress:
+        """Start the process, which keeps the columns up by itself."""
+        with self._lock:
+            self._started()
+        return IndexProgress(0, True)
+
+    def close(self) -> None:
+        """End the process, after the question that it answers."""
+        with self._lock:
+            self._is_closed = True
+            self._end()
+
+    def _started(self) -> Connection:
+        if self._is_closed:
+            raise Unavailable("the definitions are being read anew", hint="Ask again in a second.")
+        if self._running is None:
+            self._running = start_answering(partial(_answer, self._opener))
+            self._was_started = True
+        return self._running[1]
+
+    def _end(self) -> None:
+        if self._running is None:
+            return
+        (process, questions), self._running = self._running, None
+        questions.close()
+        process.join(END_SECONDS_MAX)
+        if process.is_alive():
+            process.kill()
+            process.join()
+
+
+def _answer(opener: Callable[[], Engine], questions: Connection) -> None:
+    """The life of the process: until the other end is closed, or gone with its process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches every process of a terminal; the server ends this one
+    try:
+        _answer_all(opener().analytics, questions)
+    except BaseException:
+        log.exception("the process that answers questions about everybody ends")
+        raise
+    # The columns may be written just now, which may end at any instant; a thread in the middle of it would be in the
+    # way of an orderly end of the interpreter.
+    os._exit(0)
+
+
+def _answer_all(analytics: AnalyticsPort, questions: Connection) -> None:
+    keeping = CatchUpWorker("analytics", analytics) if isinstance(analytics, KeepsUp) else None
+    stopping = threading.Event()
+    while True:
+        if keeping is not None:
+            keeping.start(stopping)
+        if not questions.poll(KEEP_UP_SECONDS):
+            continue
+        try:
+            asked = questions.recv()
+        except EOFError:
+            break
+        questions.send(_answered(analytics, *asked))
+    stopping.set()
+    analytics.close()
+
+
+def _answered(
+    analytics: AnalyticsPort, workspace: str, sql: str, params: Mapping[str, Any]
+) -> Table | _Refused | _Failed:
+    try:
+        return analytics.query(workspace, sql, params)
+    except ThreadlineError as error:
+        return _Refused(type(error), str(error), dict(error.__dict__))
+    except Exception:  # noqa: BLE001 — whatever it is, it is raised where the question was asked
+        return _Failed(traceback.format_exc())
