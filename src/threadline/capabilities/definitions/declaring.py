@@ -555,6 +555,13 @@ class Named(Generic[T]):
 
     def read(self, definitions: Definitions) -> Declarations[T]:
         """What ships and what these definitions declare, by name. Problems are noted, not raised."""
+        # Conditions of several capabilities name segments: each would read all of them again.
+        if self not in definitions.read:
+            definitions.read[self] = self._read_once(definitions)
+        read = definitions.read[self]
+        return Declarations({**read.values}, {**read.places}, {*read.left_out})
+
+    def _read_once(self, definitions: Definitions) -> Declarations[T]:
         shipped, types = self._shipped if self.ships else ({}, frozenset())
         definitions.known_types.update(types)
         declared = Declarations(dict(shipped))

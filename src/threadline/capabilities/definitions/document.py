@@ -58,6 +58,10 @@ class Document:
             return None
         return root
 
+    def unread(self) -> Document:
+        """The same, for others to read: with what is wrong with it so far."""
+        return Document(self.name, [*self.problems], {}, {**self.columns})
+
     def place(self, node: yaml.Node) -> str:
         """File and line of a node."""
         return f"{self.name}:{node.start_mark.line + 1}"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 from textwrap import dedent
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
@@ -52,11 +52,13 @@ class Definitions:
         """What is no mistake and yet hardly meant."""
         self.known_types: set[str] = set()
         """Types of events that ship, or that what is declared makes."""
+        self.read: dict[object, Any] = {}
+        """What was read of sections with names, by the form that reads them."""
         self.texts = tuple(texts)
         """As they were given."""
         for name, text in self.texts:
-            document = Document(name)
-            self._add(document, document.compose(text))
+            document, root = _composed(name, text)
+            self._add(document.unread(), root)
 
     def _add(self, document: Document, root: yaml.Node | None) -> None:
         self._documents.append(document)
@@ -122,7 +124,8 @@ class Definitions:
         for _, others in definitions._sections[:-1]:
             for section_name, (_, value) in written.items():
                 if section_name in others and section_name in by_name:
-                    _leave_out(others[section_name][1], value)
+                    key, node = others[section_name]
+                    others[section_name] = key, _without(node, value)
                 else:
                     others.pop(section_name, None)
         return definitions
@@ -198,6 +201,14 @@ class Definitions:
         self.refuse()
 
 
+@lru_cache(maxsize=64)
+def _composed(name: str, text: str) -> tuple[Document, yaml.Node | None]:
+    """A text as nobody has read it yet. A draft is checked beside all that is in force at every pause of who writes it,
+    and to compose six thousand lines takes a second. Nobody changes a node."""
+    document = Document(name)
+    return document, document.compose(text)
+
+
 @cache
 def _shipped(package: str) -> yaml.Node | None:
     """Read once in a process: it would be most of the time that opening a store takes. Nobody changes a node."""
@@ -236,11 +247,13 @@ def _is_outside(line: str, column: int) -> bool:
     return not inner or (inner.startswith("#") and len(line) - len(inner) < column)
 
 
-def _leave_out(node: yaml.Node, others: yaml.Node) -> None:
-    """Take the keys of one mapping out of another one."""
-    if isinstance(node, yaml.MappingNode) and isinstance(others, yaml.MappingNode):
-        names = {key.value for key, _ in others.value}
-        node.value = [(key, value) for key, value in node.value if key.value not in names]
+def _without(node: yaml.Node, others: yaml.Node) -> yaml.Node:
+    """A mapping without the keys that another one has."""
+    if not (isinstance(node, yaml.MappingNode) and isinstance(others, yaml.MappingNode)):
+        return node
+    names = {key.value for key, _ in others.value}
+    rest = [(key, value) for key, value in node.value if key.value not in names]
+    return yaml.MappingNode(node.tag, rest, node.start_mark, node.end_mark, node.flow_style)
 
 
 def _digest(value: object) -> str:

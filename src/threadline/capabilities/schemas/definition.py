@@ -95,6 +95,7 @@ def shipped_schemas() -> dict[str, Requirement]:
     return schemas
 
 
+@lru_cache(maxsize=1)
 def shipped_types() -> frozenset[str]:
     """The types that have a schema that ships; unlike the schemas they need no extra."""
     return frozenset(Definitions.shipped("threadline.capabilities.schemas").contents()[SECTION.name])

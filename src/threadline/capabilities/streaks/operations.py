@@ -104,6 +104,9 @@ class DaysParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: PersonRef
     start: Annotated[Date | None, Meta(description="From this local date on; without it 30 days.")] = None
     stop: Annotated[Date | None, Meta(description="Before this local date; without it up to today.")] = None
+    first_events: Annotated[
+        bool, Meta(description="Whether to name the first event of each day, for which the log is read day by day.")
+    ] = True
 
 
 class DayView(msgspec.Struct, kw_only=True):
@@ -111,8 +114,8 @@ class DayView(msgspec.Struct, kw_only=True):
 
     date: Day
     events: Annotated[int, Meta(description="Events that say that the person was active.")]
-    first_event: Annotated[str, Meta(description="The id of the first of them.")]
-    first_at: Instant
+    first_event: Annotated[str, Meta(description="The id of the first of them; empty without `first_events`.")]
+    first_at: Instant | None
     points: Annotated[int, Meta(description="Points earned on that day, whether or not they were spent since.")]
 
 
@@ -138,10 +141,11 @@ def _days(plan: Plan, context: Context[WithReader], params: DaysParams) -> DaysR
     points = _points(plan, engine, person, state, start, stop - 1)
     shown = []
     for day, first_at, events in day_records(plan, state, start, stop - 1):
-        first, at = _first_event(plan, engine, person, first_at)
+        first, at = _first_event(plan, engine, person, first_at) if params.first_events else ("", None)
         shown.append(
             DayView(
-                date=date_of(day), events=events, first_event=first, first_at=instant(at), points=points.get(day, 0)
+                date=date_of(day), events=events, first_event=first, first_at=None if at is None else instant(at),
+                points=points.get(day, 0),
             )
         )  # fmt: skip
     return DaysResult(

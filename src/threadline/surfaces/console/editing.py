@@ -65,13 +65,19 @@ class Edited(NamedTuple):
     acts: action_form.Form | None
     """What a rule does. None: the form cannot say it, or it is no rule."""
 
-    def shown(self, asking: Asking, key: str) -> dict[str, Any]:
-        """What the template shows."""
-        content: dict[str, Any] = {
+    def told(self) -> dict[str, Any]:
+        """What is shown of it beside the form: whether something is missing, and where."""
+        return {
             "text": self.text,
             "view": self.view,
             "unfinished": str(self.unfinished or ""),
             "unfinished_part": unfinished_part(self.unfinished) if self.unfinished else "",
+        }
+
+    def shown(self, asking: Asking, key: str) -> dict[str, Any]:
+        """What the template shows of all of it. The fields on offer are looked up, which takes longer than the rest."""
+        content: dict[str, Any] = {
+            **self.told(),
             "focus": self.focus,
             "decides_by_model": key == EVENTS_KEY and value_in(self.text, MODEL) is not None,
         }

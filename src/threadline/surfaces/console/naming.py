@@ -15,6 +15,8 @@ REF_LENGTH_MAX = 1_000
 _MEMBERS = ("person", "people", "thread", "survivor", "merged", "p")
 """Members of answers that say who somebody is, by an id, a thread or an identifier, or that hold such
 people."""
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+"""Most of what a page shows. To look into each of them took as long as to read the page."""
 
 
 def with_names(asking: Asking, shown: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,12 +38,14 @@ def _names(asking: Asking, wanted: list[str]) -> Any:
 def _people(value: Any) -> Iterator[str]:
     if isinstance(value, list | tuple):
         for item in value:
-            yield from _people(item)
+            if type(item) not in _PLAIN:
+                yield from _people(item)
     elif isinstance(value, Mapping):
         for name, item in value.items():
             if name in _MEMBERS:
                 yield from _ids(item)
-            yield from _people(item)
+            if type(item) not in _PLAIN:
+                yield from _people(item)
 
 
 def _ids(value: Any) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import Annotated, Any, Protocol
 
@@ -10,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.conditions import Path, Subject, Test
-from threadline.capabilities.conditions.fields import EVENT, EVENT_FIELDS, PROFILE, RELATIVE, reader, wrong_path
+from threadline.capabilities.conditions.fields import EVENT, EVENT_FIELDS, PROFILE, RELATIVE, Read, reader, wrong_path
 from threadline.capabilities.conditions.operators import decimal_of, instant_of
 from threadline.capabilities.conditions.wording import field_text
 from threadline.capabilities.definitions.schema import DEFINITIONS_GROUP
@@ -87,9 +88,15 @@ def _collect(by_path: dict[Path, list[Any]], subject: Subject, names: list[str])
     """Add what a subject has, the values that it has as conditions read them."""
     for name in names:
         for path in _event_paths(subject) if name == EVENT else _paths(name, subject.view(name)):
-            if not wrong_path(path):
-                value = reader(path)(subject)
+            if (read := _reader(path)) is not None:
+                value = read(subject)
                 by_path.setdefault(path, []).extend([] if value in (None, "") else [value])
+
+
+@lru_cache(maxsize=2 * FIELDS_MAX)
+def _reader(path: Path) -> Read | None:
+    """How a field is read, which is the same for everybody; None for what no condition can name."""
+    return None if wrong_path(path) else reader(path)
 
 
 def _event_paths(subject: Subject) -> Iterator[Path]:

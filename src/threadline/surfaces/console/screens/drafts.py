@@ -108,6 +108,10 @@ def rule_text(content: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+WITHOUT_FORM = ("checked", "preview")
+"""Parts of the editor that stand beside its form."""
+
+
 def _editor(kind: Kind, part: str = "") -> Callable[[Asking], Mapping[str, Any]]:
     """What a page of the editor shows, or a part of it. A preview takes its time, so that it is a part of its own;
     only a page that is asked for with a form, as without the script, waits for it."""
@@ -123,8 +127,9 @@ def _editor(kind: Kind, part: str = "") -> Callable[[Asking], Mapping[str, Any]]
         if checked["check"] and checked["check"]["valid"] and (part == "preview" or (posted and not part)):
             checked |= _preview(asking, kind, name, draft.text)
         lines = draft.text.count("\n") + 1
+        written = draft.told() if part in WITHOUT_FORM else draft.shown(asking, kind.key)
         return {
-            **draft.shown(asking, kind.key), "kind": kind._asdict(), "name": name,
+            **written, "kind": kind._asdict(), "name": name,
             "rows": min(max(lines + 1, LINES_MIN), LINES_MAX), "gutter": _gutter(lines, checked["check"]), **checked,
         }  # fmt: skip
 

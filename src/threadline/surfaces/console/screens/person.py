@@ -15,6 +15,7 @@ from threadline.surfaces.console.screen import Fresh, Live, Part, Screen
 from threadline.surfaces.console.trace import tree_of
 
 PAGE = 30
+FACTS = 50
 LIVE_MAX = 100
 SPAN_OF_DAYS = 60 * DAY
 """The slider has a step a day from this span on, and below it a step an hour."""
@@ -72,7 +73,10 @@ def _live(asking: Asking, cursor: str) -> Fresh:
 
 
 def _memory(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"memory": asking.ask("memory_of", id=person["id"], text=asking.query.get("text"))}
+    limit = None if asking.query.get("all") else FACTS + 1
+    memory = asking.ask("memory_of", id=person["id"], text=asking.query.get("text"), limit=limit)
+    is_cut = limit is not None and len(memory["facts"]) == limit
+    return {"memory": {**memory, "facts": memory["facts"][:FACTS]} if is_cut else memory, "is_cut": is_cut}
 
 
 def _lineage(asking: Asking) -> Mapping[str, Any]:
@@ -146,7 +150,9 @@ def _calendar(asking: Asking) -> Mapping[str, Any]:
     else:
         stop = parse_date(until)
     stop = min(stop, today) + timedelta(days=1)
-    days = asking.ask("streaks_days", id=_id(asking), start=_before(stop, 370), stop=stop.isoformat())
+    days = asking.ask(
+        "streaks_days", id=_id(asking), start=_before(stop, 370), stop=stop.isoformat(), first_events=False
+    )
     return {"year": year_of_days(days["days"], stop), "zone": days["zone"], "is_last": stop > today}
 
 
