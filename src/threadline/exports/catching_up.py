@@ -30,10 +30,12 @@ class KeepsUp(Protocol):
 class CatchUpWorker:
     """Lets what somebody uses keep up, in a thread of its own."""
 
-    def __init__(self, name: str, index: KeepsUp) -> None:
+    def __init__(self, name: str, index: KeepsUp, pause_seconds: float | None = None) -> None:
         self._name = name
         """What is kept, for the log."""
         self._index = index
+        self._pause = pause_seconds
+        """Between two looks at the log; None: it looks once whenever it is started."""
         self._position = 0
         self._thread: threading.Thread | None = None
 
@@ -47,8 +49,11 @@ class CatchUpWorker:
 
     def _run(self, stopping: threading.Event) -> None:
         try:
-            while not stopping.is_set() and not self._index.catch_up(SEARCH_CATCH_UP_EVENTS).is_complete:
-                pass
+            while not stopping.is_set():
+                if self._index.catch_up(SEARCH_CATCH_UP_EVENTS).is_complete:
+                    if self._pause is None:
+                        break
+                    stopping.wait(self._pause)
         except Unavailable as error:
             log.warning("%s waits: %s", self._name, error)
         except Exception:

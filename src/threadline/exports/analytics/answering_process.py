@@ -27,6 +27,8 @@ from threadline.kernel.search import IndexProgress
 KEEP_UP_SECONDS = 1.0
 """Between two looks whether the columns have to be brought up to date."""
 END_SECONDS_MAX = 10.0
+NICE = 10
+"""Requests go first where there are fewer cores than work."""
 
 log = logging.getLogger("threadline.exports")
 
@@ -128,6 +130,7 @@ class AnsweringProcess:
 def _answer(opener: Callable[[], Engine], questions: Connection) -> None:
     """The life of the process: until the other end is closed, or gone with its process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches every process of a terminal; the server ends this one
+    os.nice(NICE)
     try:
         _answer_all(opener().analytics, questions)
     except BaseException:

@@ -39,7 +39,7 @@ ACTIONS = "actions"
 """The key of what a rule does."""
 MODEL = "model"
 """The key of what a rule has instead of conditions."""
-PEOPLE = 15
+PEOPLE = 12
 """Whose fields are on offer: each takes a millisecond or two, and the page waits for them."""
 OFFERED = {
     "event type": ("catalogue", "event_types", ""), "journey": ("journeys_list", "journeys", "name"),
