@@ -79,6 +79,9 @@ def test_a_burst_of_unknown_types(stage: Callable[..., Stage]) -> None:
     (day,) = on.app.streaks.days("user_id:ada").days
     first = on.app.events.of("user_id:ada", order="asc", limit=1).events[0]
     assert (day.date, day.events, day.first_event) == ("2026-03-01", 105, first.id)
+    (same,) = on.app.streaks.days("user_id:ada", first_events=False).days
+    assert (same.date, same.events, same.points) == (day.date, day.events, day.points)
+    assert (same.first_event, same.first_at) == ("", None)
     assert day.first_at == "2026-03-01T09:00:00.000000Z"
 
 

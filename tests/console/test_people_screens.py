@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from tests.console.stage import HOSTILE, ORIGIN, csrf_of, elements, opened, record, signed_in, unsafe
 from threadline.engine.engine import Engine
 from threadline.kernel.roles import ROLES
-from threadline.surfaces.console.screens.person import TABS
+from threadline.surfaces.console.screens.person import FACTS, TABS
 
 HOSTILE_TEXTS = [each for each in HOSTILE[:40] if each.strip()] + list(HOSTILE[-3:])
 JAZZ = {"topic": "Music", "scopes": [{"topic": "genre", "value": "jazz"}]}
@@ -66,6 +66,21 @@ def test_interests_show_each_value_with_its_weight(client: TestClient) -> None:
     page = client.get("/people/user_id:ada").text
     meters = {a["aria-label"]: float(a["value"] or 0) for tag, a in elements(page) if tag == "meter"}
     assert meters.get("Music jazz", 0) > 0
+
+
+def test_of_many_facts_the_page_shows_some_and_a_link_to_all_of_them(engine: Engine, client: TestClient) -> None:
+    stated = (("many", "agent_insight", {"type": "fact", "key": f"k{n:02}", "value": "v"}) for n in range(FACTS + 1))
+    record(engine, *stated)
+
+    def keys(page: str) -> int:
+        return sum(tag == "input" and a.get("name") == "key" and a.get("type") == "hidden" for tag, a in elements(page))
+
+    page = client.get("/people/user_id:many?tab=memory").text
+    assert keys(page) == FACTS
+    [link] = [a["href"] for tag, a in elements(page) if tag == "a" and "all=1" in (a.get("href") or "")]
+    whole = client.get(str(link)).text
+    assert keys(whole) == FACTS + 1
+    assert "all=1" not in str([a.get("href") for _, a in elements(whole)])
 
 
 def test_the_form_that_adjusts_points_gives_everything_that_the_operation_asks_for(

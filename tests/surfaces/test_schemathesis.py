@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from random import Random
 
 import pytest
@@ -21,7 +22,7 @@ SHARE = 1 if IS_TORTURE else 4
 
 def documented() -> list[tuple[str, str]]:
     """Method and path of every operation in the document."""
-    with open_engine("memory:", Settings(), Clock()) as engine:
+    with closing(open_engine("memory:", Settings(), Clock())) as engine:
         answer = TestClient(Application(engine, Settings())).get("/openapi.json")
         assert answer.status_code == 200
         return [(method.upper(), path) for path, methods in answer.json()["paths"].items() for method in methods]

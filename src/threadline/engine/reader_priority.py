@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 SECONDS_MAX = 0.02
 """Seconds for which a read goes before the writer; most take a few milliseconds."""
-PAGE_SECONDS_MAX = 0.1
+PAGE_SECONDS_MAX = 0.25
 """As long for a page that somebody waits for: it makes a dozen reads and is asked for seldom."""
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+FREED_A_PUT = 4
+"""Values of a generation that was dropped are freed a few at a time. Thousands of people at once kept every thread of
+the process from the interpreter for 50 ms."""
 
 
 class TwoGenerationCache(Generic[K, V]):
@@ -16,7 +21,7 @@ class TwoGenerationCache(Generic[K, V]):
     values, and never get a wrong one.
     """
 
-    __slots__ = ("_filled", "_old", "_size", "_weigh", "_young")
+    __slots__ = ("_dropped", "_filled", "_old", "_size", "_weigh", "_young")
 
     def __init__(self, size: int, weigh: Callable[[V], int] | None = None) -> None:
         self._size = size
@@ -25,6 +30,8 @@ class TwoGenerationCache(Generic[K, V]):
         """The weight of the young generation."""
         self._young: dict[K, V] = {}
         self._old: dict[K, V] = {}
+        self._dropped: dict[K, V] = {}
+        """What is no longer kept and not freed yet."""
 
     def get(self, key: K) -> V | None:
         """The value under a key, which counts as a use."""
@@ -46,8 +53,15 @@ class TwoGenerationCache(Generic[K, V]):
             weight = 1 if self._weigh is None else self._weigh(value)
             self._filled += weight
             if self._filled > self._size:
-                self._old, self._young, self._filled = self._young, {}, weight
+                self._dropped, self._old, self._young, self._filled = self._old, self._young, {}, weight
+            elif self._dropped:
+                self._free_some()
         self._young[key] = value
+
+    def _free_some(self) -> None:
+        with suppress(KeyError):  # another thread has freed the last one
+            for _ in range(FREED_A_PUT):
+                self._dropped.popitem()
 
     def forget(self, key: K) -> None:
         """Drop a value if it is there."""
@@ -60,4 +74,4 @@ class TwoGenerationCache(Generic[K, V]):
 
     def clear(self) -> None:
         """Drop everything."""
-        self._young, self._old, self._filled = {}, {}, 0
+        self._young, self._old, self._dropped, self._filled = {}, {}, {}, 0

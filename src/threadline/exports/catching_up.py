@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.limits import SEARCH_CATCH_UP_EVENTS
 from threadline.kernel.search import IndexProgress
+
+FEW_EVENTS = 100
 
 log = logging.getLogger("threadline.exports")
 
@@ -30,12 +33,20 @@ class KeepsUp(Protocol):
 class CatchUpWorker:
     """Lets what somebody uses keep up, in a thread of its own."""
 
-    def __init__(self, name: str, index: KeepsUp, pause_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        index: KeepsUp,
+        pause_seconds: float | None = None,
+        give_way: Callable[[], None] = lambda: None,
+    ) -> None:
         self._name = name
         """What is kept, for the log."""
         self._index = index
         self._pause = pause_seconds
         """Between two looks at the log; None: it looks once whenever it is started."""
+        self._give_way = give_way
+        """Called before each look, while nobody has to wait for the index."""
         self._position = 0
         self._thread: threading.Thread | None = None
 
@@ -49,8 +60,12 @@ class CatchUpWorker:
 
     def _run(self, stopping: threading.Event) -> None:
         try:
+            is_complete = True
             while not stopping.is_set():
-                if self._index.catch_up(SEARCH_CATCH_UP_EVENTS).is_complete:
+                self._give_way()
+                # A question waits for what is being taken in: little at a time, unless much is missing anyway.
+                is_complete = self._index.catch_up(FEW_EVENTS if is_complete else SEARCH_CATCH_UP_EVENTS).is_complete
+                if is_complete:
                     if self._pause is None:
                         break
                     stopping.wait(self._pause)

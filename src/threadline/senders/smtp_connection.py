@@ -180,7 +180,7 @@ class Connection(smtplib.SMTP):
         try:
             return _reply(*self.getreply())
         except (OSError, smtplib.SMTPException) as error:
-            raise Unanswered(_told(error)) from None
+            raise Unanswered(_text_of(error)) from None
 
     def _envelope(self, mail: Mail, size: int) -> tuple[str, str]:
         """The commands MAIL and RCPT. Raises `Unsendable` where the server lacks what they need."""
@@ -288,10 +288,10 @@ def _expect(code: int, step: Step, answer: tuple[int, bytes]) -> None:
 
 
 def _lost(error: Exception) -> Lost:
-    return Lost(_told(error))
+    return Lost(_text_of(error))
 
 
-def _told(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:TEXT_LENGTH_MAX]
 
 

@@ -224,6 +224,22 @@ def test_an_index_that_nobody_uses_is_not_begun_and_one_in_use_keeps_up(tmp_path
     stage.close()
 
 
+def test_a_worker_with_a_pause_keeps_up_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    stage = opened(tmp_path / "store.db")
+    write(stage.store, range(1, 50))
+    stage.found("x")
+    worker, stopping = CatchUpWorker("search", stage.index, 0.01), threading.Event()
+    worker.start(stopping)
+    for last in (55, 60):
+        write(stage.store, range(last - 5, last))
+        deadline = time.monotonic() + 30
+        while stage.index.status().progress != (last - 1, True):
+            assert time.monotonic() < deadline
+    stopping.set()
+    worker.finish()
+    stage.close()
+
+
 def test_an_erased_person_is_found_no_more_and_a_search_says_how_far_it_is(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
     with threadline.open(path) as shop:

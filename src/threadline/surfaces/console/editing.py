@@ -65,7 +65,7 @@ class Edited(NamedTuple):
     acts: action_form.Form | None
     """What a rule does. None: the form cannot say it, or it is no rule."""
 
-    def told(self) -> dict[str, Any]:
+    def beside_the_form(self) -> dict[str, Any]:
         """What is shown of it beside the form: whether something is missing, and where."""
         return {
             "text": self.text,
@@ -77,7 +77,7 @@ class Edited(NamedTuple):
     def shown(self, asking: Asking, key: str) -> dict[str, Any]:
         """What the template shows of all of it. The fields on offer are looked up, which takes longer than the rest."""
         content: dict[str, Any] = {
-            **self.told(),
+            **self.beside_the_form(),
             "focus": self.focus,
             "decides_by_model": key == EVENTS_KEY and value_in(self.text, MODEL) is not None,
         }

@@ -127,7 +127,7 @@ def _editor(kind: Kind, part: str = "") -> Callable[[Asking], Mapping[str, Any]]
         if checked["check"] and checked["check"]["valid"] and (part == "preview" or (posted and not part)):
             checked |= _preview(asking, kind, name, draft.text)
         lines = draft.text.count("\n") + 1
-        written = draft.told() if part in WITHOUT_FORM else draft.shown(asking, kind.key)
+        written = draft.beside_the_form() if part in WITHOUT_FORM else draft.shown(asking, kind.key)
         return {
             **written, "kind": kind._asdict(), "name": name,
             "rows": min(max(lines + 1, LINES_MIN), LINES_MAX), "gutter": _gutter(lines, checked["check"]), **checked,
