@@ -300,8 +300,9 @@ def _exports(url: str) -> Storage:
 def _background(engine: Engine, settings: Settings, owner: str) -> list[Background]:
     background: list[Background] = []
     if isinstance(engine.search, KeepsUp):
-        give_way = engine.recorder.readers.give
-        background.append(CatchUpWorker("search", engine.search, SEARCH_PAUSE_SECONDS, give_way))
+        # To look at a store that is elsewhere takes longer, and costs money.
+        pause = SEARCH_PAUSE_SECONDS if _is_embedded(settings) else None
+        background.append(CatchUpWorker("search", engine.search, pause, engine.recorder.readers.give))
     if isinstance(engine.analytics, KeepsUp):
         background.append(CatchUpWorker("analytics", engine.analytics))
     store, clock = engine.store, engine.clock

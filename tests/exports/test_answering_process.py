@@ -138,6 +138,20 @@ def test_it_ends_where_its_server_is_killed(tmp_path: Path) -> None:
     eventually(lambda: not psutil.pid_exists(pid))
 
 
+def test_a_supervisor_that_ends_all_processes_leaves_no_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    with serving(tmp_path / "shop.db") as (shop, process):
+        shop.record(events(0, 3))
+        process.query("default", COUNT, {})
+        assert [each.name[:15] for each in scratch.iterdir()] == ["threadline-sql-"]
+        os.kill(pid_of(process), signal.SIGTERM)
+        eventually(lambda: not list(scratch.iterdir()))
+
+
 def test_columns_that_are_there_are_kept_up_without_a_question(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
     with threadline.open(path) as shop:

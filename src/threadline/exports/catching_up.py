@@ -12,6 +12,8 @@ from threadline.kernel.limits import SEARCH_CATCH_UP_EVENTS
 from threadline.kernel.search import IndexProgress
 
 FEW_EVENTS = 100
+IDLE_SECONDS = 1.0
+"""Between two looks where nothing is recorded."""
 
 log = logging.getLogger("threadline.exports")
 
@@ -60,15 +62,16 @@ class CatchUpWorker:
 
     def _run(self, stopping: threading.Event) -> None:
         try:
-            is_complete = True
+            position, is_complete = -1, True
             while not stopping.is_set():
                 self._give_way()
                 # A question waits for what is being taken in: little at a time, unless much is missing anyway.
-                is_complete = self._index.catch_up(FEW_EVENTS if is_complete else SEARCH_CATCH_UP_EVENTS).is_complete
+                before, progress = position, self._index.catch_up(FEW_EVENTS if is_complete else SEARCH_CATCH_UP_EVENTS)
+                position, is_complete = progress
                 if is_complete:
                     if self._pause is None:
                         break
-                    stopping.wait(self._pause)
+                    stopping.wait(self._pause if position != before else max(self._pause, IDLE_SECONDS))
         except Unavailable as error:
             log.warning("%s waits: %s", self._name, error)
         except Exception:

@@ -12,10 +12,12 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, NamedTuple
+from types import FrameType
+from typing import Any, NamedTuple, NoReturn
 
 from threadline.engine.child_process import start_answering
 from threadline.engine.engine import Engine
@@ -130,10 +132,14 @@ class AnsweringProcess:
 def _answer(opener: Callable[[], Engine], questions: Connection) -> None:
     """The life of the process: until the other end is closed, or gone with its process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches every process of a terminal; the server ends this one
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
     os.nice(NICE)
     try:
-        _answer_all(opener().analytics, questions)
-    except BaseException:
+        with suppress(SystemExit):
+            _answer_all(opener().analytics, questions)
+    except Exception:
         log.exception("the process that answers questions about everybody ends")
         raise
     # The columns may be written just now, which may end at any instant; a thread in the middle of it would be in the
@@ -141,21 +147,25 @@ def _answer(opener: Callable[[], Engine], questions: Connection) -> None:
     os._exit(0)
 
 
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    """Leave no temporary folder behind where a supervisor ends all processes of a server."""
+    raise SystemExit
+
+
 def _answer_all(analytics: AnalyticsPort, questions: Connection) -> None:
     keeping = CatchUpWorker("analytics", analytics) if isinstance(analytics, KeepsUp) else None
     stopping = threading.Event()
-    while True:
-        if keeping is not None:
-            keeping.start(stopping)
-        if not questions.poll(KEEP_UP_SECONDS):
-            continue
-        try:
-            asked = questions.recv()
-        except EOFError:
-            break
-        questions.send(_answered(analytics, *asked))
-    stopping.set()
-    analytics.close()
+    try:
+        while True:
+            if keeping is not None:
+                keeping.start(stopping)
+            if questions.poll(KEEP_UP_SECONDS):
+                questions.send(_answered(analytics, *questions.recv()))
+    except (EOFError, ConnectionError):
+        pass  # the server has closed its end, or is gone
+    finally:
+        stopping.set()
+        analytics.close()
 
 
 def _answered(

@@ -918,7 +918,8 @@ class _AsyncSegments:
 
 class _Streaks:
     """Days in a row on which a person was active."""
-    def days(self, id: str, *, start: str | None = None, stop: str | None = None) -> streaks_operations.DaysResult:
+    def days(self, id: str, *, start: str | None = None, stop: str | None = None,
+        first_events: bool = True) -> streaks_operations.DaysResult:
         """List the local days on which a person was active, with what was done and earned."""
     def of(self, id: str, *, as_of: Moment | None = None,
         known: Literal['then', 'now'] = 'then') -> streaks_operations.StreaksResult:
