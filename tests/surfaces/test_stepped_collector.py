@@ -33,11 +33,13 @@ def test_cycle_dropped_before_a_step_is_freed_by_it() -> None:
         assert len(kept) == 100
 
 
-def test_step_with_few_new_objects_looks_through_none() -> None:
-    with SteppedCollector(step_objects=100_000) as collector:
+@pytest.mark.parametrize(("seconds", "is_freed"), [(1_000.0, False), (0.0, True)])
+def test_few_new_objects_are_looked_through_once_the_last_step_was_long_ago(seconds: float, is_freed: bool) -> None:
+    with SteppedCollector(step_objects=100_000, step_seconds=seconds) as collector:
+        collector.step()
         seen = weakref.ref(_Node())
         collector.step()
-        assert seen() is not None
+        assert (seen() is None) is is_freed
 
 
 def test_cycle_that_outlives_a_step_is_freed_once_twice_as_much_memory_is_in_use() -> None:
