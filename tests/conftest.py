@@ -22,7 +22,7 @@ SKIPS_ALLOWED: dict[str, str] = {
 """Pattern of a skip's reason -> why even CI may skip it. Empty is the best state of this list."""
 
 EXAMPLES = {
-    "ci": 15,
+    "ci": 10,
     # For suites that are run once more on every store, where it is the store that is tried, and for a quick look.
     "few": 2,
     # Here alone a test that has its own number of examples tries more than the profile says.

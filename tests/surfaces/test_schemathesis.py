@@ -16,7 +16,7 @@ from threadline.settings import Settings
 from threadline.surfaces.http.application import Application
 
 IS_TORTURE = os.environ.get("THREADLINE_TEST_PROFILE") == "torture"
-SHARE = 1 if IS_TORTURE else 4
+SHARE = 1 if IS_TORTURE else 2
 """One in so many operations is tried; the run's seed draws which."""
 
 
