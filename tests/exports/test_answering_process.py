@@ -17,7 +17,8 @@ import pytest
 
 import threadline
 from tests.exports.test_analytics import ROWS, events
-from threadline.app import composition
+from tests.servers import postgres
+from threadline.app import composition, migrate
 from threadline.exports.analytics.answering_process import AnsweringProcess
 from threadline.exports.analytics.first_use import DuckAnalytics
 from threadline.kernel.errors import InvalidValue, Unavailable
@@ -173,6 +174,16 @@ def test_it_goes_by_the_definitions_that_are_in_force_and_not_by_what_stands_in_
         (tmp_path / "threadline.yaml").write_text("features: {[")
         table = "SELECT person, f_wrote FROM feature_vectors ORDER BY ALL"
         assert process.query("default", table, {}) == DuckAnalytics(shop.engine).query("default", table, {})
+
+
+def test_a_shared_store_is_opened_by_its_address(tmp_path: Path) -> None:
+    settings = Settings(store=postgres.server("18").url("answering_process"), analytics_dir=str(tmp_path))
+    migrate(settings)
+    with threadline.open(settings=settings) as shop:
+        composition().answer_apart(shop.engine, settings)
+        shop.record(events(0, 7))
+        assert isinstance(shop.engine.analytics, AnsweringProcess)
+        assert shop.engine.analytics.query("default", COUNT, {}).rows == [(7, 5)]
 
 
 def test_a_store_in_memory_answers_for_itself() -> None:
