@@ -11,17 +11,9 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
 
-def start(work: Callable[[Connection], None]) -> tuple[BaseProcess, Connection]:
-    """Start ``work``, which must be picklable, in a process that ends with this one; what it sends can be received."""
-    return _start(work, duplex=False)
-
-
-def start_answering(work: Callable[[Connection], None]) -> tuple[BaseProcess, Connection]:
-    """The same of work that is sent something as well."""
-    return _start(work, duplex=True)
-
-
-def _start(work: Callable[[Connection], None], *, duplex: bool) -> tuple[BaseProcess, Connection]:
+def start(work: Callable[[Connection], None], *, duplex: bool = False) -> tuple[BaseProcess, Connection]:
+    """Start ``work``, which must be picklable, in a process that ends with this one; what it sends can be received, and
+    with ``duplex`` it can be sent something as well."""
     # Spawned, not forked: this process has threads and an open store, and a copy of neither would work.
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex)

@@ -12,6 +12,7 @@ from threadline.kernel.limits import SEARCH_CATCH_UP_EVENTS
 from threadline.kernel.search import IndexProgress
 
 FEW_EVENTS = 100
+"""Taken in at a look, unless more are missing."""
 IDLE_SECONDS = 1.0
 """Between two looks where nothing is recorded."""
 

@@ -19,7 +19,7 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any, NamedTuple, NoReturn
 
-from threadline.engine.child_process import start_answering
+from threadline.engine.child_process import start
 from threadline.engine.engine import Engine
 from threadline.exports.catching_up import CatchUpWorker, KeepsUp
 from threadline.kernel.analytics import AnalyticsPort, Table
@@ -114,7 +114,7 @@ class AnsweringProcess:
         if self._is_closed:
             raise Unavailable("the definitions are being read anew", hint="Ask again in a second.")
         if self._running is None:
-            self._running = start_answering(partial(_answer, self._opener))
+            self._running = start(partial(_answer, self._opener), duplex=True)
             self._was_started = True
         return self._running[1]
 
