@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from pathlib import Path
 from random import Random
 from statistics import mean, variance
@@ -11,10 +12,15 @@ from typing import Any
 import pytest
 
 import threadline
+from tests.capabilities.journeys_stage import Stage
+from threadline.app import open_engine
 from threadline.capabilities.analytics.operations.experiment import experiment_picture
 from threadline.capabilities.analytics.sequential import Sample, difference, ratio_p
+from threadline.capabilities.journeys.declared import read_journeys
+from threadline.capabilities.journeys.steps import steps_of
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.time import DAY, HOUR, format_time, parse_time
+from threadline.settings import Settings
 
 np = pytest.importorskip("numpy")
 pytest.importorskip("duckdb")
@@ -218,6 +224,52 @@ def test_a_journey_is_compared_with_its_holdout_and_its_variants(tmp_path: Path)
     assert parts.ratio.expected == pytest.approx({"holdout": 0.3, "hello": 0.525, "ahoy": 0.175})
     assert sum(row.people for row in parts.rows) == 300
     assert not parts.ratio.mismatch
+
+
+VARIED = """
+journeys:
+  varied:
+    trigger: {event: signed_up}
+    holdout: 0.25
+    steps:
+      - {id: first, send: {variants: [{template: a}, {template: b}]}}
+      - wait: 1h
+      - {id: middle, send: {variants: [{template: a, name: x}, {template: b, name: y}]}}
+      - id: bought
+        wait: {event: bought, timeout: 2h}
+        then: [{id: thanks, send: {variants: [{template: a}, {template: b}]}}]
+        else:
+          - wait: 1h
+          - {id: last, send: {variants: [{template: a}, {template: c, weight: 3}]}}
+"""
+
+
+def test_people_in_the_experiment_of_every_step_are_those_who_got_a_variant_or_were_held_out(
+    seed: int, tmp_path: Path
+) -> None:
+    random, stage, file = Random(seed), Stage(VARIED), tmp_path / "threadline.yaml"
+    file.write_text(VARIED)
+    stage.engine = open_engine("memory:", Settings(), lambda: stage.now, file)
+    people = [f"u{number}" for number in range(60)]
+    for who in people:
+        stage.tell("signed_up", user_id=who)
+        stage.until(stage.now + random.randrange(HOUR))
+        if random.random() < 0.4:
+            stage.tell("bought", user_id=random.choice(people))
+    stage.until(stage.now + random.randrange(6) * HOUR)
+    got: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for _, person, data in stage.mails:
+        got[data["step"]][data["arm"] or data["template"]].add(person)
+    for who in people:
+        for told in stage.told(who):
+            for mail in told["mails"] if told.get("holdout") else ():
+                got[mail["step"]]["holdout"].add(who)
+    (journey,) = read_journeys(stage.engine.catalogue.definitions)
+    varied = [step.id for step in steps_of(journey.steps) if step.send is not None and len(step.send.arms) > 1]
+    assert set(varied) == set(got) == {"first", "middle", "thanks", "last"}
+    for step, arms in got.items():
+        rows = stage.ask("analytics_experiment", journey="varied", step=step, metric="bought")["rows"]
+        assert {row["arm"]: row["people"] for row in rows} == {arm: len(people) for arm, people in arms.items()}
 
 
 def test_what_cannot_be_asked_is_refused_by_its_name(seed: int) -> None:

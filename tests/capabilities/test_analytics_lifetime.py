@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import date
+from decimal import Decimal, localcontext
 from typing import Any
 
 import pytest
 
 from threadline.app import open_engine
-from threadline.capabilities.analytics.lifetime import average_value, fit_purchases, fit_spending, forecast
+from threadline.capabilities.analytics.lifetime import (
+    Purchases,
+    average_value,
+    fit_purchases,
+    fit_spending,
+    forecast,
+)
 from threadline.capabilities.analytics.operations.lifetime import LIFETIME, LifetimeParams, lifetime_picture
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
@@ -51,6 +58,37 @@ def test_models_of_cdnow_have_the_published_parameters() -> None:
     # Somebody who came back never is expected to spend what everybody does.
     p, q, v = spending
     assert average_value(spending, [0], [0]) == pytest.approx(p * v / (q - 1))
+
+
+def by_decimals(model: Purchases, x: int, t_x: float, t: float, ahead: float) -> tuple[float, float]:
+    """Alive and expected as the paper has them, equations 9 and 10, with 200 digits: no power is too small there."""
+    with localcontext() as digits:
+        digits.prec, digits.Emax, digits.Emin = 200, 10**9, -(10**9)
+        r, alpha, a, b, last, now, weeks = map(Decimal, (*model, t_x, t, ahead))
+        power = ((alpha + now) / (alpha + now + weeks)) ** (r + x)
+        z, term, total, n = weeks / (alpha + now + weeks), Decimal(1), Decimal(1), 0
+        while n < 20 or abs(term) > abs(total) * Decimal(10) ** -60:
+            term *= (r + x + n) * (b + x + n) / (a + b + x - 1 + n) / (n + 1) * z
+            total, n = total + term, n + 1
+        odds = a / (b + x - 1) * ((alpha + now) / (alpha + last)) ** (r + x) if x else Decimal(0)
+        expected = (a + b + x - 1) / (a - 1) * (1 - power * total) / (1 + odds)
+        return float(1 / (1 + odds)), float(expected)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [(0.243, 4.414, 0.793, 2.426), (3.1, 0.7, 1.6, 40.0), (0.9, 12.0, 0.04, 0.3), (0.9, 12.0, 0.999999, 3.0),
+     (2.0, 3.0, 50.0, 900.0), (5_000.0, 9_000.0, 5_000.0, 90_000.0)],
+)  # fmt: skip
+@pytest.mark.parametrize("weeks", [1, 52, 260, 520])
+def test_forecast_of_every_frequency_and_time_is_that_of_200_digits(model: tuple[float, ...], weeks: int) -> None:
+    people = [
+        (0, 0.0, 40.0), (0, 0.0, 600.0), (1, 10.0, 12.0), (3, 2.0, 300.0), (40, 39.0, 40.0), (150, 20.0, 400.0),
+        (299, 42.7, 43.0), (449, 64.1, 64.3), (599, 85.6, 86.0), (1_500, 214.0, 215.0), (3_650, 521.0, 521.0),
+    ]  # fmt: skip
+    found = forecast(Purchases(*model), *zip(*people, strict=True), weeks)
+    wanted = [by_decimals(Purchases(*model), *each, weeks) for each in people]
+    assert list(zip(found.alive, found.expected, strict=True)) == [pytest.approx(each, rel=1e-8) for each in wanted]
 
 
 def recorded(most: int) -> Engine:

@@ -21,9 +21,11 @@ from threadline.capabilities.feedback.tracking import tracked_html, tracked_text
 from threadline.capabilities.mail.address import tagged
 
 CRAWLERS = json.loads((Path(__file__).parent.parent / "data/crawlers/crawler-user-agents.json").read_text())
+CHROME = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/42.0 Safari/537.36"
 PEOPLE = [
     BROWSER,
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36",
+    f"{CHROME} Edge/12.246",
     "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148",
     "Mozilla/5.0 (compatible; MSIE 9.0; Windows NT 6.1; Trident/5.0; Microsoft Outlook 16.0)",
 ]
@@ -124,7 +126,8 @@ def test_open_by_an_image_proxy_is_that_of_a_person(agent):
      ("prefetch", {"sec-purpose": "prefetch;prerender"}),
      ("prefetch", {"x-moz": "prefetch"}), ("prefetch", {"x-purpose": "preview"}), ("no_agent", {"agent": ""}),
      ("apple_privacy", {"agent": "Mozilla/5.0"}), ("crawler", {"agent": "Googlebot/2.1 (+http://www.google.com/bot.html)"}),
-     ("crawler", {"agent": "BarracudaCentral"}), ("soon", {"age": 0.5})],
+     ("crawler", {"agent": "BarracudaCentral"}),
+     ("prefetch", {"agent": f"{CHROME} Edge/12.246 Mozilla/5.0"}), ("soon", {"age": 0.5})],
 )  # fmt: skip
 def test_open_of_a_machine_is_recorded_with_the_reason(why, asked):
     stage = Stage()

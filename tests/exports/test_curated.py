@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+import threadline
 from tests.exports.curated_stage import ask, engine, happenings, in_order, lake_in, tables
 from tests.laws import staging
 from threadline.engine.engine import Engine
@@ -42,16 +43,14 @@ def record(on: Engine, events: list[Any]) -> None:
 
 
 def by_person(on: Engine, workspace: str = "default") -> dict[str, list[Recorded]]:
-    """Everybody's events in occurred order, by the log and the threads of people alone."""
+    """Everybody's events in occurred order, those of one instant as recorded, by the log and the threads alone."""
     found = defaultdict(list)
     for one in feed_pages(on.store):
         if not is_erased(one.entry) and (event := unpack_event(one.entry)).event.workspace == workspace:
             person = on.reader.by_thread(event.thread)
             assert person is not None
             found[person.id].append(event)
-    return {
-        person: sorted(events, key=lambda each: (each.event.occurred_at, each.id)) for person, events in found.items()
-    }
+    return {person: sorted(events, key=lambda each: each.event.occurred_at) for person, events in found.items()}
 
 
 def day_of(at: int) -> str:
@@ -82,6 +81,22 @@ def test_sessions_are_the_runs_of_events_with_less_than_30_minutes_between() -> 
         ]  # fmt: skip
     assert max(each["events"] for each in expected) > 2
     assert in_order(ask(on, None, "FROM sessions")) == in_order(expected)
+
+
+def test_events_of_one_instant_go_in_recorded_order_in_sessions_as_in_paths() -> None:
+    with threadline.open("memory:", clock=lambda: 40 * DAY) as shop:
+        shop.record(
+            [
+                {"type": type, "identifiers": {"user_id": f"u{n}"}, "key": f"{n}{type}", "occurred_at": "1970-02-01"}
+                for n in range(30) for type in ("alpha_seen", "beta_seen")
+            ]
+        )  # fmt: skip
+        paths = {(row.source, row.target): row.ways for row in shop.analytics.paths().rows}
+        assert paths == {("alpha_seen", "beta_seen"): 30, ("beta_seen", ""): 30}
+        ends = ask(shop.engine, None, "SELECT first_type, last_type, count(*) AS n FROM sessions GROUP BY ALL")
+        assert ends == [{"first_type": "alpha_seen", "last_type": "beta_seen", "n": 30}]
+        first = ask(shop.engine, None, "SELECT DISTINCT type FROM daily_activity JOIN events ON id = first_event")
+        assert first == [{"type": "alpha_seen"}]
 
 
 def points_of(one: Recorded) -> int:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from typing import Any, NamedTuple, Protocol
 
 from threadline.kernel.errors import InvalidValue
 
 _PARAMETER = re.compile(r"\$([a-z_][a-z0-9_]*)")
+IN_ORDER = "occurred_at, position"
+"""What orders events in SQL, everywhere: those of one instant go in the order in which they were recorded. Two orders
+would show a session that ends with an event after which its path goes on."""
 
 
 class Table(NamedTuple):
@@ -80,3 +83,8 @@ def literal(value: Any) -> str:
         case list() | tuple():
             return f"[{', '.join(map(literal, value))}]"
     raise TypeError(f"{type(value).__name__} has no form in SQL")
+
+
+def listed(values: Iterable[str]) -> Sql:
+    """Texts as what stands behind IN, sorted: the SQL that is shown is the same every time."""
+    return Sql(f"({', '.join(map(literal, sorted(values)))})")

@@ -12,9 +12,9 @@ from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, HOLDO
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.journeys.declared import read_journeys
 from threadline.capabilities.journeys.definition import Journey
-from threadline.capabilities.journeys.events import JOURNEY_ENTERED, JOURNEY_MOVED
+from threadline.capabilities.journeys.events import JOURNEY_ENTERED, RUN_EVENTS
 from threadline.capabilities.journeys.steps import steps_of
-from threadline.kernel.analytics import literal
+from threadline.kernel.analytics import listed, literal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import WithCatalogue, WithStore
@@ -67,7 +67,8 @@ def assignment_of(context: Context[Needs], asked: Asked) -> Assignment:
     else:
         is_one = f"lambda mail: mail->>'step' = {literal(asked.step)}"
         mail = f"list_filter(json_extract(properties, '/mails')::JSON[], {is_one})"
-        sql = f"type IN ('{JOURNEY_ENTERED}', '{JOURNEY_MOVED}') AND {own} AND len({mail}) > 0"
+        # A run's last event has the mails of its last advance.
+        sql = f"type IN {listed(RUN_EVENTS)} AND {own} AND len({mail}) > 0"
         arm, weights = f"coalesce({mail}[1]->>'arm', {mail}[1]->>'template')", _of_step(journey, asked.step)
     in_holdout = "json_extract_string(properties, '/holdout') = 'true'"
     holdout = {HOLDOUT: journey.holdout} if journey.holdout else {}

@@ -22,6 +22,8 @@ AGENT_LENGTH_MAX = 500
 
 _IMAGE_PROXIES = re.compile(r"GoogleImageProxy|YahooMailProxy", re.IGNORECASE)
 """They load pictures when a person looks at the mail."""
+_PREVIEWS = re.compile(r"Edge/12\.246 Mozilla/5\.0\s*$")
+"""Gmail's agent for previews, which loads the pictures of a mail that nobody looks at. No Edge ended so."""
 _SCANNERS = re.compile(
     r"(?i)barracuda|proofpoint|mimecast|symantec|messagelabs|forcepoint|ironport|trendmicro|sophos|fireeye|cloudmark|"
     r"safelinks|urldefense|headlesschrome|phantomjs|python-requests|okhttp|java/|go-http-client|curl/|wget/"
@@ -55,6 +57,8 @@ def machine_agent(agent: str, opened: bool) -> str:
         return ""
     if agent.strip() == "Mozilla/5.0":
         return "apple_privacy" if opened else "crawler"
+    if _PREVIEWS.search(agent):
+        return "prefetch"
     return "crawler" if _SCANNERS.search(agent) or _crawlers().search(agent) else ""
 
 

@@ -26,6 +26,7 @@ from threadline.capabilities.points.events import (
     POINTS_SPENT,
 )
 from threadline.capabilities.rules.events import DECISION_MADE
+from threadline.kernel.analytics import IN_ORDER, listed
 from threadline.kernel.identity import SYSTEM_PREFIX
 
 SESSION_GAP = "INTERVAL 30 MINUTE"
@@ -37,10 +38,6 @@ _TRUSTED = "source_type <> 'external'"
 
 def _text(name: str) -> str:
     return f"json_extract_string(properties, '$.{name}') AS {name}"
-
-
-def _listed(values: Mapping[str, str] | frozenset[str]) -> str:
-    return ", ".join(f"'{value}'" for value in sorted(values))
 
 
 # 5.0 is not a whole number of points to the ledger either.
@@ -56,7 +53,7 @@ WITH marked AS (
   SELECT id, person, type, occurred_at, row_number() OVER run AS n,
     coalesce(occurred_at - lag(occurred_at) OVER run >= {SESSION_GAP}, true) AS begins,
     coalesce(lead(occurred_at) OVER run - occurred_at >= {SESSION_GAP}, true) AS ends
-  FROM events WHERE {OWN} WINDOW run AS (PARTITION BY person ORDER BY occurred_at, id)
+  FROM events WHERE {OWN} WINDOW run AS (PARTITION BY person ORDER BY {IN_ORDER})
 ),
 paired AS (
   SELECT *, sum(begins::INTEGER) OVER run AS number, lead(n) OVER run AS last_n, lead(occurred_at) OVER run AS last_at,
@@ -71,7 +68,7 @@ FROM paired WHERE begins"""
 # One pass: a join with the ledger would be made for readers, too, who only count people.
 _DAILY_ACTIVITY = f"""
 SELECT day, person, count(*) FILTER (WHERE own) AS events,
-  arg_min(id, (occurred_at, id)) FILTER (WHERE own) AS first_event,
+  arg_min(id, ({IN_ORDER})) FILTER (WHERE own) AS first_event,
   min(occurred_at) FILTER (WHERE own) AS first_at, max(occurred_at) FILTER (WHERE own) AS last_at,
   coalesce(sum({_POINTS}) FILTER (
     WHERE type = '{POINTS_EARNED}' AND {_TRUSTED} AND {_POINTS} BETWEEN 1 AND {AMOUNT_MAX}), 0)::BIGINT AS points_earned
@@ -85,7 +82,7 @@ SELECT event, person, day, occurred_at, kind,
 FROM (
   SELECT id AS event, *, {_POINTS} AS points, {_text("rule")}, {_text("reason")},
     CASE type {" ".join(f"WHEN '{type}' THEN '{kind}'" for type, kind in sorted(_KINDS.items()))} END AS kind
-  FROM events WHERE type IN ({_listed(LEDGER)}) AND {_TRUSTED}
+  FROM events WHERE type IN {listed(LEDGER)} AND {_TRUSTED}
 )
 WHERE points BETWEEN CASE WHEN type = '{POINTS_ADJUSTED}' THEN {-AMOUNT_MAX} ELSE 1 END AND {AMOUNT_MAX}
   AND points <> 0"""
@@ -105,7 +102,7 @@ answers AS (
     min(occurred_at) {_times(MAIL_OPENED, _HUMAN)} AS opened_at, count(*) {_times(MAIL_OPENED, _HUMAN)} AS opens,
     min(occurred_at) {_times(MAIL_CLICKED, _HUMAN)} AS clicked_at, count(*) {_times(MAIL_CLICKED, _HUMAN)} AS clicks,
     min(occurred_at) {_times(MAIL_BOUNCED)} AS bounced_at,
-    arg_min(json_extract_string(properties, '$.bounce'), (occurred_at, id)) {_times(MAIL_BOUNCED)} AS bounce,
+    arg_min(json_extract_string(properties, '$.bounce'), ({IN_ORDER})) {_times(MAIL_BOUNCED)} AS bounce,
     min(occurred_at) {_times(MAIL_COMPLAINED)} AS complained_at,
     min(occurred_at) {_times(MAIL_REPLIED)} AS replied_at
   FROM events WHERE {_TRUSTED} AND type IN ('{MAIL_DELIVERED}', '{MAIL_OPENED}', '{MAIL_CLICKED}', '{MAIL_BOUNCED}',

@@ -12,13 +12,14 @@ from threadline.capabilities.analytics.parts import Answered, Span, asked, span_
 from threadline.capabilities.journeys.events import JOURNEY_ENTERED, RUN_EVENTS
 from threadline.capabilities.journeys.operations import Name
 from threadline.capabilities.journeys.projection import COMPLETED
-from threadline.kernel.analytics import Sql
+from threadline.kernel.analytics import Sql, listed
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithAnalytics
 
-# A run is all events with its id, numbered by `n`. Where it was left is its last step: the one that it ended with, as
-# an exit step, or, where something else ended it, the one at which it waited.
+# A run is all events with its id, numbered by `n`. What leads on begins with the step at which the run waited; the path
+# of a single mail on another event does not, and is no step of anybody's way. Where it was left is its last step: the
+# one that it ended with, as an exit step, or, where something else ended it, the one at which it waited.
 _SQL = """
 WITH told AS (
   SELECT json_extract_string(properties, '/run') AS run, json_extract_string(properties, '/n')::BIGINT AS n, type,
@@ -29,11 +30,15 @@ WITH told AS (
   FROM events
   WHERE type IN $types AND source_type <> 'external' AND json_extract_string(properties, '/journey') = $journey
 ),
+walked AS (
+  SELECT * REPLACE (CASE WHEN coalesce(lag(step) OVER run, '') IN ('', path[1]) THEN path ELSE [] END AS path)
+  FROM told WINDOW run AS (PARTITION BY run ORDER BY n)
+),
 chosen AS (SELECT DISTINCT run FROM told WHERE type = $entered AND $span),
 runs AS (
   SELECT run, flatten(list(path ORDER BY n)) AS path, coalesce(arg_max(step, n) FILTER (step <> ''), '') AS waiting,
     arg_max(reason, n) AS reason, arg_max(interrupted OR len(path) = 0, n) AS from_outside
-  FROM told SEMI JOIN chosen USING (run) GROUP BY run
+  FROM walked SEMI JOIN chosen USING (run) GROUP BY run
 ),
 ways AS (
   SELECT run, reason, CASE
@@ -90,8 +95,8 @@ class JourneyFlow(Answered, kw_only=True):
 
 def _flow(context: Context[WithAnalytics], params: JourneyFlowParams) -> JourneyFlow:
     given = {
-        "types": Sql("(" + ", ".join(f"'{type}'" for type in sorted(RUN_EVENTS)) + ")"), "journey": params.journey,
-        "entered": JOURNEY_ENTERED, "completed": COMPLETED, "span": Sql(span_sql(params)),
+        "types": listed(RUN_EVENTS), "journey": params.journey, "entered": JOURNEY_ENTERED, "completed": COMPLETED,
+        "span": Sql(span_sql(params)),
     }  # fmt: skip
     table, about = asked(context, _SQL, given)
     by_kind: dict[str, dict[tuple[str, str], int]] = {}
