@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from threadline.kernel.errors import EventDamaged as EventDamaged
     from threadline.kernel.errors import EventRejected as EventRejected
     from threadline.kernel.errors import Forbidden as Forbidden
+    from threadline.kernel.errors import InvalidAddress as InvalidAddress
     from threadline.kernel.errors import InvalidDefinition as InvalidDefinition
     from threadline.kernel.errors import InvalidSetting as InvalidSetting
     from threadline.kernel.errors import InvalidValue as InvalidValue
@@ -46,9 +47,9 @@ _NAMES = {
     "threadline.app": "open open_engine",
     "threadline.engine.engine": "Engine",
     "threadline.kernel.errors": (
-        "BeingErased Conflict EventDamaged EventRejected Forbidden InvalidDefinition InvalidSetting InvalidValue "
-        "LimitExceeded MalformedBody MergeRefused NotFound OutcomeUnknown StoreBusy StoreDamaged StoreFull "
-        "StoreMissing ThreadlineError TooManyRequests Unauthorized Unavailable"
+        "BeingErased Conflict EventDamaged EventRejected Forbidden InvalidAddress InvalidDefinition InvalidSetting "
+        "InvalidValue LimitExceeded MalformedBody MergeRefused NotFound OutcomeUnknown StoreBusy StoreDamaged "
+        "StoreFull StoreMissing ThreadlineError TooManyRequests Unauthorized Unavailable"
     ),
     "threadline.kernel.event": "Event Identifier Receipt Recorded",
     "threadline.kernel.operation": "Operation",
@@ -72,6 +73,7 @@ __all__ = [
     "EventRejected",
     "Forbidden",
     "Identifier",
+    "InvalidAddress",
     "InvalidDefinition",
     "InvalidSetting",
     "InvalidValue",

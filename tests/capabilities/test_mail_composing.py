@@ -17,11 +17,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.capabilities.mail_stage import SHOP, MailStage, parsed
-from threadline.capabilities.mail.address import Address, address_of, address_problem
+from threadline.capabilities.mail.address import Address, address_of
 from threadline.capabilities.mail.composing import LINE_OCTETS_MAX, Header, Parties, compose
 from threadline.capabilities.mail.plain_text import text_of
 from threadline.capabilities.mail.rendering import Rendered
-from threadline.kernel.errors import InvalidValue
+from threadline.kernel.address import parse_address
+from threadline.kernel.errors import InvalidAddress, InvalidValue
 
 ID = "ab" * 16
 AT = 1_772_445_600_000_000
@@ -120,7 +121,8 @@ def test_addresses(text: str, mailbox: str, smtputf8: bool) -> None:
 )  # fmt: skip
 def test_what_is_no_address(text: str) -> None:
     assert address_of(text) is None
-    assert address_problem(text)
+    with pytest.raises(InvalidAddress):
+        parse_address(text)
 
 
 def test_a_utf_8_address_stands_in_the_header_as_it_is() -> None:

@@ -74,10 +74,10 @@ DRIVERS = {
     # SQLite: a store, and the embedded search index.
     "apsw": "exports stores",
     "cryptography": "wire", "css_inline": "capabilities", "dkim": "capabilities",
-    "duckdb": "exports", "httptools": "surfaces", "httpx": "surfaces", "joserfc": "surfaces",
+    "duckdb": "exports", "httptools": "surfaces", "httpx": "surfaces", "idna": "kernel", "joserfc": "surfaces",
     "jsonschema_rs": "capabilities",
     "minijinja": "capabilities surfaces", "mrml": "capabilities", "opentelemetry": "engine",
-    "psycopg": "stores", "pyarrow": "wire",
+    "phonenumbers": "kernel", "psycopg": "stores", "pyarrow": "wire",
     "re2": "capabilities", "redis": "stores", "urllib3": "stores", "uvicorn": "surfaces", "zen": "capabilities",
 }  # fmt: skip
 """Third-party driver -> the rooms in each of which exactly one file knows it."""

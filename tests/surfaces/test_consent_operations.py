@@ -11,7 +11,8 @@ import pytest
 
 from tests.capabilities.asked import Asked
 from threadline.app import composition
-from threadline.capabilities.consent.addresses import masked, normal_address
+from threadline.capabilities.consent.addresses import masked
+from threadline.kernel.address import normal_address
 from threadline.kernel.errors import InvalidDefinition, InvalidValue, NotFound
 from threadline.surfaces.cli.program import run
 
@@ -42,7 +43,10 @@ def standing(asked: Asked, **params: Any) -> dict[str, str]:
         ("ada@bücher.example", "ada@xn--bcher-kva.example"),
         ("ada@straße.example", "ada@xn--strae-oqa.example"),  # and not strasse.example, which is another owner's
         ("JOSÉ@example.com", "josé@example.com"),
-        ('"a b"@example.com', '"a b"@example.com'),
+        ("Jose\u0301@example.com", "josé@example.com"), ("ada@bu\u0308cher.example\u200b", "ada@xn--bcher-kva.example"),
+        ("\u202aada@example.com\u202c", "ada@example.com"), ('"a b"@example.com', ""), ("ada@localhost", ""),
+        ("<ada@example.com>", ""), ("ada@example.com;", ""), ("mailto:ada@example.com", ""), ("'ada@example.com'", ""),
+        ("ada@example.com, bob@example.com", ""), ("ann;ann@example.com;x", ""),
         ("ada", ""), ("ada@", ""), ("a b@example.com", ""), ("a@b@c", ""), ("a\n@b.c", ""), (None, ""), (7, ""),
         ("a" * 250 + "@b.co", ""),
     ],
@@ -201,14 +205,34 @@ def test_the_command_line_imports_and_exports_a_list(tmp_path: Path, capfd, monk
     rows = [f"{number},user{number}@example.com" for number in range(1_500)]
     Path("old.csv").write_text("\n".join(["id,Email", *rows, "9,nonsense", '10,"two\nlines"', ""]) + "\n")
     out, err = called("import", "old.csv", "--note", "old system")
-    assert out == "1,500 addresses suppressed, 0 already were, 2 wrong\n"
+    assert out.endswith("column 2, 'Email'.\n1,500 addresses suppressed, 0 already were, 2 wrong\n")
     assert "line 1,502: 'nonsense' is not a mail address" in err
     exported = list(csv.DictReader(io.StringIO(called("export")[0])))
     assert len(exported) == 1_500
     assert {(each["reason"], each["note"], each["by"]) for each in exported} == {("import", "old system", "cli")}
     called("export", "new.csv")
-    assert called("import", "new.csv")[0] == "0 addresses suppressed, 1,500 already were, 0 wrong\n"
+    assert called("import", "new.csv")[0].endswith("\n0 addresses suppressed, 1,500 already were, 0 wrong\n")
     Path("plain.txt").write_text("ada@example.com\n\nbob@example.com\n")
     assert called("import", "plain.txt")[0].startswith("2 addresses suppressed")
     Path("bad.txt").write_text("x\ny\n")
     called("import", "bad.txt", code=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("\ufeffName;E-Mail;Grund\r\nAnn;ann@x.example;x\r\nBob;bob@x.example;y\r\n", "column 2, 'E-Mail'"),
+        ("sep=;\r\nName;E-Mail\r\nAnn;ann@x.example\r\nBob;bob@x.example\r\n", "column 2, 'E-Mail'"),
+        ("name\temail\nAnn, of X\tann@x.example\nBob\tbob@x.example\n", "column 2, 'email'"),
+        ("Kunde;Kontakt\nAnn;ann@x.example\nBob;bob@x.example\n", "column 2"),
+        ("ann@x.example;x\nbob@x.example;y\n", "column 1"),
+        ('"Email Address","First Name"\n"ann@x.example","Ann; or so"\n"bob@x.example",\n', "column 1, 'Email Address'"),
+    ],
+)  # fmt: skip
+def test_the_column_of_addresses_is_found_whatever_separates_it_and_named(text, column, tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("list.csv").write_text(text, encoding="utf-8", newline="")
+    assert run(composition(), ["suppression", "import", "list.csv", "--file", "shop.db"]) == 0
+    assert capfd.readouterr().out == (
+        f"The addresses are those of {column}.\n2 addresses suppressed, 0 already were, 0 wrong\n"
+    )

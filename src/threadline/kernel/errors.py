@@ -38,6 +38,12 @@ class InvalidSetting(InvalidValue):
     code = "invalid_setting"
 
 
+class InvalidAddress(InvalidValue):
+    """A text is not a mail address that mail can be sent to; the message names what is wrong with it."""
+
+    code = "invalid_address"
+
+
 class EventRejected(InvalidValue):
     """An event cannot be recorded; ``code`` says why and the rejected log keeps it for correction."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from threadline.kernel.address import normal_address
 from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.event_limits import check_key, check_kind, check_type
@@ -231,7 +232,7 @@ def _previous(value: str, identifiers: list[Identifier]) -> list[Identifier]:
     It is never a second user_id: a person has one, and every alias would end in quarantine. Where somebody has that
     user_id, the join waits for review (`threadline.engine.recording.identity.review_alias`).
     """
-    identifier = Identifier("email" if "@" in value else "anonymous_id", value)
+    identifier = Identifier("email" if normal_address(value) else "anonymous_id", value)
     return [] if identifier in identifiers else [identifier]
 
 

@@ -1,19 +1,11 @@
-"""Mail addresses: the form under which consent finds one, and the form that a public page may show."""
+"""Mail addresses as consent knows them: of a workspace, under a hash, and as a public page may show one."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from typing import NamedTuple
 
+from threadline.kernel.former_forms import former_addresses
 from threadline.kernel.ids import short_hash
-from threadline.kernel.normalisation import normalised
-
-ADDRESS_BYTES_MAX = 254
-"""RFC 5321, 4.5.3.1.3: a path has 256 octets with its brackets."""
-_DEVIATES = re.compile("[\u00df\u03c2\u200c\u200d]")
-"""What IDNA of 2003 maps to something else and that of 2008 leaves as it is (RFC 5894, 7.2)."""
-_ADDRESS = re.compile(r"[^\s\x00-\x1f\x7f@]+@[^\s\x00-\x1f\x7f@]+|\"[^\x00-\x1f\x7f]+\"@[^\s\x00-\x1f\x7f@]+")
 
 
 class KnownAddress(NamedTuple):
@@ -22,38 +14,9 @@ class KnownAddress(NamedTuple):
     workspace: str
     address: str
 
-
-def normal_address(text: object) -> str:
-    """The form under which an address is known, as identifiers of the kind `email` are; empty for what is none.
-
-    Two spellings that reach one mailbox by the rules of a provider, such as dots at Gmail, stay two addresses.
-    """
-    if not isinstance(text, str):
-        return ""
-    address = normalised(text, "email")
-    if not _ADDRESS.fullmatch(address):
-        return ""
-    local, _, domain = address.rpartition("@")
-    domain = domain.rstrip(".")
-    address = f"{local}@{ascii_domain_of(domain) or domain}"
-    return address if len(address.encode("utf-8", "surrogatepass")) <= ADDRESS_BYTES_MAX else ""
-
-
-def ascii_domain_of(domain: str) -> str:
-    """A domain as the name system has it, by which a bounce names bücher.example too; empty for what is none."""
-    domain = domain.lower()
-    try:
-        return domain if domain.isascii() else ".".join(map(_ascii_label, re.split("[.\u3002\uff0e\uff61]", domain)))
-    except UnicodeError:
-        return ""
-
-
-def _ascii_label(label: str) -> str:
-    # The standard library has the mapping of 2003, which takes "straße" for "strasse": today these are two domains of
-    # two owners. A mail to the one must not go to the other, nor a bounce of the one suppress the other.
-    if _DEVIATES.search(label):
-        return "xn--" + unicodedata.normalize("NFC", label).encode("punycode").decode()
-    return label.encode("idna").decode()
+    def forms(self) -> list[KnownAddress]:
+        """The address itself, and the forms under which a store of an earlier version may have it."""
+        return [self, *(KnownAddress(self.workspace, form) for form in former_addresses(self.address))]
 
 
 def address_hash(workspace: str, address: str) -> str:

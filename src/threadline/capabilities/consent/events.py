@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from threadline.capabilities.consent.addresses import normal_address
 from threadline.capabilities.definitions.declaring import NAME
 from threadline.kernel.event import Event
+from threadline.kernel.former_forms import address_in_event
 
 SUBSCRIBED = "subscribed"
 """The person wants mail about ``topic``, at ``address`` if it is named; ``confirmed`` by the link of a mail."""
@@ -69,9 +69,9 @@ def statement_of(event: Event) -> Statement | None:
     own = [
         address
         for identifier in event.identifiers
-        if identifier.kind == "email" and (address := normal_address(identifier.value))
+        if identifier.kind == "email" and (address := address_in_event(identifier.value))
     ]
-    address = normal_address(event.properties.get("address"))
+    address = address_in_event(event.properties.get("address"))
     if is_trusted(event):
         address = address or (own[0] if len(own) == 1 else "")
     elif address not in own:
@@ -85,7 +85,7 @@ def statement_of(event: Event) -> Statement | None:
 
 def suppressed_of(event: Event) -> Suppressed | None:
     """What an event says; None for what is not believed or names no address."""
-    address = normal_address(event.properties.get("address"))
+    address = address_in_event(event.properties.get("address"))
     if not address or not is_trusted(event):
         return None
     reason = _text(event.properties.get("reason")) or "manual"

@@ -10,6 +10,7 @@ import msgspec
 from threadline.capabilities.consent.events import SUPPRESSION, WORDS
 from threadline.capabilities.consent.remaining import REMAINING_TABLE
 from threadline.capabilities.consent.rows import STATEMENTS_TABLE, SUPPRESSION_TABLE, newest_suppression
+from threadline.kernel.address import normal_address
 from threadline.kernel.personal import PersonFile, StoreTable, Subject, joined, shown_events, shown_views
 
 
@@ -17,7 +18,8 @@ def _suppressed(subject: Subject) -> Iterator[dict[str, Any]]:
     """What holds for the person's addresses, whoever had them when it was said."""
     for identifier in sorted(subject.person.identifiers.values()):
         if identifier.kind == "email":
-            newest = newest_suppression(subject.engine.store, subject.workspace, identifier.value)
+            address = normal_address(identifier.value) or identifier.value
+            newest = newest_suppression(subject.engine.store, subject.workspace, address)
             if newest is not None:
                 yield {"address": identifier.value, "suppression": msgspec.to_builtins(newest)}
 

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from threadline.capabilities.consent.addresses import normal_address
 from threadline.capabilities.consent.definition import Consent
 from threadline.capabilities.consent.events import SUBSCRIBED, UNSUBSCRIBED
 from threadline.capabilities.consent.links import Recipient
 from threadline.capabilities.consent.rows import Statements, statements_about
 from threadline.capabilities.consent.standing import Status, statements_of_person, status_of
 from threadline.capabilities.events.requests import derived_key
+from threadline.kernel.address import normal_address
 from threadline.kernel.errors import NotFound, Unavailable
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.ports import Person, WithCatalogue, WithLog, WithReader, WithRecorder, WithStore

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from threadline.capabilities.consent.addresses import KnownAddress, normal_address
+from threadline.capabilities.consent.addresses import KnownAddress
 from threadline.capabilities.consent.rows import Statements, newest_suppressions, statements_of_each
 from threadline.capabilities.consent.standing import GETS_MAIL, default_of, statements_of_person, status
+from threadline.kernel.address import normal_address
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import WithStore
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from threadline.capabilities.consent.addresses import KnownAddress, normal_address
+from threadline.capabilities.consent.addresses import KnownAddress
 from threadline.capabilities.consent.events import SUPPRESSION, WORDS, statement_of, suppressed_of
+from threadline.kernel.former_forms import address_in_event
 from threadline.kernel.personal import Remainder, Subject
 from threadline.kernel.projection import Row
 from threadline.kernel.pseudonym import pseudonym, pseudonym_keys
@@ -34,10 +35,11 @@ _remaining = msgspec.json.Decoder(Remaining)
 def remaining_about(store: Store, addresses: Sequence[KnownAddress]) -> list[dict[str, Remaining]]:
     """What is kept of each address: that it is `SUPPRESSED`, or by topic ("": all) when it was unsubscribed."""
     results: list[dict[str, Remaining]] = [{} for _ in addresses]
+    forms = [(stored, form) for stored, address in zip(results, addresses, strict=True) for form in address.forms()]
     for key in pseudonym_keys(store):
-        names = [(workspace, pseudonym(key, workspace, address)) for workspace, address in addresses]
+        names = [(workspace, pseudonym(key, workspace, address)) for _, (workspace, address) in forms]
         wanted = [Range(REMAINING_TABLE, f"{workspace}/{name[0]}", f"{name} ", f"{name}!") for workspace, name in names]
-        for stored, items in zip(results, store.ranges(wanted), strict=True):
+        for (stored, _), items in zip(forms, store.ranges(wanted), strict=True):
             for item in items:
                 about = item.key.sort.partition(" ")[2]
                 remaining = _remaining.decode(item.value)
@@ -95,7 +97,7 @@ class _Words:
 def _words_of(subject: Subject) -> _Words:
     words = _Words()
     for identifier in subject.person.identifiers.values():
-        if identifier.kind == "email" and (address := normal_address(identifier.value)):
+        if identifier.kind == "email" and (address := address_in_event(identifier.value)):
             words.addresses.add(address)
     for recorded in subject.events(SUPPRESSION | WORDS):
         event = recorded.event

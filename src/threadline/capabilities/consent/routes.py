@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 from threadline.capabilities.consent import page
-from threadline.capabilities.consent.addresses import normal_address
 from threadline.capabilities.consent.definition import Consent
 from threadline.capabilities.consent.links import (
     CONFIRM_PATH,
@@ -25,6 +24,7 @@ from threadline.capabilities.consent.links import (
 from threadline.capabilities.consent.recording import standings, subscribe, unsubscribe
 from threadline.capabilities.consent.rows import suppression_of
 from threadline.capabilities.consent.standing import GETS_MAIL
+from threadline.kernel.address import normal_address
 from threadline.kernel.ports import Ports
 from threadline.kernel.public_route import PublicAnswer, PublicRequest, PublicRoute
 

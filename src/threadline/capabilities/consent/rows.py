@@ -10,7 +10,9 @@ import msgspec
 from threadline.capabilities.consent.addresses import KnownAddress, address_hash
 from threadline.capabilities.consent.events import WORDS, Kind, statement_of, suppressed_of
 from threadline.capabilities.consent.remaining import SUPPRESSED, Remaining, remaining_about, unsubscribed_since
+from threadline.kernel.address import normal_address
 from threadline.kernel.event import Recorded
+from threadline.kernel.former_forms import former_addresses
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.projection import Row
 from threadline.kernel.store import Item, Range, Store, query_pages
@@ -81,8 +83,12 @@ def newest_suppression(store: Store, workspace: str, address: str) -> Suppressio
 def newest_suppressions(store: Store, addresses: Sequence[KnownAddress]) -> list[Suppression | None]:
     """The newest word on each address, None if there never was one: one reading for all of them, and one more of a
     store in which somebody was erased."""
-    pages = store.ranges([_about(SUPPRESSION_TABLE, address, 1) for address in addresses])
-    newest = [_suppression.decode(items[0].value) if items else None for items in pages]
+    forms = [(index, form) for index, address in enumerate(addresses) for form in address.forms()]
+    pages = store.ranges([_about(SUPPRESSION_TABLE, form, 1) for _, form in forms])
+    newest: list[Suppression | None] = [None] * len(addresses)
+    for (index, _), items in zip(forms, pages, strict=True):
+        if items:
+            newest[index] = _newer(newest[index], _suppression.decode(items[0].value))
     for index, remaining in enumerate(remaining_about(store, addresses)):
         stored, suppressed = newest[index], remaining.get(SUPPRESSED)
         if suppressed is not None and (stored is None or stored.at < _shown(suppressed.at)):
@@ -90,6 +96,11 @@ def newest_suppressions(store: Store, addresses: Sequence[KnownAddress]) -> list
                 address=addresses[index].address, reason=suppressed.reason, at=_shown(suppressed.at)
             )
     return newest
+
+
+def _newer(first: Suppression | None, second: Suppression) -> Suppression:
+    """The newer of what was said of two forms of an address. Of one instant, suppressing comes first."""
+    return second if first is None or (first.at, not first.lifted) < (second.at, not second.lifted) else first
 
 
 def _about(table: str, known: KnownAddress, limit: int) -> Range:
@@ -114,8 +125,17 @@ def suppressions(store: Store, workspace: str, after: str = "") -> Iterator[tupl
             if hash != before:
                 before = hash
                 suppression = _suppression.decode(item.value)
-                if not suppression.lifted:
+                if not suppression.lifted and not _repeated(store, workspace, suppression):
                     yield hash, suppression
+
+
+def _repeated(store: Store, workspace: str, suppression: Suppression) -> bool:
+    """Whether something newer was said of another form of this address."""
+    address = normal_address(suppression.address)
+    if not former_addresses(address):
+        return False
+    newest = newest_suppression(store, workspace, address)
+    return newest is not None and newest.event != suppression.event
 
 
 # --- words --------------------------------------------------------------------------------------
@@ -154,14 +174,18 @@ def statements_of_each(
     store: Store, asked: Sequence[tuple[KnownAddress, Sequence[str]]]
 ) -> list[dict[str, Statements]]:
     """What was said of each address about its topics: one reading for all, unless somebody said very much."""
-    wanted = [_about(STATEMENTS_TABLE, known, _WORDS_READ) for known, _ in asked]
-    all_remaining = remaining_about(store, [known for known, _ in asked])
+    wanted = [[_about(STATEMENTS_TABLE, form, _WORDS_READ) for form in known.forms()] for known, _ in asked]
+    pages = iter(store.ranges([of_all for forms in wanted for of_all in forms]))
     answers = []
-    for (_, topics), of_all, items, remaining in zip(asked, wanted, store.ranges(wanted), all_remaining, strict=True):
+    for (_, topics), forms, remaining in zip(
+        asked, wanted, remaining_about(store, [known for known, _ in asked]), strict=True
+    ):
         newest: dict[tuple[str, str], str] = {}
-        for item in items if len(items) < _WORDS_READ else _newest_words(store, of_all, topics):
-            _, topic, kind, _ = item.key.sort.split(" ")
-            newest.setdefault((topic, kind), _shown(int(item.value)))
+        for of_all in forms:
+            items = next(pages)
+            for item in items if len(items) < _WORDS_READ else _newest_words(store, of_all, topics):
+                _, topic, kind, _ = item.key.sort.split(" ")
+                newest[topic, kind] = max(_shown(int(item.value)), newest.get((topic, kind), ""))
         every = newest.get((_ALL, "u"), "")
         answers.append({topic: _statements(newest, topic, max(every, _since(remaining, topic))) for topic in topics})
     return answers

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from threadline.capabilities.consent.definition import Topic
 from threadline.capabilities.consent.rows import Statements
+from threadline.kernel.former_forms import former_addresses
 
 Status = Literal["subscribed", "unsubscribed", "unconfirmed", "opted_in", "opted_out"]
 """``opted_in`` and ``opted_out``: nobody has said anything, and the topic's default counts."""
@@ -37,7 +38,8 @@ def statements_of_person(shown: Any, topic: str, address: str) -> Statements:
     view = shown["topics"].get(topic)
     if view is None:
         return Statements(shown["unsubscribed_at"])
-    entries = [view["addresses"][key] for key in dict.fromkeys(("", address)) if key in view["addresses"]]
+    forms = dict.fromkeys(("", address, *former_addresses(address)))
+    entries = [view["addresses"][key] for key in forms if key in view["addresses"]]
     return Statements(
         view["unsubscribed_at"],
         max((entry["confirmed_at"] for entry in entries), default=""),

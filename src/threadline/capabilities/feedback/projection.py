@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import insort
 from typing import Any
 
-from threadline.capabilities.consent.addresses import normal_address
 from threadline.capabilities.feedback.definition import TRANSIENT_MAX
 from threadline.capabilities.feedback.events import (
     COUNTED,
@@ -18,6 +17,7 @@ from threadline.capabilities.feedback.events import (
 )
 from threadline.capabilities.feedback.rows import event_rows
 from threadline.kernel.event import Recorded
+from threadline.kernel.former_forms import address_in_event
 from threadline.kernel.merging import keep_smallest, merge_entries
 from threadline.kernel.projection import Faster, Index, Projection
 from threadline.kernel.time import EARLIEST, LATEST, format_time
@@ -34,7 +34,7 @@ State = dict[str, list[Any]]
 
 def address_of(recorded: Recorded) -> str:
     """The address that an event is about, in the form in which they are compared; empty if it names none."""
-    return normal_address(recorded.event.properties.get("address"))
+    return address_in_event(recorded.event.properties.get("address"))
 
 
 def transient_bounces(state: State, address: str, since: int) -> int:

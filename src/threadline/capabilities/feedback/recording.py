@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
-from threadline.capabilities.consent.addresses import normal_address
 from threadline.capabilities.feedback.events import (
     ABOUT,
     MAIL_BOUNCED,
@@ -18,6 +17,7 @@ from threadline.capabilities.feedback.events import (
 )
 from threadline.capabilities.feedback.finding import FindingPorts, find_mail
 from threadline.capabilities.feedback.machines import machine_agent
+from threadline.kernel.address import normal_address
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.ids import short_hash

@@ -25,8 +25,8 @@ from threadline.capabilities.definitions.declaring import (
     text,
     whole,
 )
-from threadline.capabilities.mail.address import address_problem
-from threadline.kernel.errors import InvalidValue
+from threadline.kernel.address import parse_address
+from threadline.kernel.errors import InvalidAddress, InvalidValue
 from threadline.kernel.inbox import PROVIDER_URL
 from threadline.kernel.limits import (
     MAIL_CAP_MAX,
@@ -53,10 +53,7 @@ TIME_OF_DAY = r"([01]\d|2[0-3]):[0-5]\d"
 
 
 def _address(written: str) -> str:
-    problem = address_problem(written)
-    if problem:
-        raise InvalidValue(problem)
-    return written
+    return "@".join(parse_address(written))
 
 
 def _provider(written: str) -> str:
@@ -67,10 +64,10 @@ def _provider(written: str) -> str:
 
 
 def _domain(written: str) -> str:
-    problem = address_problem(f"a@{written}")
-    if problem:
-        raise InvalidValue(problem)
-    return written
+    try:
+        return parse_address(f"a@{written}").domain
+    except InvalidAddress:
+        raise InvalidValue(f"{written[:80]!r} is not a domain") from None
 
 
 _DOMAIN = parsed(_domain, "a domain such as shop.example")

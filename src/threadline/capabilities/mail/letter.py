@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from threadline.capabilities.consent.addresses import ascii_domain_of
 from threadline.capabilities.feedback.links import track
 from threadline.capabilities.mail.address import Address, address_of, tagged
 from threadline.capabilities.mail.composing import Header, Parties, compose
@@ -15,6 +14,7 @@ from threadline.capabilities.mail.links import UNSUBSCRIBE
 from threadline.capabilities.mail.order import Order
 from threadline.capabilities.mail.rendering import Rendered
 from threadline.capabilities.mail.signing import signed
+from threadline.kernel.address import ascii_domain_of
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.person_view import PersonView

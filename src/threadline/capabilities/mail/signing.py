@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from threadline.capabilities.consent.addresses import ascii_domain_of
 from threadline.capabilities.mail.definition import Sender
+from threadline.kernel.address import ascii_domain_of
 from threadline.kernel.errors import InvalidSetting
 
 SIGNED = (

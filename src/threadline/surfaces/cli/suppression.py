@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import click
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from threadline.kernel.address import normal_address
 from threadline.kernel.counted import counted
 from threadline.kernel.limits import SUPPRESSIONS_PER_CALL_MAX
 from threadline.surfaces.cli.printing import terminal, visible
 from threadline.surfaces.cli.session import Session, store_option, url_option, workspace_option
 from threadline.surfaces.operation_calls import call, convert, shown
 
-_HEADINGS = ("address", "email", "email address", "e-mail", "emailaddress", "recipient")
+_HEADINGS = (
+    "address", "email", "emailaddress", "recipient", "mail", "emailadresse", "mailadresse", "correo", "courriel",
+)  # fmt: skip
+"""What a column of addresses is called, in small letters alone."""
+_DELIMITERS = ",;\t"
+_LOOKED_AT = 20
+"""Rows after the first that are looked at for the column of a file whose headings say nothing."""
 _WRONG_SHOWN = 20
 _PAGE = 1_000
 
@@ -34,21 +43,25 @@ Run = Callable[[str, dict[str, Any]], Any]
 @url_option
 @click.pass_obj
 def import_(session: Session, path: Path, reason: str, note: str) -> None:
-    """Suppress every address of FILE: CSV with a column `address` or `email`, else the first of each line.
+    """Suppress every address of FILE: text with a column of addresses, separated by commas, semicolons or tabs.
 
-    Run twice, it adds nothing twice. Lines without an address are named, and the others are taken.
+    It is the column called address or email, else the first that holds one. Run twice, it adds nothing twice. Lines
+    without an address are named, and the others are taken.
     """
     added = already = 0
     wrong: list[tuple[int, str]] = []
     with _runner(session) as run, _bar(path) as advance, path.open(encoding="utf-8-sig", newline="") as file:
-        for page in _pages(file):
+        column = _column_of(file)
+        if column.shown:
+            click.echo(f"The addresses are those of {column.shown}.")
+        for page in _pages(file, column):
             given = {"addresses": [text for _, text in page], "reason": reason, "note": note}
             result = run("suppression_import", given)
             added, already = added + result.added, already + result.already
-            wrong += [(page[mistake.number - 1][0], mistake.text) for mistake in result.wrong]
+            wrong += [(page[mistake.number - 1][0], mistake.reason or mistake.text) for mistake in result.wrong]
             advance(len(page))
-    for line, text in wrong[:_WRONG_SHOWN]:
-        click.echo(f"line {line:,}: {visible(text)!r} is not a mail address", err=True)
+    for line, why in wrong[:_WRONG_SHOWN]:
+        click.echo(f"line {line:,}: {visible(why)}", err=True)
     if len(wrong) > _WRONG_SHOWN:
         click.echo(f"and {counted(len(wrong) - _WRONG_SHOWN, 'more line')}", err=True)
     click.echo(f"{counted(added, 'address', 'addresses')} suppressed, {already:,} already were, {len(wrong):,} wrong")
@@ -78,21 +91,54 @@ def export(session: Session, target: TextIO) -> None:
     click.echo(counted(number, "address", "addresses"), err=True)
 
 
-def _pages(file: TextIO) -> Iterator[list[tuple[int, str]]]:
+class _Column(NamedTuple):
+    """Where in a file the addresses stand."""
+
+    delimiter: str
+    at: int
+    skipped: int
+    """Lines before the first address: the headings."""
+    shown: str
+    """The column in words; empty for a file with only one."""
+
+
+def _column_of(file: TextIO) -> _Column:
+    """The column of a file that holds the addresses. The file is at its beginning again afterwards."""
+    lines = [line for _, line in zip(range(_LOOKED_AT), file, strict=False)]
+    file.seek(0)
+    named = lines[0].strip() if lines else ""
+    skipped = int(named.startswith("sep="))
+    delimiters = named[-1] if skipped and len(named) == len("sep=;") else _DELIMITERS  # Excel writes such a line
+    return min((_column(lines, skipped, delimiter) for delimiter in delimiters), key=itemgetter(0))[1]
+
+
+def _column(lines: Sequence[str], skipped: int, delimiter: str) -> tuple[int, _Column]:
+    """The column with the addresses if a file has this delimiter, and how much is against it (0: nothing)."""
+    rows = list(csv.reader(lines[skipped:], delimiter=delimiter))
+    first = rows[0] if rows else []
+    headings = [re.sub(r"[\W_]", "", cell).casefold() for cell in first]
+    for name in _HEADINGS:
+        if name in headings:
+            index = headings.index(name)
+            shown = f"column {index + 1}, {visible(first[index].strip())!r}" if len(first) > 1 else ""
+            return 0, _Column(delimiter, index, skipped + 1, shown)
+    for number, row in enumerate(rows):
+        for index, cell in enumerate(row):
+            if normal_address(cell):
+                # Where the first line has several cells and no address, it is one of headings.
+                skipped += number > 0 and len(first) > 1
+                return 1, _Column(delimiter, index, skipped, f"column {index + 1}" if len(row) > 1 else "")
+    return 2, _Column(delimiter, 0, skipped, "")
+
+
+def _pages(file: TextIO, column: _Column) -> Iterator[list[tuple[int, str]]]:
     """(line, address) of a file, as many at a time as one call takes."""
     page: list[tuple[int, str]] = []
-    column: int | None = None
-    rows = csv.reader(file)
+    rows = csv.reader(file, delimiter=column.delimiter)
     for row in rows:
-        if column is None:
-            headings = [cell.strip().casefold() for cell in row]
-            column = next((headings.index(name) for name in _HEADINGS if name in headings), None)
-            if column is not None:
-                continue
-            column = 0
-        text = row[column].strip() if len(row) > column else ""
-        if not any(row):
+        if rows.line_num <= column.skipped or not any(row):
             continue
+        text = row[column.at].strip() if len(row) > column.at else ""
         page.append((rows.line_num, text[:1_000]))
         if len(page) == SUPPRESSIONS_PER_CALL_MAX:
             yield page

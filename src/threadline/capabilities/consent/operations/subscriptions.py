@@ -8,7 +8,6 @@ from typing import Annotated, Any, Protocol
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.consent.addresses import normal_address
 from threadline.capabilities.consent.definition import Consent
 from threadline.capabilities.consent.events import SUBSCRIBED, UNSUBSCRIBED
 from threadline.capabilities.consent.links import Recipient, preferences_url
@@ -18,6 +17,7 @@ from threadline.capabilities.consent.rows import suppression_of
 from threadline.capabilities.consent.standing import GETS_MAIL
 from threadline.capabilities.events.forms import PersonRef
 from threadline.capabilities.events.requests import RequestKey, place_and_key, wish
+from threadline.kernel.address import checked_address, normal_address
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.operation import Context, NoParams, Operation
@@ -110,9 +110,7 @@ def _person(consent: Consent, context: Context[Needs], params: ConsentParams) ->
 def _address(context: Context[Needs], person: Person, given: str) -> str:
     """The address that is asked about, in its normal form; empty if the person has none. Raises `InvalidValue`."""
     if given:
-        if not (address := normal_address(given)):
-            raise InvalidValue(f"{given[:80]!r} is not a mail address", param="address")
-        return address
+        return checked_address(given, "address")
     views = context.engine.reader.views(person, context.engine.recorder.now(), names=["profile"])
     emails = (identifier.value for identifier in person.identifiers.values() if identifier.kind == "email")
     candidates = (views["profile"]["traits"].get("email"), *sorted(emails))

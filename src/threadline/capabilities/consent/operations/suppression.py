@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.consent.addresses import normal_address
 from threadline.capabilities.consent.events import ADDRESS_SUPPRESSED, ADDRESS_UNSUPPRESSED, NOTE_LENGTH_MAX
 from threadline.capabilities.consent.operations import SUPPRESSION_GROUP, Address
 from threadline.capabilities.consent.recording import after, identifier_for
@@ -17,7 +16,8 @@ from threadline.capabilities.consent.rows import Suppression, newest_suppression
 from threadline.capabilities.events.forms import Instant
 from threadline.capabilities.events.parameters import Next, Page, checked_cursor, page_of
 from threadline.capabilities.events.requests import WISHES, derived_key, wish
-from threadline.kernel.errors import InvalidValue, NotFound, Unavailable
+from threadline.kernel.address import checked_address
+from threadline.kernel.errors import InvalidAddress, NotFound, Unavailable
 from threadline.kernel.event import Event
 from threadline.kernel.limits import SUPPRESSIONS_PER_CALL_MAX
 from threadline.kernel.operation import Context, Operation
@@ -51,12 +51,6 @@ def _shown(suppression: Suppression) -> SuppressedAddress:
         address=suppression.address, reason=suppression.reason, suppressed_at=suppression.at, by=suppression.by,
         note=suppression.note, event=suppression.event,
     )  # fmt: skip
-
-
-def _checked(text: str) -> str:
-    if not (address := normal_address(text)):
-        raise InvalidValue(f"{text[:80]!r} is not a mail address", param="address")
-    return address
 
 
 def _suppression_of(context: Context[WithStore], address: str) -> Suppression:
@@ -102,7 +96,7 @@ class AddressParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def _get(context: Context[WithStore], params: AddressParams) -> SuppressedAddress:
-    return _shown(_suppression_of(context, _checked(params.address)))
+    return _shown(_suppression_of(context, checked_address(params.address, "address")))
 
 
 # --- writing ------------------------------------------------------------------------------------
@@ -116,7 +110,7 @@ class AddParams(AddressParams, kw_only=True, forbid_unknown_fields=True):
 
 
 def _add(context: Context[Needs], params: AddParams) -> SuppressedAddress:
-    address = _checked(params.address)
+    address = checked_address(params.address, "address")
     before = newest_suppression(context.engine.store, context.workspace, address)
     if before is None or before.lifted:
         _record(context, [_event(context, ADDRESS_SUPPRESSED, address, before, reason=params.reason, note=params.note)])
@@ -139,7 +133,7 @@ class LiftResult(msgspec.Struct, kw_only=True):
 
 
 def _lift(context: Context[Needs], params: LiftParams) -> LiftResult:
-    suppression = _suppression_of(context, _checked(params.address))
+    suppression = _suppression_of(context, checked_address(params.address, "address"))
     _record(context, [_event(context, ADDRESS_UNSUPPRESSED, suppression.address, suppression, reason=params.reason)])
     return LiftResult(address=suppression.address, was=suppression.reason)
 
@@ -159,6 +153,7 @@ class WrongAddress(msgspec.Struct, kw_only=True):
 
     number: Annotated[int, Meta(description="Its place in the list, from 1.")]
     text: str
+    reason: Annotated[str, Meta(description="What is wrong with it.")] = ""
 
 
 class ImportResult(msgspec.Struct, kw_only=True):
@@ -170,20 +165,21 @@ class ImportResult(msgspec.Struct, kw_only=True):
 
 
 def _import(context: Context[Needs], params: ImportParams) -> ImportResult:
-    normal = [normal_address(text) for text in params.addresses]
-    wrong = [
-        WrongAddress(number=number, text=text[:100])
-        for number, (address, text) in enumerate(zip(normal, params.addresses, strict=True), 1)
-        if not address
-    ]
+    normal: list[str] = []
+    wrong: list[WrongAddress] = []
+    for number, text in enumerate(params.addresses, 1):
+        try:
+            normal.append(checked_address(text, "addresses"))
+        except InvalidAddress as error:
+            wrong.append(WrongAddress(number=number, text=text[:100], reason=str(error)))
     events = []
-    for address in dict.fromkeys(filter(None, normal)):
+    for address in dict.fromkeys(normal):
         before = newest_suppression(context.engine.store, context.workspace, address)
         if before is None or before.lifted:
             details = {"reason": params.reason, "note": params.note}
             events.append(_event(context, ADDRESS_SUPPRESSED, address, before, **details))
     _record(context, events)
-    return ImportResult(added=len(events), already=len(normal) - len(wrong) - len(events), wrong=wrong)
+    return ImportResult(added=len(events), already=len(normal) - len(events), wrong=wrong)
 
 
 def _record(context: Context[Needs], events: Iterable[Event]) -> None:
