@@ -13,8 +13,8 @@ from threadline.kernel.ids import short_hash
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.outbox import Claim, PendingEffect
 from threadline.kernel.policy import Effect, Timer
-from threadline.kernel.store import Item, Key, Put, Store, query_pages
-from threadline.kernel.time import time_key, time_of_key
+from threadline.kernel.store import Delete, Item, Key, Put, Store, query_pages
+from threadline.kernel.time import TIME_KEY_LENGTH, time_key, time_of_key
 
 OUTBOX = "outbox"
 TIMER = "timer"
@@ -39,7 +39,7 @@ def shard_of(id: str) -> str:
 
 def due_of(item: Item) -> int:
     """The instant at which an item is due."""
-    return time_of_key(item.key.sort.partition(".")[0])
+    return time_of_key(item.key.sort[:TIME_KEY_LENGTH])
 
 
 # --- effects ----------------------------------------------------------------------------------
@@ -53,6 +53,11 @@ def effect_id(policy: str, cause: str, key: str) -> str:
 def queue_partition(queue: str) -> str:
     """The partition of a queue; no shard has such a name."""
     return f"lane.{queue}"
+
+
+def outbox_key(partition: str, due_at: int, order: str, id: str) -> Key:
+    """Where an effect lies: by when it is due, and of what is due at one instant by its `PendingEffect.order`."""
+    return Key(OUTBOX, partition, f"{time_key(due_at)}{order}.{id}")
 
 
 def outbox_partition(queues: Container[str], queue: str, id: str) -> str:
@@ -75,6 +80,16 @@ def unrecorded_key(workspace: str, id: str) -> Key:
 def postponed_key(workspace: str, id: str) -> Key:
     """The key that leads to an effect that was postponed before its first attempt."""
     return Key(POSTPONED, f"{workspace}/{id}", "-")
+
+
+def postponed_writes(pending: PendingEffect, until: int) -> list[Put | Delete]:
+    """The writes by which an effect is due at another instant, without an attempt."""
+    key = outbox_key(pending.item.key.partition, until, pending.order, pending.id)
+    later = pack_effect(pending._replace(since=until, claim=None, postponed=pending.first_due))
+    writes: list[Put | Delete] = [Delete(pending.item.key, pending.item.version), Put(key, later, 0)]
+    # What has been tried has events that say that it waits.
+    noted = [] if pending.attempts else [Put(postponed_key(pending.workspace, pending.id), key.sort.encode())]
+    return [*writes, *noted]
 
 
 def pending_effect(item: Item) -> PendingEffect:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from threadline.kernel.event import Recorded
@@ -37,6 +37,13 @@ class Delivery(Protocol):
 
     def waiting(self, threads: Container[str]) -> Iterator[PendingEffect]:
         """The effects that wait for their first or next attempt, of people who have these threads."""
+        ...
+
+    def hasten(
+        self, workspace: str, policy: str, within: int, wanted: Callable[[PendingEffect], bool]
+    ) -> int:  # fmt: skip
+        """Make due now what was postponed, of those effects of a policy that are wanted and due within so many
+        microseconds; returns how many are. Whoever has postponed them is asked again."""
         ...
 
     def timers(self, names: Mapping[str, int]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from threadline.kernel.effect import Effect
 from threadline.kernel.event import Recorded
 from threadline.kernel.sender import REST_SECONDS_MAX, Queue
 from threadline.kernel.store import Item
-from threadline.kernel.time import SECOND, believed_until
+from threadline.kernel.time import SECOND, TIME_KEY_LENGTH, believed_until
 from threadline.kernel.typed import prepared
 
 
@@ -49,6 +49,12 @@ class PendingEffect(NamedTuple):
     def id(self) -> str:
         """The same through every attempt and redrive."""
         return self.item.key.sort.partition(".")[2]
+
+    @property
+    def order(self) -> str:
+        """Sorts effects of one person by when they were requested; empty, which is before all others, where that is
+        not known: of those of earlier releases, and those that an operator has sent again."""
+        return self.item.key.sort.partition(".")[0][TIME_KEY_LENGTH:]
 
     @property
     def first_due(self) -> int:

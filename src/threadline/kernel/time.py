@@ -156,6 +156,9 @@ _KEY_OFFSET = 1 << 62
 """Added to instants in keys, so that those before 1970 sort as well."""
 
 
+TIME_KEY_LENGTH = 16
+
+
 def time_key(at: int) -> str:
     """An instant as text of fixed width that sorts like the instant, before 1970 too."""
     return f"{at + _KEY_OFFSET:016x}"

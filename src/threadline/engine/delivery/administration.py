@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from itertools import islice, takewhile
 from typing import Any
 
 from threadline.engine.delivery import backlog, circuit, dead_letters, unknown
@@ -18,6 +18,7 @@ from threadline.engine.scheduled import (
     pending_effect,
     pending_timer,
     pending_timers,
+    postponed_writes,
     timer_key,
 )
 from threadline.kernel.event import Recorded
@@ -32,7 +33,8 @@ from threadline.kernel.outbox import (
     UnknownEffect,
 )
 from threadline.kernel.sender import Outcome
-from threadline.kernel.time import LATEST
+from threadline.kernel.store import Batch
+from threadline.kernel.time import LATEST, time_key
 
 
 class Delivery:
@@ -62,6 +64,24 @@ class Delivery:
         """The effects that wait for their first or next attempt, of people who have these threads."""
         waiting = map(pending_effect, due_effects(self._store, self._queues, ""))
         return (pending for pending in waiting if pending.thread in threads)
+
+    def hasten(
+        self, workspace: str, policy: str, within: int, wanted: Callable[[PendingEffect], bool]
+    ) -> int:  # fmt: skip
+        """Make due now what was postponed, of those effects of a policy that are wanted and due within so many
+        microseconds; returns how many are."""
+        now = self._recorder.clock()
+        waiting = map(pending_effect, due_effects(self._store, self._queues, time_key(now)))
+        near = takewhile(lambda pending: due_of(pending.item) <= now + within, waiting)
+        ours = (
+            effect for effect in near if effect.postponed and (effect.workspace, effect.policy) == (workspace, policy)
+        )
+        # Refused for one that somebody has taken meanwhile: it is asked about anyway.
+        return sum(
+            self._store.commit([Batch(writes=postponed_writes(pending, now))])[0] is None
+            for pending in ours
+            if wanted(pending)
+        )
 
     def timers(self, names: Mapping[str, int]) -> list[dict[str, Any]]:
         """Pending timers of a person by due time; one that has fired since the person was read is left out."""

@@ -11,10 +11,10 @@ from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.recording.validation import RecordRequest
 from threadline.engine.scheduled import (
-    OUTBOX,
     PARKED,
     PARKED_ROWS,
     moved,
+    outbox_key,
     pack_effect,
     pending_effect,
     unrecorded_key,
@@ -69,7 +69,7 @@ def redrive(recorder: Recorder, reader: PersonReader, letters: Sequence[DeadLett
 def _dead_letter(item: Item) -> DeadLetter:
     waits, partition, why, at, details = unpack(item.value)
     id = item.key.sort.partition(".")[2]
-    key = Key(OUTBOX, partition, f"{time_key(at)}.{id}")
+    key = outbox_key(partition, at, "", id)
     return DeadLetter(item, pending_effect(Item(key, 0, waits)), partition, why, at, details)
 
 
@@ -93,7 +93,7 @@ def _request(recorder: Recorder, reader: PersonReader, letter: DeadLetter, by: s
     pending = moved(pending, recorder.catalogue.queues, letter.queue)
     attempts = pending.attempts + 1
     again = pack_effect(pending._replace(since=now, attempts=attempts, began=attempts))
-    put = Put(pending.item.key._replace(sort=f"{time_key(now)}.{pending.id}"), again, 0)
+    put = Put(outbox_key(pending.item.key.partition, now, pending.order, pending.id), again, 0)
     gone = (
         Delete(letter.item.key, letter.item.version),
         Delete(row_key(letter)),

@@ -10,7 +10,7 @@ from threadline.engine.delivery.access import EngineAccess
 from threadline.engine.delivery.backoff import Backoff
 from threadline.engine.delivery.circuit import Circuit, StoredCircuit, change_circuit, circuit_of
 from threadline.engine.delivery.leases import Leases
-from threadline.engine.delivery.outbox import Outbox
+from threadline.engine.delivery.outbox import Outbox, WaveKey
 from threadline.engine.delivery.pace import Pace
 from threadline.engine.delivery.put_off import effect_is_believed
 from threadline.engine.delivery.retry_schedule import is_too_old
@@ -91,13 +91,14 @@ class DestinationWorker:
     def _send(self, due: Sequence[Item], stored: StoredCircuit, stopping: threading.Event) -> int:
         """Send these, as many at once as may be, while nobody else has the lease or changes the circuit."""
         settled = start = 0
+        behind: set[WaveKey] = set()
         while start < len(due) and (room := self._pace.room):
             # After a back-off one effect is sent, to test whether the destination is well.
             stop = start + (1 if stored.state.rests else room)
             check = None if stopping.is_set() else self._leases.acquire(self._lease)
             if check is None or (start and circuit_of(self._engine.store, self._queue.name) != stored):
                 break  # an operator has stopped or started it meanwhile
-            sent = self._outbox.send(due[start:stop], check)
+            sent = self._outbox.send(due[start:stop], check, behind)
             start = stop
             settled += sent.settled
             if sent.settled < len(sent.outcomes):

@@ -21,7 +21,7 @@ from threadline.engine.delivery.unknown import unknown_effect
 from threadline.engine.folding.person import Person
 from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.reading.person_reader import readable
-from threadline.engine.scheduled import pack_effect, pending_effect, postponed_key, unrecorded_key
+from threadline.engine.scheduled import pending_effect, postponed_key, postponed_writes, unrecorded_key
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Identifier
 from threadline.kernel.outbox import Claim, PendingEffect
@@ -35,12 +35,16 @@ from threadline.kernel.sender import (
     Sender,
 )
 from threadline.kernel.store import Batch, Check, Delete, Item, Put
-from threadline.kernel.time import SECOND, time_key
+from threadline.kernel.time import SECOND
 
 CLAIMER_GONE = "its claim has no outcome: the process that claimed it was stopped before or after sending it"
 POSTPONED_SECONDS_MIN = 1
 
 log = logging.getLogger("threadline.work")
+
+
+WaveKey = tuple[str, str]
+"""The same for effects of which only one can be prepared at a time: the person and the kind."""
 
 
 class Able(NamedTuple):
@@ -111,13 +115,16 @@ class Outbox:
         """Whether it can be sent from here."""
         return pending_effect(item).effect.kind in self._senders
 
-    def send(self, items: Sequence[Item], check: Check) -> Sent:
-        """Send these at the same time. What has no sender here stays due: a process that has it will take it."""
+    def send(self, items: Sequence[Item], check: Check, behind: set[WaveKey] | None = None) -> Sent:
+        """Send these at the same time. What has no sender here stays due: a process that has it will take it.
+
+        ``behind``: of whom something has stayed due that comes before these; theirs stays due as well.
+        """
         if self._unsettled:
             return Sent(self._settle_sent(()), [], [])
         able = [effect for effect in self.able(items) if effect.pending.effect.kind in self._senders]
         with gc_deferred():  # a mail is thousands of objects that are gone a moment later
-            ready, done, settled = self._prepared(able, check)
+            ready, done, settled = self._prepared(able, check, set() if behind is None else behind)
         claimed, taken = self._claimed(ready, check)
         if len(claimed) > 1 and self._threads is not None:
             outcomes = list(self._threads.map(self._sent, claimed))
@@ -149,19 +156,21 @@ class Outbox:
             return None
         return Outcome(type=EFFECT_UNKNOWN, properties={"why": CLAIMER_GONE})
 
-    def _prepared(self, able: Sequence[Able], check: Check) -> tuple[list[Ready], list[Done], int]:
+    def _prepared(
+        self, able: Sequence[Able], check: Check, behind: set[WaveKey]
+    ) -> tuple[list[Ready], list[Done], int]:
         """What is to be sent, what has an outcome without that, and how many were postponed."""
         ready: list[Ready] = []
         done, later, waiting = [], [], []
         for effect in able:
             left = self._left(effect.pending)
-            if left is None:
-                waiting.append(effect)
-            else:
+            if left is not None:
                 done.append(Done(effect, left, check))
+            elif self._wave_key(effect) not in behind:
+                waiting.append(effect)
         now = self._engine.recorder.now()
         while waiting:
-            wave: dict[tuple[str, str], Able] = {}
+            wave: dict[WaveKey, Able] = {}
             for effect in waiting:
                 wave.setdefault(self._wave_key(effect), effect)
             answers = prepare(self._engine, [(effect.pending, effect.person) for effect in wave.values()], now)
@@ -176,12 +185,12 @@ class Outbox:
                 else:
                     later.append(self._postponed(effect.pending, made, check))
             # Others of the same people stay due: what they are prepared with must hold what comes of these.
-            waiting = [
-                effect for effect in waiting if effect.pending.id not in answers and self._wave_key(effect) not in sent
-            ]
+            waiting = [effect for effect in waiting if effect.pending.id not in answers]
+            behind |= sent.intersection(map(self._wave_key, waiting))
+            waiting = [effect for effect in waiting if self._wave_key(effect) not in sent]
         return ready, done, self._engine.store.commit(later).count(None) if later else 0
 
-    def _wave_key(self, effect: Able) -> tuple[str, str]:
+    def _wave_key(self, effect: Able) -> WaveKey:
         """The same for effects of which only one can be prepared at a time."""
         kind = effect.pending.effect.kind
         return (effect.person.id if kind in self._engine.catalogue.preparations else effect.pending.id), kind
@@ -189,13 +198,7 @@ class Outbox:
     def _postponed(self, pending: PendingEffect, made: Postponed, check: Check) -> Batch:
         now = self._engine.clock()
         until = min(max(made.until, now + POSTPONED_SECONDS_MIN * SECOND), now + POSTPONED_SECONDS_MAX * SECOND)
-        later = pending._replace(since=until, claim=None, postponed=pending.first_due)
-        key = pending.item.key._replace(sort=f"{time_key(until)}.{pending.id}")
-        # What has been tried has events that say that it waits.
-        noted = [] if pending.attempts else [Put(postponed_key(pending.workspace, pending.id), key.sort.encode())]
-        return Batch(
-            writes=[Delete(pending.item.key, pending.item.version), Put(key, pack_effect(later), 0), *noted, check]
-        )
+        return Batch(writes=[*postponed_writes(pending, until), check])
 
     def _claimed(self, ready: Sequence[Ready], check: Check) -> tuple[list[Ready], list[Done]]:
         """What may be sent, and what may not because another effect has claimed the same key."""

@@ -23,7 +23,7 @@ from threadline.engine.scheduled import (
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.outbox import CausedEffect, EffectStatus
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED, EFFECT_UNKNOWN
-from threadline.kernel.store import Batch, Key, Store
+from threadline.kernel.store import Batch, Store, query_pages
 from threadline.kernel.time import time_key
 
 DISPATCH = "threadline.dispatch"
@@ -99,9 +99,16 @@ def effect_of(store: Store, queues: Iterable[str], workspace: str, id: str, at: 
     if outcomes:
         return EffectStatus(id, last in _WAITING, False, outcomes, last == EFFECT_UNKNOWN)
     partitions = [shard_of(id), *map(queue_partition, queues)]
-    places = [Key(OUTBOX, partition, f"{time_key(at)}.{id}") for partition in partitions]
-    items = store.get([*places, postponed_key(workspace, id)])
-    return EffectStatus(id, any(item is not None for item in items), False, [])
+    waits = store.get([postponed_key(workspace, id)])[0] is not None or any(
+        _is_due(store, partition, id, at) for partition in partitions
+    )
+    return EffectStatus(id, waits, False, [])
+
+
+def _is_due(store: Store, partition: str, id: str, at: int) -> bool:
+    """Whether an effect waits that is due at an instant, among those that are due with it."""
+    due = query_pages(store, OUTBOX, partition, time_key(at), time_key(at + 1))
+    return any(pending_effect(item).id == id for item in islice(due, WAITING_LOOKED_AT_MAX))
 
 
 def caused_effects(store: Store, queues: Iterable[str] | None, events: Sequence[Recorded]) -> list[CausedEffect]:

@@ -15,14 +15,14 @@ from threadline.engine.folding.packing import pack
 from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.recording.validation import RecordRequest
-from threadline.engine.scheduled import moved, pack_effect
+from threadline.engine.scheduled import moved, outbox_key, pack_effect
 from threadline.kernel.event import Identifier
 from threadline.kernel.limits import LOGGED_EVENT_BYTES_MAX
 from threadline.kernel.outbox import PendingEffect, UnknownEffect
 from threadline.kernel.rejected import as_text, writable
 from threadline.kernel.sender import EFFECT_DONE, EFFECT_PARKED, EFFECT_RETRIED, EFFECT_UNKNOWN, Outcome, Queue
 from threadline.kernel.store import Check, Delete, Put
-from threadline.kernel.time import format_time, time_key
+from threadline.kernel.time import format_time
 
 
 def request_of(
@@ -55,7 +55,7 @@ def _fate(
     fate = fate_of(queue, tried._replace(attempts=pending.attempts), outcome, now)
     if not isinstance(fate, Retry):
         return EFFECT_PARKED, {"why": fate.why}, dead_letter_puts(tried, queue.name, fate.why, outcome.properties, now)
-    key = pending.item.key._replace(sort=f"{time_key(fate.at)}.{pending.id}")
+    key = outbox_key(pending.item.key.partition, fate.at, pending.order, pending.id)
     return EFFECT_RETRIED, {"retry_at": format_time(fate.at)}, (Put(key, pack_effect(tried), 0),)
 
 

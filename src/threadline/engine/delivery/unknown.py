@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from threadline.engine.folding.packing import pack, unpack
-from threadline.engine.scheduled import OUTBOX, pack_effect, pending_effect
+from threadline.engine.scheduled import outbox_key, pack_effect, pending_effect
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.outbox import PendingEffect, UnknownEffect
 from threadline.kernel.store import Batch, Delete, Item, Key, Put, Store, beyond
@@ -78,5 +78,5 @@ def _row(queue: str, at: int, id: str) -> Key:
 
 def _read(item: Item) -> UnknownEffect:
     waits, partition, queue, why, at = unpack(item.value)
-    key = Key(OUTBOX, partition, f"{time_key(at)}.{item.key.sort}")
+    key = outbox_key(partition, at, "", item.key.sort)
     return UnknownEffect(item, pending_effect(Item(key, 0, waits)), queue, why, at)

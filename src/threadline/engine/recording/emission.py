@@ -7,11 +7,20 @@ from collections.abc import Iterable, Iterator
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person
-from threadline.engine.scheduled import HISTORY, OUTBOX, outbox_partition, pack_new, shard_of, timer_key, timer_put
+from threadline.engine.scheduled import (
+    HISTORY,
+    effect_id,
+    outbox_key,
+    outbox_partition,
+    pack_new,
+    shard_of,
+    timer_key,
+    timer_put,
+)
 from threadline.kernel.event import CLAIMED_HISTORY, Event, Recorded
 from threadline.kernel.event_limits import check_type
 from threadline.kernel.policy import POLICY_FAILED, TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
-from threadline.kernel.store import Delete, Key, Put
+from threadline.kernel.store import Delete, Put
 from threadline.kernel.time import EARLIEST, LATEST, time_key
 
 _QUEUE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -123,10 +132,14 @@ def _text_of(error: Exception) -> str:
 # --- effects ----------------------------------------------------------------------------------
 
 
-def effect_put(catalogue: Catalogue, person: Person, cause: Recorded, policy: str, wish: Effect, id: str) -> Put:
-    """The write that puts an effect in the outbox."""
+def effect_put(
+    catalogue: Catalogue, person: Person, cause: Recorded, policy: str, wish: Effect, place: int
+) -> Put:  # fmt: skip
+    """The write that puts an effect in the outbox; ``place``: its number among those of its cascade."""
+    id = effect_id(policy, cause.id, wish.key)
     partition = outbox_partition(catalogue.queues, wish.queue, id)
-    key = Key(OUTBOX, partition, f"{time_key(wish.due_at or cause.recorded_at)}.{id}")
+    order = f"{time_key(cause.recorded_at)}{person.position:08x}{place:02x}"
+    key = outbox_key(partition, wish.due_at or cause.recorded_at, order, id)
     # An undeclared queue is stored with the effect: dead letters are listed under its name.
     queue = wish.queue if partition == shard_of(id) and _QUEUE.fullmatch(wish.queue) else ""
     return Put(key, pack_new(person.workspace, cause.thread, policy, cause.id, wish, queue))

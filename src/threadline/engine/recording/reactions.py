@@ -13,7 +13,7 @@ from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.cascade import cascade
 from threadline.engine.recording.conflicts import ConcurrencyConflict, UnrecordableEvents
 from threadline.engine.recording.validation import ValidatedEvent
-from threadline.engine.scheduled import effect_id, timer_put
+from threadline.engine.scheduled import timer_put
 from threadline.kernel.errors import StoreDamaged, Unavailable
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import (
@@ -47,10 +47,12 @@ class Reactions:
     """The stage of a cascade in an attempt; see `threadline.engine.recording.cascade.Stage`. Views of people are read
     in it, so it is their scene as well."""
 
-    __slots__ = ("_attempt", "catalogue", "index")
+    __slots__ = ("_attempt", "_effects", "catalogue", "index")
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
+        self._effects = 0
+        """How many were requested in this cascade: mails of one instant leave in the order of their requests."""
         self.catalogue = attempt.catalogue
         self.index = attempt.catalogue.index
 
@@ -91,8 +93,8 @@ class Reactions:
             event = emission.event_of(person, cause.thread, source, cause.id, wish, self._attempt.now, history)
             return self._attempt.own(event, cause.id)
         if isinstance(wish, Effect):
-            id = effect_id(policy, cause.id, wish.key)
-            return emission.effect_put(self.catalogue, person, cause, policy, wish, id)
+            self._effects += 1
+            return emission.effect_put(self.catalogue, person, cause, policy, wish, self._effects)
         if isinstance(wish, Timer) and wish.data:
             timer_put(person.workspace, cause.thread, policy, wish)
         return wish
