@@ -8,8 +8,10 @@ from tests.capabilities.asked import Asked
 from threadline.capabilities.journeys.events import RUN_EVENTS
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
+from threadline.engine.scheduled import OUTBOX, due_of
 from threadline.kernel.policy import Effect
 from threadline.kernel.sender import Outcome
+from threadline.kernel.store import scan_pages
 from threadline.kernel.time import format_time
 
 Mail = tuple[str, str]
@@ -25,9 +27,10 @@ class Sink:
         self._stage = stage
 
     def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
-        self._stage.mails.append((self._stage.now, person, effect.data))
+        data = effect.data.get("record", effect.data)  # what it is made of, where templates are declared
+        self._stage.mails.append((self._stage.now, person, data))
         names = ("template", "journey", "step", "arm")
-        return Outcome(type="mail_sent", properties={name: effect.data[name] for name in names if name in effect.data})
+        return Outcome(type="mail_sent", properties={name: data[name] for name in names if name in data})
 
 
 class Stage(Asked):
@@ -60,7 +63,9 @@ class Stage(Asked):
         self.work()
 
     def _dues(self) -> list[int]:
-        return [at for person in self.engine.reader.all_people("default") for at in person.timers.values()]
+        timers = [at for person in self.engine.reader.all_people("default") for at in person.timers.values()]
+        waiting = [due_of(item) for item in scan_pages(self.engine.store, OUTBOX)]
+        return [*timers, *(at for at in waiting if at > self.now)]
 
     def told(self, who: str = "ada") -> list[dict[str, Any]]:
         """The events of the person's journeys, each with its type and time."""

@@ -42,6 +42,8 @@ class Book:
         """Since when a whole journey is paused, by name."""
         self.zone = zone
         """Of people who name none, where the journey names none."""
+        self.transactional: frozenset[str] = frozenset()
+        """The templates whose mails wait for no quiet hours."""
         self.removed: frozenset[str] = frozenset()
         """Journeys that are not declared any more. One that is merely unknown here may be new in another process."""
         self.remembered: Mapping[str, bytes] = {}
@@ -75,7 +77,9 @@ class Book:
         return self._versions.get((journey, version))
 
 
-def make_book(declared: tuple[Journey, ...], zone: str, items: Mapping[str, bytes], before: object) -> Book:
+def make_book(
+    declared: tuple[Journey, ...], zone: str, transactional: frozenset[str], items: Mapping[str, bytes], before: object
+) -> Book:  # fmt: skip
     """The book of what the definitions declare and of the items of a workspace, which hold earlier versions too."""
     earlier: list[Journey] = []
     removed: set[str] = set()
@@ -92,7 +96,7 @@ def make_book(declared: tuple[Journey, ...], zone: str, items: Mapping[str, byte
     remembered = {sort: content for sort, content in items.items() if sort.startswith(REMEMBERED)}
     paused = {sort.removeprefix(PAUSED): int(value) for sort, value in items.items() if sort.startswith(PAUSED)}
     book = Book(declared, earlier, paused, zone)
-    book.remembered, book.removed = remembered, frozenset(removed)
+    book.remembered, book.removed, book.transactional = remembered, frozenset(removed), transactional
     return book
 
 

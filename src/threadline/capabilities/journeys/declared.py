@@ -25,7 +25,12 @@ def declare(definitions: Definitions) -> list[Any]:
     journeys = read_journeys(definitions)
     nouns = (acting, in_force, people)
     made: list[Any] = [operation for noun in nouns for operation in noun.operations(journeys or ())]
-    return made if journeys is None else [*made, journeys_policy(journeys, TIMEZONE.read(definitions, "UTC"))]
+    if journeys is None:
+        return made
+    mail = read_mail(definitions)
+    templates = mail.templates.values() if mail is not None else ()
+    transactional = frozenset(template.name for template in templates if template.transactional)
+    return [*made, journeys_policy(journeys, TIMEZONE.read(definitions, "UTC"), transactional)]
 
 
 def _unknown(journey: Journey, mail: Mail | None, topics: Collection[str] | None) -> Iterator[str]:

@@ -33,13 +33,13 @@ from threadline.capabilities.journeys.steps import (
     NAME_FORM,
     SEND_FORM,
     STEPS_FORM,
-    TIME_FORM,
     On,
     Send,
     Step,
     Trigger,
     steps_of,
 )
+from threadline.capabilities.mail.definition import QuietHours
 from threadline.kernel.canonical import canonical_json, read_canonical
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import JOURNEYS_MAX
@@ -77,18 +77,6 @@ class EventMail(On, frozen=True, kw_only=True, dict=True):
 
     id: Annotated[str, NAME_FORM] = ""
     send: Annotated[Send, SEND_FORM]
-
-
-class QuietHours(msgspec.Struct, frozen=True, kw_only=True):
-    """Hours in the recipient's zone in which mails wait."""
-
-    begins: Annotated[int, TIME_FORM] = msgspec.field(name="from")
-    ends: Annotated[int, TIME_FORM] = msgspec.field(name="to")
-
-    def problems(self, written: Collection[str]) -> Problems:
-        """Hours that never end."""
-        if self.begins == self.ends:
-            yield "to", "`from` and `to` are the same time, so that no mail would ever be sent"
 
 
 class Journey(msgspec.Struct, frozen=True, kw_only=True, dict=True):

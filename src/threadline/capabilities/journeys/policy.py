@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
+from threadline.capabilities.conditions.fields import PROFILE
 from threadline.capabilities.journeys.book import Book, declared_versions, make_book
 from threadline.capabilities.journeys.definition import Journey
 from threadline.capabilities.journeys.events import RUN_EVENTS
 from threadline.capabilities.journeys.reacting import Reaction
 from threadline.capabilities.journeys.steps import JOURNEYS
+from threadline.capabilities.journeys.walk import quiet_hours_until
 from threadline.capabilities.mail.definition import KIND
+from threadline.capabilities.mail.local_time import zone_of_recipient
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.outbox import PendingEffect
@@ -18,14 +22,14 @@ from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import TIMER_FIRED, Policy, PolicyView, Read, Shared, Wish, emission_budget
 from threadline.kernel.ports import Ports
 from threadline.kernel.preparation import DueEffect, Guard, Postponed
-from threadline.kernel.time import HOUR
+from threadline.kernel.time import MINUTE
 
-_LOOK_AGAIN = HOUR
-"""After how long a mail that a pause holds up is looked at again."""
+LOOK_AGAIN = 10 * MINUTE
+"""After how long a mail that a pause holds up is looked at again, in case that nobody makes it due before."""
 
 
-def journeys_policy(journeys: Sequence[Journey], zone: str) -> Policy:
-    """The policy for these journeys; ``zone`` is of people who name none."""
+def journeys_policy(journeys: Sequence[Journey], zone: str, transactional: frozenset[str] = frozenset()) -> Policy:
+    """The policy for these journeys; ``zone`` is of people who name none, ``transactional`` are templates."""
     return Policy(
         name=JOURNEYS,
         handles=None,
@@ -33,10 +37,10 @@ def journeys_policy(journeys: Sequence[Journey], zone: str) -> Policy:
         also=frozenset({TIMER_FIRED, MERGED, SPLIT}),
         emits=RUN_EVENTS,
         sends=frozenset({KIND}),
-        reads=(Read(JOURNEYS), Read("profile"), *(read for journey in journeys for read in journey.reads)),
+        reads=(Read(JOURNEYS), Read(PROFILE), *(read for journey in journeys for read in journey.reads)),
         shared=Shared(
             name=JOURNEYS,
-            make=partial(make_book, tuple(journeys), zone),
+            make=partial(make_book, tuple(journeys), zone, transactional),
             handles=Book.handles,
             declared=declared_versions(journeys),
             remembers=True,
@@ -61,17 +65,28 @@ def withdrawn(pending: PendingEffect, person: PersonView) -> str:
 
 
 def _allow(engine: Ports, due: Sequence[DueEffect]) -> list[str | Postponed]:
-    """A mail waits as long as its journey is paused, for everybody or for its person."""
+    """A mail waits as long as its journey is paused, for everybody or for its person, and for quiet hours."""
     books: dict[str, Book] = {
         workspace: engine.shared.fresh(workspace, JOURNEYS) for workspace in {pending.workspace for _, pending in due}
     }
-    later = Postponed(until=engine.recorder.now() + _LOOK_AGAIN)
+    now = engine.recorder.now()
 
-    def is_paused(view: PersonView, pending: PendingEffect) -> bool:
-        journey = pending.effect.data["journey"]
-        return journey in books[pending.workspace].paused or bool({journey, ""} & {*view.view(JOURNEYS)["paused"]})
+    def until(view: PersonView, pending: PendingEffect) -> int | None:
+        book, journey = books[pending.workspace], pending.effect.data["journey"]
+        if journey in book.paused or {journey, ""} & {*view.view(JOURNEYS)["paused"]}:
+            return now + LOOK_AGAIN
+        return _quiet_until(book, view, pending.effect.data, now)
 
-    return [later if is_paused(*effect) else "" for effect in due]
+    return ["" if (at := until(*effect)) is None else Postponed(until=at) for effect in due]
+
+
+def _quiet_until(book: Book, view: PersonView, data: Mapping[str, Any], now: int) -> int | None:
+    """The end of the quiet hours in the zone that the person has by now; None: there are none."""
+    compiled = book.version(data["journey"], data.get("journey_version", 0))
+    if compiled is None or data["template"] in book.transactional:
+        return None
+    zone = zone_of_recipient(view.view(PROFILE), compiled.journey.timezone or book.zone)
+    return quiet_hours_until(compiled.journey, zone, now)
 
 
 GUARD = Guard(JOURNEYS, _allow)

@@ -123,13 +123,12 @@ class Reaction:
         event, type = self._event, self._event.type
         if type == TIMER_FIRED:
             return self._due()
-        if type == MERGED:
-            return self._doubled()
         if not is_believed(event):
             return ()
-        if type in (SPLIT, JOURNEY_RESUMED):
-            # The timers of a thread that was split off went with it.
-            return [Act("wake", run.journey, run.id) for run in active_runs(self._state)]
+        if type in (MERGED, SPLIT, JOURNEY_RESUMED):
+            # Others' events may say now where a run waits and in which zone; what was split off took its timers along.
+            waking = [Act("wake", run.journey, run.id) for run in active_runs(self._state)]
+            return waking if type == JOURNEY_RESUMED else [*self._doubled(), *waking]
         if type == JOURNEY_ENTRY_REQUESTED:
             return self._asked_for(lambda name: Act("enter", name, data=[event.properties.get("properties"), self.now]))
         if type == JOURNEY_EXIT_REQUESTED:
@@ -152,7 +151,7 @@ class Reaction:
         return [Act("wake", journey, run)]
 
     def _doubled(self) -> Iterable[Act]:
-        """The runs beside the one that goes on, where two people were in one journey."""
+        """The runs beside the one that goes on, where two people were in one journey, or runs have come back."""
         for journey in sorted(self._state["runs"]):
             for run in [run for run in runs_of(self._state, journey) if not run.reason][1:]:
                 yield Act("exit", journey, run.id, LEFT_MERGED)
@@ -236,16 +235,13 @@ class Reaction:
         run = next((run for run in runs_of(self._state, act.journey) if run.id == act.run and not run.reason), None)
         if run is None:
             return
-        compiled = self._book.version(run.journey, run.version)
-        if compiled is None:
-            if act.journey in self._book.removed:
-                self.wishes += left(run, LEFT_REMOVED, self.now)
-            elif self._event.type == TIMER_FIRED:
-                # Of a version that a process knows that was started later: its timer must not be lost.
-                self.wishes.append(Timer(key=timer_key(run), due_at=self.now + _LOOK_AGAIN))
-            return
         if act.what == "exit":
             self.wishes += left(run, str(act.data), self.now)
+            return
+        compiled = self._book.version(run.journey, run.version)
+        if compiled is None:
+            # Of a version that a process knows that was started later: its timer must not be lost.
+            self.wishes += left(run, LEFT_REMOVED, self.now) if act.journey in self._book.removed else self._later(run)
         elif act.what == "mail":
             self._single_mail(run, compiled, str(act.data))
         else:
@@ -283,23 +279,32 @@ class Reaction:
         if is_paused(self._state, run.journey) or run.journey in self._book.paused:
             if came and not run.came:
                 self.wishes += came_while_paused(run, self.now)
-            elif run.journey in self._book.paused and self._event.type == TIMER_FIRED:
-                self.wishes.append(Timer(key=timer_key(run), due_at=self.now + _LOOK_AGAIN))
+            elif run.journey in self._book.paused:
+                self.wishes += self._later(run)
             return
         if ends <= self.now:
             self.wishes += left(run, LEFT_TIMEOUT, self.now)
             return
         walk = self._walker(compiled, run).wake(run.step, run.began, run.until, came=came)
         if (walk.path, walk.step, walk.until) == ([], run.step, run.until) and not walk.reason:
-            self.wishes += timer(run, journey, run.until, self.now)
+            # A timer that is there stays in its thread, and goes with that if it is split off.
+            self.wishes += timer(run, journey, run.until, self.now, unless_earlier=True)
         else:
             self.wishes += moved(run, journey, walk, self.now)
+
+    def _later(self, run: Run) -> list[Wish]:
+        """A run that cannot go on now is looked at again, unless it has a timer."""
+        return [Timer(key=timer_key(run), due_at=self.now + _LOOK_AGAIN, unless_pending=True)]
 
     def _single_mail(self, run: Run, compiled: Compiled, id: str) -> None:
         mail = next((m for n, m in enumerate(compiled.journey.events, 1) if mail_id(m, n) == id), None)
         if mail is None or is_paused(self._state, run.journey) or run.journey in self._book.paused:
             return
-        sent = Mail(id, mail.send, arm_of(mail.send, run.draw))
+        arm = arm_of(mail.send, run.draw)
+        quiet = None
+        if arm.template not in self._book.transactional:
+            quiet = self._walker(compiled, run).quiet_until(self.now)
+        sent = Mail(id, mail.send, arm, quiet or 0)
         walk = Walk(path=[id], mails=[sent], step=run.step, began=run.began, until=run.until)
         self.wishes += moved(run, compiled.journey, walk, self.now, self._cause)
 

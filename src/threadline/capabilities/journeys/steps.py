@@ -29,7 +29,7 @@ from threadline.capabilities.definitions.declaring import (
     struct,
     text,
 )
-from threadline.capabilities.journeys.local_time import WEEKDAYS
+from threadline.capabilities.mail.local_time import WEEKDAYS
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT
 from threadline.capabilities.streaks.civil import time_of_day
 from threadline.kernel.errors import InvalidValue

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from threadline.capabilities.conditions import Subject
 from threadline.capabilities.journeys.book import Book, Compiled
-from threadline.capabilities.journeys.local_time import next_time_of_day, quiet_until, zone_of_recipient
+from threadline.capabilities.journeys.definition import Journey
 from threadline.capabilities.journeys.program import END, Node
 from threadline.capabilities.journeys.projection import COMPLETED, Run
 from threadline.capabilities.journeys.steps import JOURNEYS, Arm, Send, Wait
+from threadline.capabilities.mail.local_time import next_time_of_day, quiet_until, zone_of_recipient
 from threadline.kernel.time import LATEST, format_time
 
 NEVER = 0
@@ -22,6 +23,8 @@ class Mail(NamedTuple):
     step: str
     send: Send
     arm: Arm
+    due_at: int = 0
+    """When it may leave, where that is not at once."""
 
 
 @dataclass
@@ -111,10 +114,11 @@ class Walker:
                 return now + node.wait.timeout if node.wait.timeout else NEVER
             until = self._due(node.wait, now)
             return until if until > now else None
-        quiet = self._journey.quiet_hours
-        if node.send is None or quiet is None or self._journey.transactional:
-            return None
-        return quiet_until(self._zone, now, quiet.begins, quiet.ends)
+        return self.quiet_until(now) if node.send is not None else None
+
+    def quiet_until(self, at: int) -> int | None:
+        """The end of the journey's quiet hours that an instant lies in; None: it lies in none."""
+        return quiet_hours_until(self._journey, self._zone, at)
 
     def _due(self, wait: Wait, began: int) -> int:
         ends = began + (wait.size or 0)
@@ -131,6 +135,13 @@ class Walker:
         if node.step.condition is not None:
             return node.then if node.step.condition.test(self._subject) else node.otherwise
         return node.following
+
+
+def quiet_hours_until(journey: Journey, zone: str, at: int) -> int | None:
+    """The end of the quiet hours of a journey that an instant lies in; None: it lies in none."""
+    if journey.quiet_hours is None or journey.transactional:
+        return None
+    return quiet_until(journey.quiet_hours, zone, at)
 
 
 def arm_of(send: Send, draw: int) -> Arm:

@@ -42,13 +42,14 @@ def left(run: Run, reason: str, now: int) -> list[Wish]:
     return [event, CancelTimer(key=timer_key(run))]
 
 
-def timer(run: Run, journey: Journey, until: int, now: int) -> list[Wish]:
-    """The timer of a run that waits until an instant, or with 0 for an event."""
+def timer(run: Run, journey: Journey, until: int, now: int, *, unless_earlier: bool = False) -> list[Wish]:
+    """The timer of a run that waits until an instant, or with 0 for an event; see `Timer.unless_earlier`."""
     dues = [at for at in (until, run.entered_at + journey.timeout if journey.timeout else 0) if at]
     if not dues:
         return [CancelTimer(key=timer_key(run))]
     # A timer of one instant fires once: what is due already fires a microsecond later.
-    return [Timer(key=timer_key(run), due_at=min(max(min(dues), now + 1), LATEST))]
+    due_at = min(max(min(dues), now + 1), LATEST)
+    return [Timer(key=timer_key(run), due_at=due_at, unless_earlier=unless_earlier)]
 
 
 def timer_key(run: Run) -> str:
@@ -83,7 +84,7 @@ def _mail(run: Run, journey: Journey, mail: Mail, occurrence: str) -> Effect:
     arm, send = mail.arm, mail.send
     occurrence = "/".join(filter(None, (journey.name, run.id, mail.step, occurrence)))
     return mail_effect(
-        occurrence, arm.template, {**run.variables, **send.variables}, occurrence,
+        occurrence, arm.template, {**run.variables, **send.variables}, occurrence, mail.due_at,
         # The template sees the event that let the person enter, however long ago that was.
         event=run.id, journey=journey.name, journey_version=journey.version, run=run.id, step=mail.step,
         arm=(arm.name or arm.template) if send.variants else "", subject=arm.subject or send.subject,

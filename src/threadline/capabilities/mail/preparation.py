@@ -12,10 +12,11 @@ from threadline.capabilities.mail.effect import BELONGS_TO
 from threadline.capabilities.mail.events import MAIL_SENT, MAIL_SKIPPED
 from threadline.capabilities.mail.letter import Cause, Letter, write
 from threadline.capabilities.mail.links import links_of
+from threadline.capabilities.mail.local_time import quiet_until, zone_of_recipient
 from threadline.capabilities.mail.order import Order, mailing_of, order_of
 from threadline.capabilities.mail.projection import marketing_sent
 from threadline.capabilities.mail.templates import Templates
-from threadline.capabilities.mail.timing import WarmUpCounts, capped_until, quiet_until
+from threadline.capabilities.mail.timing import WarmUpCounts, capped_until
 from threadline.kernel.errors import InvalidSetting, InvalidValue, NotFound
 from threadline.kernel.ids import short_hash
 from threadline.kernel.outbox import PendingEffect
@@ -24,7 +25,6 @@ from threadline.kernel.ports import Ports
 from threadline.kernel.preparation import Answer, DueEffect, Postponed, Preparation, Prepared
 from threadline.kernel.sender import EFFECT_PARKED, Outcome
 from threadline.kernel.time import SECOND
-from threadline.kernel.zones import canonical_zone
 
 TEMPLATE_FAILED = "template_failed"
 """The reason of a mail that could not be made; it is a dead letter, sent again once its template is right."""
@@ -87,17 +87,11 @@ def _postponed(
             return _skipped(pending, "frequency_cap")
         if capped is not None:
             return Postponed(until=capped)
-        zone = zone_in(view, mail.timezone)
+        zone = zone_of_recipient(view.view("profile"), mail.timezone)
         if mail.quiet_hours is not None and (quiet := quiet_until(mail.quiet_hours, zone, at)) is not None:
             return Postponed(until=quiet)
     warm = counts.until(ports.rows, order.workspace, order.sender, at)
     return None if warm is None else Postponed(until=warm)
-
-
-def zone_in(view: PersonView, otherwise: str) -> str:
-    """The zone of a person: the trait `timezone`, if it is one."""
-    trait = (view.view("profile") or {}).get("traits", {}).get("timezone")
-    return (canonical_zone(trait) if isinstance(trait, str) else None) or otherwise
 
 
 def _prepared(letter: Letter, occurrence: str, event: str) -> Prepared:

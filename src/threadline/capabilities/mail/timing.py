@@ -1,11 +1,10 @@
-"""When a marketing mail may go: quiet hours, frequency caps, and the first days of a new domain."""
+"""When a marketing mail may go: frequency caps, and the first days of a new domain; local_time.py has quiet hours."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from threadline.capabilities.mail.definition import Cap, QuietHours, Sender
-from threadline.capabilities.streaks.civil import day_begins, local_day, offset
+from threadline.capabilities.mail.definition import Cap, Sender
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.ports import IndexRows
 from threadline.kernel.store import beyond
@@ -14,17 +13,6 @@ from threadline.kernel.time import DAY
 WARM_UP = "mail_warm_up"
 """Table of the mails that a new domain has sent on a day."""
 _DAYS_COUNTED = 100
-
-
-def quiet_until(hours: QuietHours, zone: str, at: int) -> int | None:
-    """The end of the quiet hours that an instant lies in, by the clock on the recipient's wall; None: in none."""
-    clock = (at + offset(zone, at)) % DAY
-    quiet = (
-        hours.start <= clock < hours.stop
-        if hours.start < hours.stop
-        else not hours.stop <= clock < hours.start
-    )  # fmt: skip
-    return day_begins(zone, local_day(zone, at, hours.stop) + 1, hours.stop) if quiet else None
 
 
 def capped_until(caps: Iterable[Cap], sent: Sequence[int], at: int) -> int | None:

@@ -21,19 +21,21 @@ from threadline.capabilities.journeys.events import (
 )
 from threadline.capabilities.journeys.operations import JOURNEYS_GROUP, Journeys, Name, RunId, journey_named
 from threadline.capabilities.journeys.operations.definitions import book_of, entries
-from threadline.capabilities.journeys.projection import active_run
+from threadline.capabilities.journeys.policy import LOOK_AGAIN
+from threadline.capabilities.journeys.projection import Entry, active_run
 from threadline.capabilities.journeys.steps import JOURNEYS
 from threadline.kernel.errors import Conflict, InvalidValue, Unavailable
 from threadline.kernel.event import Event
 from threadline.kernel.operation import Context, Operation
+from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.policy import source_of
-from threadline.kernel.ports import Person, WithLog, WithReader, WithRecorder, WithRows, WithShared
+from threadline.kernel.ports import Person, WithDelivery, WithLog, WithReader, WithRecorder, WithRows, WithShared
 from threadline.kernel.store import Delete, Key, Put
 
 _WOKEN_AT_ONCE = 200
 
 
-class Needs(WithReader, WithRecorder, WithLog, WithRows, WithShared, Protocol):
+class Needs(WithReader, WithRecorder, WithLog, WithRows, WithShared, WithDelivery, Protocol):
     """What is needed here of the engine."""
 
 
@@ -120,7 +122,10 @@ class PauseResult(msgspec.Struct, kw_only=True):
     journey: str
     person: Annotated[str, Meta(description="Whom it is about; empty: everybody.")]
     state: Literal["paused", "running"]
-    woken: Annotated[int, Meta(description="People whose wait ended during the pause, who go on now.")] = 0
+    woken: Annotated[
+        int, Meta(description="People whose wait or whose time in the journey ended during the pause: they go on now.")
+    ] = 0
+    mails: Annotated[int, Meta(description="Mails that waited for the end of the pause and leave now.")] = 0
 
 
 def _pause(journeys: Journeys, context: Context[Needs], params: PauseParams) -> PauseResult:
@@ -137,11 +142,14 @@ def _resume(journeys: Journeys, context: Context[Needs], params: PauseParams) ->
     journey_named(journeys, params.name)
     if params.person is not None:
         id = _of_person(context, params.name, params.person, JOURNEY_RESUMED)
-        return PauseResult(journey=params.name, person=id, state="running")
+        return PauseResult(journey=params.name, person=id, state="running", mails=_hasten(context, params.name, id))
     if params.name in book_of(context).paused:
         _change(context, Delete(_key(context, params.name)))
     # Also where it was not paused any more: a call that died may have come no further.
-    return PauseResult(journey=params.name, person="", state="running", woken=_wake(context, params.name))
+    woken = _wake(context, params.name)
+    return PauseResult(
+        journey=params.name, person="", state="running", woken=woken, mails=_hasten(context, params.name)
+    )
 
 
 def _of_person(context: Context[Needs], name: str, ref: str, type: str) -> str:
@@ -161,18 +169,33 @@ def _change(context: Context[Needs], write: Put | Delete) -> None:
 
 
 def _wake(context: Context[Needs], name: str) -> int:
-    """Let everybody go on whose wait has ended."""
-    due = (
-        entry
-        for entry in entries(context.engine.rows, context.workspace, name)
-        if entry.until and entry.until <= context.now
-    )
+    """Let everybody go on whose wait has ended, and everybody leave whose time is over."""
+    book = book_of(context)
+
+    def is_due(entry: Entry) -> bool:
+        compiled = book.version(name, entry.version)
+        timeout = compiled.journey.timeout if compiled is not None else None
+        ends = [entry.until, entry.entered_at + timeout if timeout else 0]
+        return any(0 < end <= context.now for end in ends)
+
+    due = filter(is_due, entries(context.engine.rows, context.workspace, name))
     woken = 0
     while batch := [*islice(due, _WOKEN_AT_ONCE)]:
         events = [_waking(context, name, entry.person) for entry in batch]
         context.engine.recorder.record(events, known=True)
         woken += len(events)
     return woken
+
+
+def _hasten(context: Context[Needs], name: str, person: str = "") -> int:
+    """Make the mails due that have waited for the end of the pause, of everybody or of one person."""
+    reader = context.engine.reader
+    threads = reader.person(context.workspace, person).heads if person else None
+
+    def waits(pending: PendingEffect) -> bool:
+        return pending.effect.data.get("journey") == name and (threads is None or pending.thread in threads)
+
+    return context.engine.delivery.hasten(context.workspace, JOURNEYS, LOOK_AGAIN, waits)
 
 
 def _waking(context: Context[Needs], name: str, id: str) -> Event:

@@ -126,8 +126,8 @@ def _counted(counts: Counts, decided: Iterator[tuple[Recorded, Decisions]]) -> l
 
 
 def _would_send(wish: Effect, recorded: Recorded) -> WouldSend:
-    data = wish.data
-    return WouldSend(recorded.known_at, data["journey"], data["step"], data["template"], data.get("arm", ""))
+    data, at = wish.data, max(recorded.known_at, wish.due_at)
+    return WouldSend(at, data["journey"], data["step"], data["template"], data.get("arm", ""))
 
 
 def _count_event(counts: Counts, wish: Emit) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from threadline.capabilities.streaks.civil import day_begins, local_day
+from threadline.capabilities.mail.definition import QuietHours
+from threadline.capabilities.streaks.civil import day_begins, local_day, offset
+from threadline.kernel.time import DAY
 from threadline.kernel.zones import canonical_zone
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -36,8 +38,19 @@ def next_time_of_day(zone: str, since: int, time_of_day: int, weekdays: Collecti
     return since
 
 
-def quiet_until(zone: str, at: int, begins: int, ends: int) -> int | None:
-    """The end of the quiet hours that an instant lies in; None: it lies in none. They may reach over midnight."""
-    began = day_begins(zone, local_day(zone, at, begins), begins)
-    end = next_time_of_day(zone, began + 1, ends)
-    return end if began <= at < end else None
+def quiet_until(hours: QuietHours, zone: str, at: int) -> int | None:
+    """The end of the quiet hours that an instant lies in, by the clock on the recipient's wall; None: in none.
+
+    It is night until the clock has passed the end for good: where it goes back over the end, until the second time.
+    """
+    day = local_day(zone, at, hours.stop)
+    end = day_begins(zone, day, hours.stop)
+    if end > at:
+        return end
+    clock = (at + offset(zone, at)) % DAY
+    is_night = (
+        hours.start <= clock < hours.stop
+        if hours.start < hours.stop
+        else not hours.stop <= clock < hours.start
+    )  # fmt: skip
+    return day_begins(zone, day + 1, hours.stop) if is_night else None
