@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
+from threadline.engine.confined_process import ConfinedProcess
 from threadline.engine.delivery.dispatcher import Background, Dispatcher
 from threadline.engine.delivery.feed_consumer import FeedConsumer, FeedHandler, FeedWorker
 from threadline.engine.delivery.leases import Leases
@@ -148,6 +149,7 @@ def _engine_on(store: Store, made: Catalogue, chosen: Settings, clock: Clock, *,
     engine.log.forms.update(forms())
     engine.public_address = PublicAddress(chosen.public_url)
     engine.web = Web()
+    engine.confined = ConfinedProcess()
     engine.search = _search_index(engine, chosen)
     engine.analytics = _analytics(engine, chosen)
     engine.exports = cache(partial(_exports, chosen.exports)) if chosen.exports else None

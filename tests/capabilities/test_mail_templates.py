@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -155,11 +154,6 @@ def test_a_text_in_the_definitions_includes_files_beside_them(tmp_path: Path) ->
     (tmp_path / "foot.txt").write_text("Bye, {{ person.id }}")
     stage = MailStage(f"{SENDERS}    hello: {{subject: Hi, text: \"Hello. {{% include 'foot.txt' %}}\"}}\n", tmp_path)
     assert stage.ask("mail_preview", template="hello").text == f"Hello. Bye, {'0' * 32}"
-
-
-def test_without_the_extra_the_template_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "minijinja", None)
-    assert "pip install 'threadline[mail]'" in mistakes(f"{SENDERS}    hello: {{subject: Hi, text: x}}\n", tmp_path)
 
 
 def test_a_loop_without_end_is_no_mail() -> None:

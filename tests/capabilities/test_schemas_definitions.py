@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -15,7 +16,7 @@ import pytest
 import yaml
 
 from threadline.capabilities.definitions import Definitions, schema
-from threadline.capabilities.schemas import definition, validating
+from threadline.capabilities.schemas import validating
 from threadline.capabilities.schemas.definition import SECTION, read_schemas
 from threadline.capabilities.schemas.keywords import DIALECT, FORMATS, INNER, PLAIN
 from threadline.kernel.errors import EventRejected, InvalidDefinition
@@ -251,8 +252,7 @@ def test_there_are_only_so_many() -> None:
 
 
 def test_without_the_driver_a_schema_is_refused_and_nothing_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert validating.installed()
-    monkeypatch.setattr(definition, "installed", lambda: False)
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
     assert declared("event_schemas: {}", "{}") == {}
     with pytest.raises(InvalidDefinition) as caught:
         declared("\nevent_schemas:\n  page: {}\n  click: {}")

@@ -30,6 +30,7 @@ from threadline.engine.recording.rejected_decisions import RejectedLog
 from threadline.engine.signer import Signer
 from threadline.engine.simulation.simulations import Simulations
 from threadline.kernel.analytics import AnalyticsPort, Table
+from threadline.kernel.confined import Confined, Unconfined
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.object_storage import Storage
 from threadline.kernel.search import IndexProgress, IndexStatus, Matches, Query, SearchIndex
@@ -110,6 +111,7 @@ class Engine:
         self.signer = Signer(store)
         self.public_address = PublicAddress("")
         self.web: Web = Offline()
+        self.confined: Confined = Unconfined()
         self.search: SearchIndex = NoIndex()
         self.analytics: AnalyticsPort = NoAnalytics()
         self.exports: Callable[[], Storage] | None = None
@@ -137,6 +139,7 @@ class Engine:
     def close(self) -> None:
         """Release the store. In a fork it does nothing: the store is its parent's."""
         if not self.recorder.forked:
+            self.confined.close()
             self.search.close()
             self.analytics.close()
             self.store.close()

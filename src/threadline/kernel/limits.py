@@ -131,12 +131,21 @@ MAIL_TEMPLATE_BYTES_MAX = 300_000
 """One template with all that it includes; a version of it is one item of the store."""
 MAIL_PART_BYTES_MAX = 1_000_000
 """One part of a mail as it is sent, before it is encoded."""
+MAIL_DEPTH_MAX = 500
+"""Elements of MJML inside one another; the library that reads it calls itself for each."""
 MAIL_CAPS_MAX = 10
 MAIL_CAP_MAX = 50
 """Mails that a frequency cap may allow."""
 MAIL_WARM_UP_DAYS_MAX = 90
 MAIL_LEDGER_MAX = 100
 """Mails of one person that the ledger keeps with their status, the newest; all of them stay in the log."""
+
+# --- confined work --------------------------------------------------------------------------
+
+CONFINED_CPU_SECONDS_MAX = 5.0
+"""Processor time of one piece, such as one mail that is filled in; an ordinary one takes less than a thousandth."""
+CONFINED_MEMORY_BYTES_MAX = 512 << 20
+"""What its process may take beside its program."""
 
 # --- memory ---------------------------------------------------------------------------------
 FACT_KEY_LENGTH_MAX = 128

@@ -14,6 +14,7 @@ from threadline.kernel.analytics import AnalyticsPort
 from threadline.kernel.applied import Advanced, DefinitionChange
 from threadline.kernel.audit import AuditLog
 from threadline.kernel.background import Delivery, Jobs, Simulations
+from threadline.kernel.confined import WithConfined
 from threadline.kernel.erasure import Erasures
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
 from threadline.kernel.finding import Finding
@@ -786,6 +787,7 @@ class Ports(
     WithStore,
     WithSigner,
     WithPublicAddress,
+    WithConfined,
     WithErasures,
     WithSearch,
     WithAnalytics,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.extra import missing
 
 MEMORY_BYTES_MAX = 1 << 20
 """What one compiled pattern may take; a pattern that would need more is refused."""
@@ -15,10 +16,10 @@ def compile_regex(pattern: str) -> Callable[[str], bool]:
 
     Raises `InvalidValue` for a pattern that RE2 does not take, and where RE2 is not installed.
     """
-    try:
-        import re2
-    except ImportError:
-        raise InvalidValue("`regex` needs RE2; install the extra: pip install 'threadline[rules]'") from None
+    if problem := missing("re2", "RE2", "rules"):
+        raise InvalidValue(f"`regex` {problem}")
+    import re2
+
     options = re2.Options()
     options.log_errors = False
     options.max_mem = MEMORY_BYTES_MAX

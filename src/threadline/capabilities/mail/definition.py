@@ -27,6 +27,7 @@ from threadline.capabilities.definitions.declaring import (
 )
 from threadline.kernel.address import parse_address
 from threadline.kernel.errors import InvalidAddress, InvalidValue
+from threadline.kernel.extra import missing
 from threadline.kernel.inbox import PROVIDER_URL
 from threadline.kernel.limits import (
     MAIL_CAP_MAX,
@@ -150,6 +151,8 @@ class Sender(msgspec.Struct, frozen=True, kw_only=True, rename={"address": "from
         """Addresses that exclude each other."""
         if self.reply_to and self.replies:
             yield "replies", "`reply_to` and `replies` are both where answers go; keep one"
+        if self.dkim is not None and (problem := missing("dkim", "dkimpy", "dkim")):
+            yield "dkim", problem
 
     @property
     def id_domain(self) -> str:
@@ -196,6 +199,9 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
             yield "mjml", "has both `html` and `mjml`; keep one"
         elif not (self.html or self.mjml or self.text):
             yield "", "needs `html`, `mjml` or `text`"
+        for part, module, named in (("html", "css_inline", "css-inline"), ("mjml", "mrml", "mrml")):
+            if part in written and (problem := missing(module, named, "mail")):
+                yield part, problem
         for name in self.variables:
             if name in SEEN:
                 yield ("variables", name), "is something that every template sees; take another name"

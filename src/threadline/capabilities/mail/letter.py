@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -12,9 +12,10 @@ from threadline.capabilities.mail.composing import Header, Parties, compose
 from threadline.capabilities.mail.context import Facts, context_of
 from threadline.capabilities.mail.links import UNSUBSCRIBE
 from threadline.capabilities.mail.order import Order
-from threadline.capabilities.mail.rendering import Rendered
+from threadline.capabilities.mail.rendering import Rendered, TemplateFailed, render
 from threadline.capabilities.mail.signing import signed
 from threadline.kernel.address import ascii_domain_of
+from threadline.kernel.confined import WithConfined
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.person_view import PersonView
@@ -64,25 +65,48 @@ class Cause:
             return None
 
 
-def write(
-    ports: Ports, view: PersonView, order: Order, facts: Facts, links: Mapping[str, str], *, is_tracked: bool = True
-) -> Letter:
-    """Make the mail. Raises `TemplateFailed` where something that it says is not known."""
-    recipient, envelope_sender = address_of(order.address), address_of(order.sender.address)
-    if recipient is None or envelope_sender is None:
+class Draft(NamedTuple):
+    """A mail before its template is filled in."""
+
+    order: Order
+    recipient: Address
+    sender: Address
+    links: Mapping[str, str]
+    context: Mapping[str, Any]
+    """What its template sees."""
+    at: int
+
+
+def draft(view: PersonView, order: Order, facts: Facts, links: Mapping[str, str]) -> Draft:
+    """What the mail is made of. Raises `InvalidValue` for what is no address."""
+    recipient, sender = address_of(order.address), address_of(order.sender.address)
+    if recipient is None or sender is None:
         raise InvalidValue(f"{order.address[:80]!r} is not an address")
     values = {**order.variables, **links, "topic": order.topic, "message_id": order.id}
-    rendered = order.compiled.render(context_of(order.compiled, view, facts, order.sender, values))
+    context = context_of(order.compiled, view, facts, order.sender, values)
+    return Draft(order, recipient, sender, links, context, view.at)
+
+
+def filled_in(ports: WithConfined, drafts: Sequence[Draft]) -> list[Rendered | TemplateFailed]:
+    """What each of them says, or why it cannot."""
+    return render(ports.confined, [(draft.order.compiled, draft.context) for draft in drafts])
+
+
+def write(ports: Ports, draft: Draft, rendered: Rendered | TemplateFailed, *, is_tracked: bool = True) -> Letter:
+    """Make the mail. Raises `TemplateFailed` where something that it says is not known."""
+    if isinstance(rendered, TemplateFailed):
+        raise rendered
+    order = draft.order
     if is_tracked:
         html, text = track(ports, order.workspace, order.id, rendered.html, rendered.text)
         # A mail of text alone stays one: without HTML there is no picture to load.
         rendered = rendered._replace(html=html if rendered.html else "", text=text)
-    parties = Parties(order.sender.display_name, envelope_sender, recipient)
+    parties = Parties(order.sender.display_name, draft.sender, draft.recipient)
     message_id = f"{order.id}@{ascii_domain_of(order.sender.id_domain)}"
-    message = compose(parties, rendered, message_id, view.at, _headers(order, links))
+    message = compose(parties, rendered, message_id, draft.at, _headers(order, draft.links))
     bounces = address_of(tagged(order.sender.bounces, order.id)) if order.sender.bounces else None
-    envelope = (bounces or envelope_sender).mailbox
-    return Letter(order, recipient, rendered, signed(message, order.sender), envelope)
+    envelope = (bounces or draft.sender).mailbox
+    return Letter(order, draft.recipient, rendered, signed(message, order.sender), envelope)
 
 
 def _headers(order: Order, links: Mapping[str, str]) -> list[Header]:

@@ -13,9 +13,10 @@ _BLOCKS = frozenset({
 })  # fmt: skip
 _APART = frozenset({"blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "ol", "p", "pre", "table", "ul"})
 """Blocks with an empty line before and after them."""
-_VOID = frozenset({
+VOID = frozenset({
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"
 })  # fmt: skip
+"""Elements that have no end."""
 _NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|mso-hide\s*:\s*all", re.IGNORECASE)
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
 _LINE = "\n"
@@ -43,7 +44,7 @@ class _Reader(HTMLParser):
         """Begin an element."""
         given = {name: value or "" for name, value in attrs}
         if self._hidden or tag in _HIDDEN or "hidden" in given or _NOT_SHOWN.search(given.get("style", "")):
-            if tag not in _VOID:
+            if tag not in VOID:
                 self._hidden.append(tag)
             return
         self._break(tag)

@@ -10,11 +10,12 @@ from threadline.capabilities.mail.address import address_of
 from threadline.capabilities.mail.definition import KIND
 from threadline.capabilities.mail.effect import BELONGS_TO
 from threadline.capabilities.mail.events import MAIL_SENT, MAIL_SKIPPED
-from threadline.capabilities.mail.letter import Cause, Letter, write
+from threadline.capabilities.mail.letter import Cause, Draft, Letter, draft, filled_in, write
 from threadline.capabilities.mail.links import links_of
 from threadline.capabilities.mail.local_time import quiet_until, zone_of_recipient
 from threadline.capabilities.mail.order import Order, mailing_of, order_of
 from threadline.capabilities.mail.projection import marketing_sent
+from threadline.capabilities.mail.rendering import Rendered, TemplateFailed
 from threadline.capabilities.mail.templates import Templates
 from threadline.capabilities.mail.timing import WarmUpCounts, capped_until
 from threadline.kernel.errors import InvalidSetting, InvalidValue, NotFound
@@ -40,29 +41,42 @@ def mail_preparation(templates: Templates) -> Preparation:
         reasons = iter(
             refusals(ports, [mailing_of(order, effect.view) for order, effect in pairs if isinstance(order, Order)])
         )
-        return [
-            order if isinstance(order, Outcome) else answer(ports, order, effect, next(reasons))
+        drafts = [
+            order if isinstance(order, Outcome) else drafted(ports, order, effect, next(reasons))
             for order, effect in pairs
         ]
+        filled = iter(filled_in(ports, [made for made in drafts if isinstance(made, Draft)]))
+        return [
+            _written(ports, made, next(filled), effect.pending) if isinstance(made, Draft) else made
+            for made, effect in zip(drafts, due, strict=True)
+        ]
 
-    def answer(ports: Ports, order: Order, due: DueEffect, reason: str) -> Answer:
+    def drafted(ports: Ports, order: Order, due: DueEffect, reason: str) -> Draft | Postponed | Outcome:
         view, pending = due
-        data = pending.effect.data
         if reason:
             return _skipped(pending, reason)
         try:
             if postponed := _postponed(templates, counts, ports, view, order, pending):
                 return postponed
-            links = links_of(ports, view, order)
-            cause = Cause(ports, order.workspace, data.get("event") or pending.cause)
-            letter = write(ports, view, order, cause, links)
+            cause = Cause(ports, order.workspace, pending.effect.data.get("event") or pending.cause)
+            return draft(view, order, cause, links_of(ports, view, order))
         except InvalidSetting:
             raise  # an operator puts it right, and then it is made again
         except (InvalidValue, NotFound) as error:
             return _failed(pending, error)
-        return _prepared(letter, str(data.get("occurrence") or pending.id), str(data.get("event") or ""))
 
     return Preparation(KIND, prepare)
+
+
+def _written(ports: Ports, draft: Draft, filled: Rendered | TemplateFailed, pending: PendingEffect) -> Answer:
+    data = pending.effect.data
+    try:
+        letter = write(ports, draft, filled)
+    except InvalidSetting:
+        raise  # as above
+    except (InvalidValue, NotFound) as error:
+        return _failed(pending, error)
+    return _prepared(letter, str(data.get("occurrence") or pending.id), str(data.get("event") or ""))
 
 
 def _ordered(templates: Templates, view: PersonView, pending: PendingEffect) -> Order | Outcome:

@@ -1,29 +1,22 @@
-"""Templates filled in for one person: sandboxed, HTML escaped, and never half a mail."""
+"""Templates of mails: what is wrong with their sources, what they read, and their filling in for people."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Set
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any, NamedTuple
 
 import msgspec
 
 from threadline.capabilities.mail.definition import LINKS, SEEN, Template
-from threadline.capabilities.mail.plain_text import text_of
-from threadline.capabilities.mail.sources import Sources, joined
+from threadline.capabilities.mail.filling import Filled, Filling, fill, paths_in
+from threadline.capabilities.mail.sources import Sources
+from threadline.kernel.confined import Confined, Exceeded
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
-from threadline.kernel.limits import MAIL_PART_BYTES_MAX
 from threadline.kernel.suggestion import nearest, suggestion
 
-if TYPE_CHECKING:
-    from minijinja import Environment
-
-FUEL = 200_000
-"""Steps of one template: a loop over a list that somebody else has made long ends."""
-SUBJECT_LENGTH_MAX = 500
 SUBJECTS_CACHED = 100
 """Other subjects of one template: those of the arms of broadcasts and journeys."""
-EXTRA = "templates need minijinja, mrml and css-inline; install the extra: pip install 'threadline[mail]'"
 
 _FUNCTIONS = frozenset({"range", "dict", "namespace", "loop", "super", "self", "caller", "debug"})
 _MJML_TAG = re.compile(r"</?(mj[a-z-]*)")
@@ -35,7 +28,6 @@ _MJML_TAGS = frozenset({
     "mj-selector", "mj-social", "mj-social-element", "mj-spacer", "mj-style", "mj-table", "mj-text", "mj-title",
     "mj-wrapper"
 })  # fmt: skip
-_BREAKS = re.compile(r"[\x00-\x20\x7f\x85\u2028\u2029]+")
 
 
 class TemplateFailed(InvalidValue):
@@ -60,7 +52,6 @@ class Compiled:
         self.template = template
         self.sources = sources
         self.version = sources.version
-        self._environments = {escaped: _environment(sources.texts, escaped) for escaped in (True, False)}
         self._with_subject: dict[str, Compiled] = {}
         self.reads = self._read_paths()
         """The paths that its sources read, such as ``person.traits.plan``."""
@@ -85,26 +76,19 @@ class Compiled:
             self._with_subject[subject] = made
         return made
 
-    def render(self, context: Mapping[str, Any]) -> Rendered:
-        """The mail for this context. Raises `TemplateFailed` where a part needs what is not there."""
-        from minijinja import safe
+    def filling(self, values: Mapping[str, Any]) -> Filling:
+        """What it is filled in with for somebody."""
+        return Filling(self.sources.parts, self.sources.texts, LINKS, values)
 
-        # Escaped, their slashes would be entities, which is right in HTML and puzzles whoever reads the source.
-        links = {name: safe(context[name]) for name in LINKS if name in context}
-        context, parts = {**context, **links}, self.sources.parts
-        subject = _BREAKS.sub(" ", self._filled("subject", context)).strip()
-        if not 0 < len(subject) <= SUBJECT_LENGTH_MAX:
-            raise TemplateFailed(f"the subject has {len(subject):,} characters, and not 1 to {SUBJECT_LENGTH_MAX}")
-        html = ""
-        if "mjml" in parts:
-            html = _of_mjml(self._filled("mjml", context))
-        elif "html" in parts:
-            html = _inlined(self._filled("html", context))
-        text = self._filled("text", context) if "text" in parts else text_of(html)
-        for part, filled in (("html", html), ("text", text)):
-            if len(filled.encode("utf-8", "replace")) > MAIL_PART_BYTES_MAX:
-                raise TemplateFailed(f"the part {part} has more than {MAIL_PART_BYTES_MAX:,} bytes")
-        return Rendered(subject, html, text)
+    def rendered(self, filled: list[Any] | Exceeded) -> Rendered | TemplateFailed:
+        """The mail that was filled in, or why it was not."""
+        if isinstance(filled, Exceeded):
+            return TemplateFailed(f"it did not come back, twice: {filled.why}")
+        made = Filled(*filled)
+        if not made.failure:
+            return Rendered(made.subject, made.html, made.text)
+        place = f"{self.sources.place(made.source, made.line)}: " if made.source else ""
+        return TemplateFailed(f"{place}{made.failure}")
 
     def problems(self) -> Iterator[str]:
         """What its sources name and nobody knows, each with its place."""
@@ -141,33 +125,22 @@ class Compiled:
 
     def _paths(self, name: str) -> set[str]:
         """What a source takes from the context. Raises `InvalidDefinition` for what is no template."""
-        from minijinja import TemplateError
-
-        try:
-            paths = self._environments[True].undeclared_variables_in_str(self.sources.texts[name], nested=True)
-        except TemplateError as error:
-            place = self.sources.place(name, error.line or 1)
-            what = error.detail or error.message.splitlines()[0]
-            raise InvalidDefinition(f"{place}: template {self.template.name!r}: {what}") from None
+        paths = paths_in(self.sources.texts, name)
+        if isinstance(paths, Filled):
+            place = self.sources.place(name, paths.line)
+            raise InvalidDefinition(f"{place}: template {self.template.name!r}: {paths.failure}")
         return {path for path in paths if path.partition(".")[0] not in _FUNCTIONS}
 
-    def _filled(self, part: str, context: Mapping[str, Any]) -> str:
-        from minijinja import TemplateError
 
-        name = self.sources.parts[part]
-        try:
-            return self._environments[part in ("html", "mjml")].render_template(name, **context)
-        except TemplateError as error:
-            place = self.sources.place(error.name or name, error.line or 1)
-            raise TemplateFailed(f"{place}: {error.detail or error.kind}") from None
+def render(confined: Confined, mails: Sequence[tuple[Compiled, Mapping[str, Any]]]) -> list[Rendered | TemplateFailed]:
+    """Templates, each filled in with its context; `TemplateFailed` where a part needs what is not there."""
+    filled = confined.run(fill, [compiled.filling(context) for compiled, context in mails])
+    return [compiled.rendered(result) for (compiled, _), result in zip(mails, filled, strict=True)]
 
 
 def compiled(template: Template, sources: Sources) -> Compiled:
     """A template of these sources. Raises `InvalidDefinition` with every problem, one a line."""
-    try:
-        made = Compiled(template, sources)
-    except ImportError:
-        raise InvalidDefinition(f"{template.place}: template {template.name!r}: {EXTRA}") from None
+    made = Compiled(template, sources)
     problems = list(dict.fromkeys(made.problems()))
     if problems:
         raise InvalidDefinition("\n".join(problems))
@@ -178,38 +151,6 @@ def restored(template: Template, packed: bytes) -> Compiled:
     """A template as it was, from what was kept of it."""
     stored = msgspec.json.decode(packed)
     return Compiled(template, Sources(stored["parts"], stored["texts"], {}))
-
-
-def _environment(texts: Mapping[str, str], escaped: bool) -> Environment:
-    from minijinja import Environment
-
-    return Environment(
-        loader=texts.get, auto_escape_callback=lambda name: escaped, path_join_callback=joined, fuel=FUEL,
-        undefined_behavior="strict", trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
-
-
-def _of_mjml(source: str) -> str:
-    import mrml
-
-    try:
-        # Without the fonts that it would load from elsewhere: whoever serves them would learn who reads the mail.
-        return mrml.to_html(source, None, mrml.RenderOptions(fonts={})).content
-    except (OSError, ValueError) as error:
-        raise TemplateFailed(f"what was filled in is no MJML: {error}") from None
-
-
-_inliner: list[Callable[[str], str]] = []
-
-
-def _inlined(html: str) -> str:
-    if "<style" not in html.lower():
-        return html
-    if not _inliner:
-        from css_inline import CSSInliner
-
-        _inliner.append(CSSInliner(keep_at_rules=True, load_remote_stylesheets=False).inline)
-    return _inliner[0](html)
 
 
 def _line_of(source: str, path: str) -> int:

@@ -13,7 +13,6 @@ SIGNED = (
     b"list-unsubscribe", b"list-unsubscribe-post", b"list-id", b"feedback-id", b"auto-submitted",
 )  # fmt: skip
 """What is signed where it is there. RFC 8058 asks for both headers of unsubscribing."""
-EXTRA = "signing mail needs dkimpy; install the extra: pip install 'threadline[dkim]'"
 
 
 def signed(message: bytes, sender: Sender) -> bytes:
@@ -21,10 +20,8 @@ def signed(message: bytes, sender: Sender) -> bytes:
     declared = sender.dkim
     if declared is None:
         return message
-    try:
-        import dkim
-    except ImportError:
-        raise InvalidSetting(EXTRA) from None
+    import dkim
+
     file = Path(sender.place.rpartition(":")[0]).parent / declared.key_file
     domain = declared.domain or sender.address.rpartition("@")[2]
     try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from threadline.capabilities.mail.definition import FILE, Template
+from threadline.capabilities.mail.filling import joined
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.limits import MAIL_TEMPLATE_BYTES_MAX
@@ -42,11 +43,6 @@ class Sources(NamedTuple):
         """File and line of a line of a source."""
         file, before = self.places.get(name, (name, 0))
         return f"{file}:{before + line}"
-
-
-def joined(name: str, parent: str) -> str:
-    """The name of a file that another names: relative to it, as a link in a page is."""
-    return posixpath.normpath(posixpath.join(posixpath.dirname(parent), name))
 
 
 def read_sources(template: Template) -> Sources:

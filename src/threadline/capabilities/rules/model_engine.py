@@ -9,6 +9,7 @@ import msgspec
 
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.extra import missing
 
 _MESSAGE_LENGTH_MAX = 300
 
@@ -59,10 +60,10 @@ def _failure(compiled: Any, text: str) -> str:
 
 
 def _library() -> Any:
-    try:
-        import zen
-    except ImportError:
-        raise InvalidValue("`model` needs zen-engine; install the extra: pip install 'threadline[rules]'") from None
+    if problem := missing("zen", "zen-engine", "rules"):
+        raise InvalidValue(f"`model` {problem}")
+    import zen
+
     return zen
 
 

@@ -10,10 +10,11 @@ from threadline.capabilities.definitions import Definitions, Noted, Part
 from threadline.capabilities.definitions.declaring import Form, Named
 from threadline.capabilities.schemas.checking import Checker
 from threadline.capabilities.schemas.keywords import OUTERMOST, definition
-from threadline.capabilities.schemas.validating import Problem, Unfit, compile_schema, installed
+from threadline.capabilities.schemas.validating import Problem, Unfit, compile_schema
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import EventRejected, InvalidValue
 from threadline.kernel.event import Event
+from threadline.kernel.extra import missing
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import EVENT_SCHEMAS_MAX, EVENT_TYPE_LENGTH_MAX, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX
 from threadline.kernel.requirement import Requirement
@@ -32,8 +33,8 @@ _DEFS = {_PART: definition(f"#/$defs/{_PART}", outermost=False)}
 
 def _requirement(part: Part) -> Requirement:
     """What is asked of events of a type."""
-    if not installed():
-        raise InvalidValue("needs jsonschema-rs; install the extra: pip install 'threadline[schemas]'")
+    if needed := missing("jsonschema_rs", "jsonschema-rs", "schemas"):
+        raise InvalidValue(needed)
     if isinstance(part.value, str):
         return _shipped(part)
     note = part.noting()

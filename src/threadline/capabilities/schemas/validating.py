@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from itertools import islice
 from typing import Any
 
@@ -31,11 +30,6 @@ class Unfit(Exception):
     def __init__(self, at: Place, text: str) -> None:
         super().__init__(text)
         self.at = at
-
-
-def installed() -> bool:
-    """Whether the driver is there."""
-    return find_spec("jsonschema_rs") is not None
 
 
 def compile_schema(schema: dict[str, Any], *, branches: bool) -> Problem:

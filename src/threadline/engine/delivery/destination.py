@@ -67,7 +67,8 @@ class DestinationWorker:
             while not stopping.is_set() and (self.send_due(stopping) or self._pace.wait_seconds):
                 stopping.wait(self._pace.wait_seconds)
         except Unavailable as error:  # what is due stays due; a store that is full or away now may not be in a while
-            log.warning("what is due in queue %s waits for the store: %s", self._queue.name, error)
+            if not stopping.is_set():
+                log.warning("what is due in queue %s waits: %s", self._queue.name, error)
             stopping.wait(FAILED_SECONDS)
         except Exception:
             log.exception("queue %s failed; it goes on in a while", self._queue.name)

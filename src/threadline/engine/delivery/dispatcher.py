@@ -105,6 +105,8 @@ class Dispatcher:
                 consumer.start(stopping)
             if self._work_shards() == 0:
                 stopping.wait(idle_seconds)
+        # A mail that is being made may take seconds; nothing has left, so it is due again.
+        self.engine.confined.close()
         self.let_go()
 
     def let_go(self) -> None:

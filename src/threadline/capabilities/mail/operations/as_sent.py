@@ -17,6 +17,7 @@ from threadline.capabilities.mail.letter import Cause
 from threadline.capabilities.mail.links import example_links
 from threadline.capabilities.mail.operations.group import MAIL_GROUP
 from threadline.capabilities.mail.order import order_of
+from threadline.capabilities.mail.rendering import TemplateFailed, render
 from threadline.capabilities.mail.templates import Templates
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded
@@ -61,7 +62,9 @@ def _as_sent(templates: Templates, context: Context[Ports], params: MailAsSentPa
     order = order_of(templates, compiled, view, params.message, {**record, "subject": ""})
     values = {**order.variables, **example_links(order), "topic": order.topic, "message_id": order.id}
     cause = Cause(ports, context.workspace, str(record.get("event") or record.get("cause") or ""))
-    rendered = compiled.render(context_of(compiled, view, cause, order.sender, values))
+    (rendered,) = render(ports.confined, [(compiled, context_of(compiled, view, cause, order.sender, values))])
+    if isinstance(rendered, TemplateFailed):
+        raise rendered
     return MailAsSent(
         person=ports.reader.person_of(sent).id, message=params.message, template=compiled.template.name,
         version=compiled.version, at=instant(sent.event.occurred_at),

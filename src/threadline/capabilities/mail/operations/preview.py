@@ -14,7 +14,7 @@ from threadline.capabilities.events.forms import checked_id
 from threadline.capabilities.mail.address import address_of
 from threadline.capabilities.mail.context import Facts, sample_of
 from threadline.capabilities.mail.definition import INBOX
-from threadline.capabilities.mail.letter import Cause, Letter, write
+from threadline.capabilities.mail.letter import Cause, Letter, draft, filled_in, write
 from threadline.capabilities.mail.links import PREFERENCES, UNSUBSCRIBE, example_links, links_of
 from threadline.capabilities.mail.operations.group import MAIL_GROUP
 from threadline.capabilities.mail.operations.templates import Name, Version
@@ -88,8 +88,9 @@ def _preview(templates: Templates, context: Context[Ports], params: MailPreviewP
         warnings.append(f"it cannot be sent yet: {error}")
         links = example_links(order)
     cause: Facts = Cause(ports, context.workspace, checked_id(params.event)) if params.event else sample
+    drafted = draft(view, order, cause, links)
     try:
-        letter = write(ports, view, order, cause, links, is_tracked=False)
+        letter = write(ports, drafted, filled_in(ports, [drafted])[0], is_tracked=False)
     except TemplateFailed as error:
         hint = (
             "" if params.person and params.event else "preview it for a `person`, and with the `event` that it is about"

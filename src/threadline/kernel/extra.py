@@ -1,0 +1,15 @@
+"""What a declaration needs that is installed with an extra: asked for where it is read, not where it is first used."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+
+def missing(module: str, named: str, extra: str) -> str:
+    """What to install where a module is not there, as the end of a sentence; empty where it is.
+
+    ``named`` is what its distribution is called.
+    """
+    if find_spec(module) is not None:
+        return ""
+    return f"needs {named}; install the extra: pip install 'threadline[{extra}]'"
