@@ -36,12 +36,13 @@ def opened(definitions: Path | None = None) -> Iterator[Engine]:
         made.close()
 
 
-def signed_in(engine: Engine, role: Role = "admin") -> TestClient:
+def signed_in(engine: Engine, role: Role = "admin", name: str = "") -> TestClient:
     """A browser, as it were, of somebody with this role. A fault of ours is raised."""
+    name = name or role
     client = TestClient(Application(engine, Settings(access_log=False)), follow_redirects=False)
-    if role not in {each.name for each in engine.accounts.entries("default")}:
-        engine.accounts.create("default", role, f"password of {role}", role)
-    _, secret = engine.accounts.sign_in(role, f"password of {role}")
+    if name not in {each.name for each in engine.accounts.entries("default")}:
+        engine.accounts.create("default", name, f"password of {name}", role)
+    _, secret = engine.accounts.sign_in(name, f"password of {name}")
     client.cookies.set(COOKIE, secret)
     return client
 

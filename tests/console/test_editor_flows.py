@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from tests.chromium import launched
 from tests.clients.server import Server
@@ -451,6 +452,33 @@ def test_a_marketer_proposes_and_withdraws_and_an_operator_puts_in_force_or_decl
         declined = {**vip, "reason": "<b>too few</b>", "_csrf": csrf_of(operator, engine)}
         assert operator.post("/do/definitions_decline", data=declined, headers=json_).status_code == 200
         assert "&lt;b&gt;too few&lt;" in marketer.get("/segments").text.replace("&#x2f;", "/")
+
+
+def test_what_somebody_else_proposes_a_marketer_neither_declines_nor_withdraws_nor_replaces() -> None:
+    with opened() as engine:
+        author, operator = signed_in(engine, "marketer"), signed_in(engine, "operator")
+        other = signed_in(engine, "marketer", name="other")
+        vip = {"section": "segments", "name": "vip"}
+
+        def done(client: TestClient, operation: str, **more: str) -> int:
+            data = {**vip, "_csrf": csrf_of(client, engine), **more}
+            return client.post(f"/do/{operation}", data=data, headers={"accept": "application/json"}).status_code
+
+        assert done(author, "definitions_propose", text="when: {field: tags, contains: vip}") == 200
+        for each in (other, operator):
+            assert done(each, "definitions_propose", text="when: {field: tags, contains: mine}") == 409
+            assert done(each, "definitions_withdraw") == 403
+        assert done(other, "definitions_decline") == 403
+        assert "Withdraw" not in other.get("/segments").text
+        assert "vip" in author.get("/segments").text
+        assert done(author, "definitions_propose", text="when: {field: tags, contains: mine}") == 200
+        assert done(author, "definitions_withdraw") == 200
+        assert done(author, "definitions_withdraw") == 404
+
+        assert done(author, "definitions_propose", text="when: {field: tags, contains: vip}") == 200
+        assert done(operator, "definitions_decline", reason="there is one like it") == 200
+        assert "Take it off the list" in author.get("/segments").text
+        assert done(other, "definitions_propose", text="when: {field: tags, contains: new}") == 200, "none is open"
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from random import Random
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from tests.exports.lake_stage import HOSTILE, MortalStorage, with_schemas
 from tests.laws import staging
 from tests.mortal import Killed
 from tests.surfaces.cli_stage import call, composed, store
+from threadline.exports import duck
 from threadline.exports.curated.reading import QUERIES, opened
 from threadline.exports.curated.writing import curate
 from threadline.exports.lake.cleaning import clean
@@ -67,6 +70,30 @@ def test_a_workspace_sees_its_own_events_and_files_and_nothing_else(tmp_path: Pa
         with pytest.raises(InvalidValue):
             ask(on, lake, query)
     assert not any(path.name.startswith("x.") for path in tmp_path.rglob("*"))
+
+
+def test_a_query_that_names_what_an_extension_has_is_refused_without_a_request_to_the_network(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Repository(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+    with HTTPServer(("127.0.0.1", 0), Repository) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        connection = duck.connected(str(tmp_path), None)
+        connection.execute(f"SET custom_extension_repository = 'http://127.0.0.1:{server.server_port}'")
+        duck.lock(connection, [f"{tmp_path}/"])
+        for query in (
+            "FROM sqlite_scan('x', 'y')", "FROM 'x.xlsx'", "FROM iceberg_scan('x')", "SELECT INET '1.2.3.4'",
+            "ATTACH 'x.db' (TYPE sqlite)", "LOAD sqlite", "FROM 's3://a/b.parquet'",
+            "PRAGMA create_fts_index('a', 'b', 'c')", "SELECT st_point(1, 2)", "FROM 'https://127.0.0.1/x.csv'",
+        ):  # fmt: skip
+            with pytest.raises(InvalidValue), duck.explained():
+                connection.execute(query)
+        server.shutdown()
+    assert asked == []
 
 
 def test_a_lake_in_s3_is_read_where_it_is_and_the_buckets_of_others_are_not(monkeypatch: pytest.MonkeyPatch) -> None:

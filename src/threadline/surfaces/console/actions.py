@@ -6,14 +6,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 import msgspec
 
 from threadline.capabilities.definitions import Document, Noted, Plain
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event_limits import too_deep
+from threadline.kernel.limits import JSON_DEPTH_MAX
 from threadline.kernel.operation import Operation
 from threadline.surfaces.console.asking import Asking
+from threadline.wire.scan import depth, depth_bound
 
 FIELDS_MAX = 2_000
 JSON = ":json"
@@ -43,7 +46,8 @@ class Form(NamedTuple):
         def member(match: re.Match[str]) -> str:
             return quote(str(result.get(match[1], "")) if isinstance(result, dict) else "", safe="")
 
-        return re.sub(r"\{(\w+)\}", member, self.then) if self.then else self.back
+        # Looked at once more: a member that is empty leaves two slashes where it stood between them.
+        return local_address(re.sub(r"\{(\w+)\}", member, self.then), self.back) if self.then else self.back
 
 
 Pairs = Sequence[tuple[str, str]]
@@ -69,7 +73,8 @@ def read_form(body: bytes, complete: Callable[[Pairs], Pairs] = lambda pairs: pa
         else:
             values[name] = value.replace("\r\n", "\n")
     values = _nested(values)
-    return Form(values, plain.get("_csrf", ""), _here(plain.get("_back", "")), _here(plain.get("_then", ""), ""))
+    back, then = local_address(plain.get("_back", "")), local_address(plain.get("_then", ""), "")
+    return Form(values, plain.get("_csrf", ""), back, then)
 
 
 def read_fields(body: bytes) -> dict[str, str]:
@@ -94,11 +99,21 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for name, value in values.items():
         *outer, last = name.split(".")
+        if len(outer) > JSON_DEPTH_MAX:
+            raise too_deep()
         inside = made
         for part in outer:
             inside = inside.setdefault(part, {})
+            if not isinstance(inside, dict):
+                raise _both(name)
+        if last in inside:
+            raise _both(name)
         inside[last] = value
     return {name: _listed(value) for name, value in made.items()}
+
+
+def _both(name: str) -> InvalidValue:
+    return InvalidValue(f"{name[:64]!r} is a field of something that another field gives as a whole", param=name[:64])
 
 
 def _listed(value: Any) -> Any:
@@ -109,8 +124,11 @@ def _listed(value: Any) -> Any:
 
 
 def _json(name: str, text: str) -> Any:
+    given = text.encode("utf-8", "surrogatepass")
+    if depth_bound(given) > JSON_DEPTH_MAX and depth(given) > JSON_DEPTH_MAX:
+        raise too_deep()
     try:
-        return msgspec.json.decode(text)
+        return msgspec.json.decode(given)
     except msgspec.DecodeError as error:
         raise InvalidValue(f"{name}: this is not JSON: {error}", param=name) from None
 
@@ -126,7 +144,17 @@ def _yaml(name: str, text: str) -> Any:
     return value
 
 
-def _here(address: str, default: str = "/") -> str:
-    parts = urlsplit(address)
-    is_here = address.startswith("/") and not address.startswith(("//", "/\\")) and not parts.netloc
-    return address if is_here else default
+def local_address(address: str, default: str = "/") -> str:
+    """The path and the query of an address of this server; the default for any other.
+
+    Browsers leave out tabs and line ends and take a backslash for a slash, and two slashes begin the name of a host.
+    What comes back is what was parsed, so that nothing else in the text is ever followed.
+    """
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return default
+    made = urlunsplit(("", "", parts.path, parts.query, parts.fragment))
+    if parts.scheme or parts.netloc or not parts.path.startswith("/"):
+        return default
+    return default if any(text[:1] in "/\\" and text[1:2] in ("/", "\\") for text in (address.strip(), made)) else made

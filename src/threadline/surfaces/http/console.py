@@ -20,7 +20,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.reader_priority import PAGE_SECONDS_MAX
 from threadline.kernel.errors import Forbidden, NotFound, ThreadlineError, Unauthorized
 from threadline.kernel.operation import Operation
-from threadline.surfaces.console.actions import read_fields, read_form, result_of
+from threadline.surfaces.console.actions import local_address, read_fields, read_form, result_of
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.editing import completed
 from threadline.surfaces.console.frame import DOCUMENT_HEADERS, PAGE_HEADERS, render, static
@@ -76,11 +76,11 @@ class Console:
 
     async def _show_sign_in(self, request: Request, names: Mapping[str, str]) -> Response:
         if await self._session(request) is not None:
-            return _redirect(_local(request.query_params.get("next")))
+            return _redirect(local_address(request.query_params.get("next", "")))
         return self._sign_in_page(request, request.query_params.get("next"))
 
     def _sign_in_page(self, request: Request, next_: str | None, problem: str = "", name: str = "") -> Response:
-        context = {"next": _local(next_), "problem": problem, "name": name, "theme": _theme(request)}
+        context = {"next": local_address(next_ or ""), "problem": problem, "name": name, "theme": _theme(request)}
         return Response(render("sign_in.html", context), 401 if problem else 200, headers=PAGE_HEADERS)
 
     async def _sign_in(self, request: Request, names: Mapping[str, str]) -> Response:
@@ -94,7 +94,7 @@ class Console:
                 _, made = await self._run(partial(accounts.sign_in_with_token, secret.strip()))
         except ThreadlineError as error:
             return self._sign_in_page(request, form.get("next"), str(error), name)
-        response = _redirect(_local(form.get("next")))
+        response = _redirect(local_address(form.get("next", "")))
         # Lax: an address that somebody was sent opens the page; what changes anything is a POST with a secret in it.
         response.set_cookie(COOKIE, made, httponly=True, samesite="lax", path="/", secure=_is_secure(request))
         return response
@@ -263,14 +263,6 @@ class Console:
 
 def _redirect(to: str) -> Response:
     return RedirectResponse(to, 303, {"cache-control": "no-store"})
-
-
-def _local(address: str | None) -> str:
-    """An address of this console, whatever a link says: nobody is sent elsewhere after signing in."""
-    parts = urlsplit(address or "/")
-    if parts.scheme or parts.netloc or not parts.path.startswith("/") or parts.path.startswith(("//", "/\\")):
-        return "/"
-    return address or "/"
 
 
 def _is_secure(request: Request) -> bool:

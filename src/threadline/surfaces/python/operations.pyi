@@ -348,14 +348,14 @@ class _Definitions:
         """Put a definition in force: written into the file of definitions, for everybody."""
     def decline(self, section: Literal['features', 'journeys', 'leaderboards', 'segments'], name: str, *,
         reason: str = '') -> drafts_operations_proposals.ProposalView:
-        """Decline or withdraw a proposed definition; take one that was declined off the list."""
+        """Decline a proposed definition; take one that was declined off the list."""
     def fields(self, *, people: int = 50, events: bool = False) -> drafts_operations_fields.FieldsResult:
         """List the fields that a condition can name, with their types and samples of their values."""
     def proposals(self) -> drafts_operations_proposals.ProposalsResult:
         """List the definitions that are proposed."""
     def propose(self, *, section: Literal['features', 'journeys', 'leaderboards', 'segments'], name: str, text: str,
         note: str = '') -> drafts_operations_proposals.ProposalView:
-        """Propose a definition, in the place of what was proposed under its name."""
+        """Propose a definition, in the place of what you have proposed under its name."""
     def reload(self) -> definitions_applying.ChangesResult:
         """Put the definition files, as they are now, in force in a running server; all of them or none."""
     def schema(self) -> dict[str, Any]:
@@ -363,6 +363,9 @@ class _Definitions:
     def show(self, section: Literal['features', 'journeys', 'leaderboards', 'rule_sets', 'rules', 'segments'],
         name: str) -> drafts_operations_showing.DefinitionText:
         """Show a definition in force as it is written."""
+    def withdraw(self, section: Literal['features', 'journeys', 'leaderboards', 'segments'],
+        name: str) -> drafts_operations_proposals.ProposalView:
+        """Withdraw a definition that you have proposed."""
 
 class _AsyncDefinitions:
     accept = _Awaited(_Definitions.accept)
@@ -378,6 +381,7 @@ class _AsyncDefinitions:
     reload = _Awaited(_Definitions.reload)
     schema = _Awaited(_Definitions.schema)
     show = _Awaited(_Definitions.show)
+    withdraw = _Awaited(_Definitions.withdraw)
 
 class _Effects:
     """What leaves: queues, dead letters and unknown outcomes."""

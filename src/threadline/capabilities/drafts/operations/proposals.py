@@ -16,7 +16,7 @@ from threadline.capabilities.drafts.repository import Proposal, Stored
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.jobs.operations import JobView
 from threadline.capabilities.jobs.refreshing import begun
-from threadline.kernel.errors import Conflict, InvalidDefinition
+from threadline.kernel.errors import Conflict, Forbidden, InvalidDefinition
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithCatalogue, WithJobs, WithMaintenance, WithStore
 
@@ -101,6 +101,11 @@ class Declares(Reads, WithJobs, WithMaintenance, Protocol):
 def _propose(context: Context[Reads], params: ProposeParams) -> ProposalView:
     _refuse_wrong(context, params.section, params.name, params.text)
     before = repository.find(context, params.section, params.name)
+    if before is not None and not before.proposal.declined_by and before.proposal.by != context.source:
+        raise Conflict(
+            f"{before.proposal.by} proposes {params.name!r} already, and it is still open",
+            hint="Choose another name, or ask for it to be accepted, declined or withdrawn first.", param="name",
+        )  # fmt: skip
     made = Proposal(
         section=params.section, name=params.name, text=params.text, note=params.note, by=context.source, at=context.now
     )  # fmt: skip
@@ -139,6 +144,17 @@ def _decline(context: Context[Reads], params: DeclineParams) -> ProposalView:
     return _view(context, declined)
 
 
+def _withdraw(context: Context[Reads], params: ProposalParams) -> ProposalView:
+    stored = repository.named(context, params.section, params.name)
+    if stored.proposal.by != context.source:
+        raise Forbidden(
+            f"{params.name!r} is proposed by {stored.proposal.by}, who alone may withdraw it",
+            hint="An operator or an admin declines what others propose.",
+        )
+    repository.remove(context, stored)
+    return _view(context, stored.proposal)
+
+
 def _accept(context: Context[Declares], params: AcceptParams) -> DeclaredResult:
     stored = repository.named(context, params.section, params.name)
     if params.seen and params.seen != instant(stored.proposal.at):
@@ -168,7 +184,7 @@ _WHERE = "/v1/definitions/proposals"
 _EXAMPLE = "when: {field: features.monetary_total, greater_than: 500}"
 PROPOSE = Operation(
     name="definitions_propose", group=DEFINITIONS_GROUP,
-    summary="Propose a definition, in the place of what was proposed under its name.",
+    summary="Propose a definition, in the place of what you have proposed under its name.",
     params=ProposeParams, result=ProposalView, run=_propose, method="POST", path=_WHERE, scope="write",
     shown_on=frozenset({"http", "python"}),
     example=ProposeParams(section="segments", name="big_spenders", text=_EXAMPLE, note="for the spring sale"),
@@ -187,10 +203,16 @@ ACCEPT = Operation(
 )  # fmt: skip
 DECLINE = Operation(
     name="definitions_decline", group=DEFINITIONS_GROUP,
-    summary="Decline or withdraw a proposed definition; take one that was declined off the list.",
+    summary="Decline a proposed definition; take one that was declined off the list.",
     params=DeclineParams, result=ProposalView, run=_decline, method="POST",
-    path=f"{_WHERE}/{{section}}/{{name}}/decline", scope="write", shown_on=frozenset({"http", "python"}),
+    path=f"{_WHERE}/{{section}}/{{name}}/decline", scope="admin", shown_on=frozenset({"http", "python"}),
     example=DeclineParams(section="segments", name="big_spenders", reason="there is one like it"),
+)  # fmt: skip
+WITHDRAW = Operation(
+    name="definitions_withdraw", group=DEFINITIONS_GROUP, summary="Withdraw a definition that you have proposed.",
+    params=ProposalParams, result=ProposalView, run=_withdraw, method="POST",
+    path=f"{_WHERE}/{{section}}/{{name}}/withdraw", scope="write", shown_on=frozenset({"http", "python"}),
+    example=ProposalParams(section="segments", name="big_spenders"),
 )  # fmt: skip
 DECLARE = Operation(
     name="definitions_declare", group=DEFINITIONS_GROUP,
