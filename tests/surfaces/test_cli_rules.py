@@ -29,5 +29,5 @@ def test_a_what_if_says_what_became_of_historical_events(
     command = ("what-if", "run", "--rule", "big", "--content", str(tmp_path / "big.json"), "--historical", historical)
     shown = call(*command)
     assert shown.code == 0, shown.err
-    assert f"{done}: 2 historical events of rule sets with `historical: false`" in shown.out.replace("\n", " ")
+    assert f"{done}: 2 historical events of rule sets with `existing: false`" in shown.out.replace("\n", " ")
     assert f"0 of {asked} answers changed" in shown.out

@@ -12,14 +12,12 @@ from threadline.engine.folding.packing import pack, unpack
 from threadline.kernel.ids import short_hash
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.outbox import Claim, PendingEffect
-from threadline.kernel.policy import Effect, Timer
+from threadline.kernel.policy import FIRED_HISTORY, FIRED_WHY, Effect, Timer
 from threadline.kernel.store import Delete, Item, Key, Put, Store, query_pages
 from threadline.kernel.time import TIME_KEY_LENGTH, time_key, time_of_key
 
 OUTBOX = "outbox"
 TIMER = "timer"
-HISTORY = "history"
-"""Property of the event of a timer that was set for history: when that was recorded, microseconds."""
 PARKED = "parked"
 """Table: effects that were given up on, under their workspace, by queue and time; and `unrecorded_key`."""
 PARKED_ROWS = "parked_row"
@@ -153,11 +151,13 @@ class PendingTimer(NamedTuple):
     data: dict[str, Any]
     history: int | None = None
     """When the history was recorded that it was set for; None: it was set for what is live."""
+    why: str = ""
+    """The reason of its cause, with which it goes on; empty: it waits for an instant."""
 
     @property
     def fired(self) -> dict[str, Any]:
         """The properties of the event that says that it is due."""
-        return fired_properties(self.policy, self.key, self.data, self.history)
+        return fired_properties(self.policy, self.key, self.data, self.history, self.why)
 
 
 def timer_key(thread: str, policy: str, key: str, due_at: int) -> Key:
@@ -166,17 +166,29 @@ def timer_key(thread: str, policy: str, key: str, due_at: int) -> Key:
     return Key(TIMER, shard_of(id), f"{time_key(due_at)}.{id}")
 
 
-def timer_put(workspace: str, thread: str, policy: str, timer: Timer, history: int | None = None) -> Put:
-    """The write that sets a timer of a thread; see `PendingTimer` for ``history``."""
+def timer_put(
+    workspace: str, thread: str, policy: str, timer: Timer, history: int | None = None, why: str = ""
+) -> Put:  # fmt: skip
+    """The write that sets a timer of a thread; see `PendingTimer` for ``history`` and ``why``."""
     key = timer_key(thread, policy, timer.key, timer.due_at)
-    fields = (workspace, thread, policy, timer.key, timer.data)
-    return Put(key, pack(fields if history is None else (*fields, history)))
+    fields: tuple[Any, ...] = (workspace, thread, policy, timer.key, timer.data)
+    if why:
+        fields = (*fields, history, why)
+    elif history is not None:
+        fields = (*fields, history)
+    return Put(key, pack(fields))
 
 
-def fired_properties(policy: str, key: str, data: dict[str, Any], history: int | None) -> dict[str, Any]:
-    """The properties of the event that says that a timer is due; see `PendingTimer` for ``history``."""
-    fired = {"policy": policy, "key": key, "data": data}
-    return fired if history is None else {**fired, HISTORY: history}
+def fired_properties(
+    policy: str, key: str, data: dict[str, Any], history: int | None, why: str = ""
+) -> dict[str, Any]:  # fmt: skip
+    """The properties of the event that says that a timer is due; see `PendingTimer` for ``history`` and ``why``."""
+    fired: dict[str, Any] = {"policy": policy, "key": key, "data": data}
+    if history is not None:
+        fired[FIRED_HISTORY] = history
+    if why:
+        fired[FIRED_WHY] = why
+    return fired
 
 
 def pending_timer(item: Item) -> PendingTimer:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
 from threadline.kernel.ids import short_hash
 from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, WORKSPACE_LENGTH_MAX
+from threadline.kernel.why import HISTORY, LIVE, NEWS, REASONS, Why
 
 _THREAD_ID = re.compile("[0-9a-f]{32}")
 WORKSPACE_FORM = f"1 to {WORKSPACE_LENGTH_MAX} printable characters without /"
@@ -71,7 +72,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False
     sent_time: int | None = None
     """The time as the producer gave it, before any correction; None if it gave none. Part of the payload."""
     marks: tuple[str, ...] = ()
-    """What was done to it on the way in, e.g. `CLOCK_CORRECTED`, `CLAMPED`, `CLAIMED_HISTORY`."""
+    """What was done to it on the way in, e.g. `CLOCK_CORRECTED`, `CLAMPED`, `CLAIMED_HISTORY`; of an event that
+    Threadline made for another reason than that something live came in, the reason as well (`Event.why`)."""
     historical: bool = False
     """True for back-filled history: it counts as known from `occurred_at` where that is before `recorded_at`."""
     schema_version: str = ""
@@ -80,6 +82,24 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False
     """The provider's own name of the object that the event is about."""
     wire: dict[str, Any] = {}
     """Fields of the wire message with no place of their own, so that the message can be restored as it came."""
+
+    @property
+    def why(self) -> Why:
+        """Why it happened."""
+        for mark in self.marks:
+            if mark in REASONS:
+                return cast(Why, mark)
+        return HISTORY if self.historical else LIVE
+
+    @property
+    def is_news(self) -> bool:
+        """Whether it happened now, and is not only noticed now: what is sent because of an event asks this first."""
+        return self.why in NEWS
+
+
+def marks_of(why: Why) -> tuple[str, ...]:
+    """The marks of an event that Threadline makes for a reason."""
+    return () if why == LIVE else (why,)
 
 
 class Recorded(msgspec.Struct, frozen=True, gc=False):

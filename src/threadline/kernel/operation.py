@@ -10,9 +10,10 @@ import msgspec
 
 from threadline.kernel.chart import Chart
 from threadline.kernel.event import Event, Receipt
-from threadline.kernel.ports import Ports
+from threadline.kernel.ports import Ports, WithMaintenance
 from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.typed import prepared
+from threadline.kernel.why import DEFINITIONS, REFRESH, Why
 
 Surface = Literal["http", "cli", "python"]
 COLUMNS = msgspec.Meta(extra={"columns": True})
@@ -87,6 +88,11 @@ class Refresh:
     is_done: Callable[[Ports], bool] | None = None
     """Whether everybody is up to date, where something else notes it; None: it is noted when `page` has come to its
     end."""
+
+
+def refresh_reason(engine: WithMaintenance, name: str) -> Why:
+    """Why everybody is looked at again by the refresh of this name."""
+    return DEFINITIONS if name in engine.maintenance.stale() else REFRESH
 
 
 def _never(result: Any) -> bool:

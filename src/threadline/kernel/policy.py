@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import msgspec
 
@@ -12,6 +12,7 @@ from threadline.kernel.effect import Effect as Effect  # noqa: PLC0414 — wishe
 from threadline.kernel.event import Recorded
 from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.person_view import PersonView
+from threadline.kernel.why import HISTORY, REASONS, TIME, Why
 
 
 class Emit(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +50,11 @@ Wish = Emit | Effect | Timer | CancelTimer
 TIMER_FIRED = "threadline.timer_fired"
 """Type of the event a due timer puts in the thread; properties: policy, key, data."""
 
+FIRED_HISTORY = "history"
+"""Property of the event of a timer that was set for history: when that was recorded, microseconds."""
+FIRED_WHY = "why"
+"""Property of the event of a timer that was due at once: the reason of its cause, with which it goes on."""
+
 POLICY_FAILED = "threadline.policy_failed"
 """Type of the event that says a policy raised about the event that is its cause; properties: policy, event_type,
 error."""
@@ -65,6 +71,23 @@ def source_of(policy: str) -> str:
 def policy_of(source: str) -> str:
     """The name of the policy that adds the events of a source; "" if none does."""
     return source.removeprefix(_BY_POLICY) if source.startswith(_BY_POLICY) else ""
+
+
+def why_after(cause: Recorded, at: int) -> Why:
+    """Why something happens at an instant because of an event: the one place where this is decided.
+
+    What follows from an event happens for the event's own reason, however long the chain. What a timer finds happens
+    because its time has come, but for two: what occurred before the history was recorded for which the timer was set is
+    history, and a timer that was due at once goes on with what did not fit into the commit of its cause.
+    """
+    event = cause.event
+    if event.type != TIMER_FIRED:
+        return event.why
+    begun, history = event.properties.get(FIRED_WHY), event.properties.get(FIRED_HISTORY)
+    # Fired late, it may find what time has changed between its instant and the present.
+    if begun in REASONS and not event.occurred_at < at < cause.recorded_at:
+        return cast(Why, begun)
+    return HISTORY if type(history) is int and at < history else TIME
 
 
 class PolicyView(PersonView, Protocol):

@@ -184,6 +184,7 @@ _PLAIN: dict[str, Callable[[Event], Any]] = {
     "source_type": lambda event: event.source_type,
     "key": lambda event: event.key,
     "historical": lambda event: event.historical,
+    "why": lambda event: event.why,
     "object_ref": lambda event: event.object_ref or None,
     "schema_version": lambda event: event.schema_version or None,
     "identifiers": lambda event: [str(identifier) for identifier in event.identifiers],

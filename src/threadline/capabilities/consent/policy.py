@@ -26,7 +26,7 @@ def confirmation_policy(consent: Consent) -> Policy:
             or topic is None
             or not topic.confirm
             or statement.kind == "confirmed"
-            or recorded.event.historical
+            or not recorded.event.is_news
         ):
             return ()
         shown = known.view("consent")

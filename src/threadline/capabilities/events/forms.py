@@ -17,6 +17,7 @@ from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, EVENT_TYPE_LENGTH_MAX
 from threadline.kernel.operation import Context
 from threadline.kernel.time import EARLIEST, LATEST, check_date, format_time, parse_duration, parse_time
+from threadline.kernel.why import LIVE, REASONS, Why
 
 _DATE_TIME = {"format": "date-time"}
 Time = Annotated[
@@ -134,6 +135,13 @@ class EventView(msgspec.Struct, kw_only=True, omit_defaults=True):
     ] = ""
     marks: Annotated[list[str], Meta(description="What was done to it on the way in, e.g. clock_corrected.")] = []
     historical: bool = False
+    why: Annotated[
+        Why,
+        Meta(
+            description="Why it happened: `live`; or Threadline made it because of `time`, because of imported "
+            "`history`, because `definitions` were changed, by a `refresh`, or by an operator's `merge` or split."
+        ),
+    ] = LIVE
     original_time: Annotated[Instant | None, Meta(description="As the producer gave it, before any correction.")] = None
     schema_version: str = ""
     object_id: str = ""
@@ -172,7 +180,8 @@ def event_view(recorded: Recorded, person: str = "") -> EventView:
         recorded_at=instant(recorded.recorded_at),
         identifiers=[IdentifierView(kind=i.kind, value=i.value) for i in event.identifiers],
         properties=event.properties, context=event.context, thread=recorded.thread, sequence=recorded.sequence,
-        cause=recorded.cause, marks=list(event.marks), historical=event.historical,
+        cause=recorded.cause, marks=[mark for mark in event.marks if mark not in REASONS],
+        historical=event.historical, why=event.why,
         original_time=None if event.sent_time is None else instant(event.sent_time),
         schema_version=event.schema_version, object_id=event.object_id, object_ref=event.object_ref, wire=event.wire,
         person=person,

@@ -10,11 +10,12 @@ from threadline.capabilities.feature_updates.definition import FeatureUpdates
 from threadline.capabilities.feature_updates.events import FEATURES_CHANGED, SOURCE
 from threadline.capabilities.feature_updates.projection import PROJECTION
 from threadline.kernel.errors import StoreDamaged
-from threadline.kernel.event import Event
+from threadline.kernel.event import Event, marks_of
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.ports import Person, Ports
 from threadline.kernel.time import DAY, format_time, parse_time
+from threadline.kernel.why import TIME
 
 JOB_KIND = "feature_updates"
 PAGE = 100
@@ -70,7 +71,7 @@ def _event(person: Person, changed: dict[str, Any], now: int) -> Event:
     return Event(
         type=FEATURES_CHANGED, identifiers=(person.identifiers[person.id],), occurred_at=now,
         key=f"{person.id}/{now}", source=SOURCE, source_type="internal", workspace=person.workspace,
-        properties={"features": changed, "as_of": format_time(now)},
+        properties={"features": changed, "as_of": format_time(now)}, marks=marks_of(TIME),
     )  # fmt: skip
 
 

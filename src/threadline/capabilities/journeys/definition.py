@@ -93,6 +93,9 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     events: Annotated[tuple[EventMail, ...], listed(struct(EventMail), most=50)] = ()
     exit_on: Annotated[tuple[On, ...], one_or_many(struct(On), most=20), Meta(description="What ends it.")] = ()
     reentry: Annotated[int, _REENTRY, Meta(description="A duration counts from when it was left.")] = ONCE
+    existing: Annotated[
+        bool, Meta(description="Whether those enter, too, who did what it waits for before, and are only noticed now.")
+    ] = False
     late: Annotated[int, duration(most=YEAR), Meta(description="How old an event may be to let somebody enter.")] = DAY
     timeout: Annotated[int | None, DURATION_FORM, Meta(description="When it ends in any case.")] = None
     transactional: Annotated[bool, Meta(description="Not marketing: nobody can unsubscribe from it.")] = False

@@ -81,7 +81,7 @@ class Reaction:
     def __init__(
         self, book: Book, recorded: Recorded, known: Known, state: State, budget: int, *, history: bool = False
     ) -> None:  # fmt: skip
-        """``history``: historical events count as if they were live, for what-if."""
+        """``history``: whatever the reason of an event, it counts as if it were live, for what-if."""
         self._book = book
         self._recorded = recorded
         self._event = recorded.event
@@ -93,7 +93,8 @@ class Reaction:
         self._variables: dict[str, Any] = {}
         # A timer of a clock that runs behind is due all the same.
         is_timer = recorded.event.type == TIMER_FIRED
-        self.now = max(recorded.known_at, recorded.event.occurred_at if is_timer else 0)
+        came_at = recorded.known_at if history else recorded.recorded_at
+        self.now = max(came_at, recorded.event.occurred_at if is_timer else 0)
         self.wishes: list[Wish] = []
 
     def react(self) -> list[Wish]:
@@ -135,14 +136,12 @@ class Reaction:
             reason = event.properties.get("reason")
             reason = reason if isinstance(reason, str) and reason else LEFT_REQUESTED
             return self._asked_for(lambda name: self._exit(name, reason))
-        if self._is_history:
-            return ()
         return self._by_event()
 
-    @property
-    def _is_history(self) -> bool:
-        """Whether the event says only what was long ago: an import sends nobody anything."""
-        return self._event.historical and not self._history
+    def _is_open(self, journey: Journey) -> bool:
+        """Whether the event may let somebody enter or go on: what was so before, and is only noticed now, sends nobody
+        anything."""
+        return self._event.is_news or journey.existing or self._history
 
     def _due(self) -> Iterable[Act]:
         if "acts" in self._timer_data:
@@ -186,6 +185,8 @@ class Reaction:
         reason = self._ended_by(journey, run)
         if reason:
             return Act("exit", journey.name, run.id, reason)
+        if not self._is_open(journey):
+            return None
         node = program.nodes.get(run.step)
         if node is not None and node.wait is not None and node.wait.is_for_event and self._is_on(node.wait, run):
             return Act("come", journey.name, run.id)
@@ -216,7 +217,7 @@ class Reaction:
         return on.conditions is None or on.conditions.test(self._asked(run))
 
     def _triggered(self, journey: Journey) -> Iterable[Act]:
-        if self.now - self._event.occurred_at > journey.late:
+        if not self._is_open(journey) or self.now - self._event.occurred_at > journey.late:
             return
         for trigger in journey.trigger:
             if self._is_on(trigger):

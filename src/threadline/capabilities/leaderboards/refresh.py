@@ -8,9 +8,10 @@ from typing import Protocol
 from threadline.capabilities.leaderboards.definition import Boards
 from threadline.capabilities.leaderboards.events import LEADERBOARDS_REFRESHED
 from threadline.capabilities.leaderboards.projection import NAME
-from threadline.kernel.event import Event
-from threadline.kernel.operation import Refresh
+from threadline.kernel.event import Event, marks_of
+from threadline.kernel.operation import Refresh, refresh_reason
 from threadline.kernel.ports import Person, WithMaintenance, WithReader, WithRecorder
+from threadline.kernel.why import Why
 
 
 class Needs(WithReader, WithRecorder, WithMaintenance, Protocol):
@@ -29,16 +30,18 @@ def _page(boards: Boards, engine: Needs, after: str, limit: int) -> tuple[int, s
         return engine.maintenance.write_rows(NAME), ""
     # Rows are marked as written for everybody, so it is everybody who is asked, whatever the workspace.
     page, after = engine.reader.people(None, after, limit)
-    engine.recorder.record([_asked(engine, boards, person) for person in page], known=True)
+    why = refresh_reason(engine, NAME)
+    engine.recorder.record([_asked(engine, boards, person, why) for person in page], known=True)
     if not after:
         engine.maintenance.write_rows(NAME)
     return len(page), after
 
 
-def _asked(engine: WithRecorder, boards: Boards, person: Person) -> Event:
+def _asked(engine: WithRecorder, boards: Boards, person: Person, why: Why) -> Event:
     # A function of the definitions and of what is known: sent again before anything has happened it is the same event.
     key, at = f"{person.id}/{boards.fingerprint}/{person.position}", engine.recorder.clock()
     return Event(
         type=LEADERBOARDS_REFRESHED, identifiers=(person.identifiers[person.id],), occurred_at=at, key=key,
         source="threadline.leaderboards", source_type="internal", workspace=person.workspace, received_at=at,
+        marks=marks_of(why),
     )  # fmt: skip

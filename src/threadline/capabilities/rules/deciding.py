@@ -144,18 +144,18 @@ def decision_key(event: str, rule: Rule, mode: str) -> str:
 def decide(active: ActiveRules, recorded: Recorded, person: PersonView, *, history: bool = False) -> list[Decided]:
     """What the rules in force for this event answer, set by set, in the order in which they are asked.
 
-    A rule that two sets name is asked for the first of them. ``history``: whatever the sets say of back-filled events,
-    decide them too. Pure: it depends on the rules, the event and the views only, and it never raises.
+    A rule that two sets name is asked for the first of them. ``history``: whatever the sets say of what was so before,
+    decide it too. Pure: it depends on the rules, the event and the views only, and it never raises.
     """
     plan = active.plan(recorded.event.type)
     if not plan:
         return []
     subject = Subject(person.view, recorded, person.at)
-    at = recorded.known_at
+    at, is_news = recorded.known_at, history or recorded.event.is_news
     asked: dict[str, bool] = {}
     decisions: list[Decided] = []
     for ordered in plan:
-        if recorded.event.historical and not (history or ordered.set.historical):
+        if not (is_news or ordered.set.takes_existing):
             continue
         if len(plan) == 1 and ordered.set.record == "all" and ordered.set.policy == "all":
             _ask_every(ordered, subject, at, decisions)

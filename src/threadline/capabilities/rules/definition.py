@@ -151,6 +151,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(Read(name, path, f"{self.place}: rule {self.id!r}") for name, path in dict.fromkeys(paths))
 
 
+EXISTING = "Whether imported history is decided as well, and what changed definitions, a refresh or a merge reveal."
+
+
 class RuleSet(msgspec.Struct, frozen=True, dict=True):
     """Which rules are asked of which events, in which order and how far."""
 
@@ -173,9 +176,15 @@ class RuleSet(msgspec.Struct, frozen=True, dict=True):
     record: Annotated[
         Literal["matched", "all"], Meta(description="all: a decision also for each rule that did not match.")
     ] = "matched"
-    historical: Annotated[bool, Meta(description="Whether back-filled history is decided as well.")] = False
+    existing: Annotated[bool, Meta(description=EXISTING)] = False
+    historical: Annotated[bool, Meta(description="An older name of `existing`.")] = False
     description: Annotated[str, Meta(min_length=0, max_length=RULE_DESCRIPTION_LENGTH_MAX)] = ""
     place: Given = ""
+
+    @property
+    def takes_existing(self) -> bool:
+        """Whether it also decides about what was so before, and is only noticed now."""
+        return self.existing or self.historical
 
     def problems(self, written: Collection[str]) -> Problems:
         """What is wrong with single names."""
@@ -196,7 +205,8 @@ class RuleSet(msgspec.Struct, frozen=True, dict=True):
             "rules": list(self.rules),
             "policy": self.policy,
             "record": self.record,
-            "historical": self.historical,
+            # Under the older name: a process of before that one reads it as well.
+            "historical": self.takes_existing,
             "description": self.description,
         }
 

@@ -90,8 +90,9 @@ class Effectiveness:
             yield Reason("no_event", f"rules act on events, and there is none; {names} runs on {types}")
         elif not (running := [rule_set for rule_set in sets if recorded.event.type in rule_set.events]):
             yield Reason("event_type", f"{names} runs on {types}, not on {recorded.event.type}")
-        elif recorded.event.historical and not any(rule_set.historical for rule_set in running):
-            yield Reason("historical", f"the event is historical, and {names} has `historical: false`")
+        elif not recorded.event.is_news and not any(rule_set.takes_existing for rule_set in running):
+            text = f"the event is no news but {recorded.event.why}, and {names} has `existing: false`"
+            yield Reason("historical", text)
 
     def _of_event(self, rule: Rule, recorded: Recorded, *, others: bool) -> Iterator[Reason]:
         if self._stored:

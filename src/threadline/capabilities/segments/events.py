@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 SEGMENT_ENTERED = "segment_entered"
-"""Properties: ``segment`` and ``version``, the hash of the conditions that have become true."""
+"""Properties: ``segment``, ``version``, the hash of the conditions that have become true, and ``why``: `Event.why`."""
 SEGMENT_LEFT = "segment_left"
-"""Properties: ``segment`` and ``version``, of the conditions by which the person belonged."""
+"""Properties: ``segment``, ``version``, of the conditions by which the person belonged, and ``why``."""
 SEGMENT_RENEWED = "segment_kept"
-"""The conditions were changed and the person belongs as before. Properties: ``segment`` and the new ``version``."""
+"""The conditions were changed and the person belongs as before. Properties: ``segment``, the new ``version`` and
+``why``."""
 SEGMENTS_REFRESHED = "threadline.segments_refreshed"
 """Somebody asks for all segments of the person to be looked at again; no properties."""

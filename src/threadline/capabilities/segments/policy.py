@@ -11,7 +11,17 @@ from threadline.capabilities.segments.membership import STEPS_MAX, Memberships, 
 from threadline.capabilities.segments.projection import SEGMENTS, State, Stored, newest, since, version
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED, SPLIT
-from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Timer, Wish, emission_budget
+from threadline.kernel.policy import (
+    TIMER_FIRED,
+    Emit,
+    Policy,
+    PolicyView,
+    Read,
+    Timer,
+    Wish,
+    emission_budget,
+    why_after,
+)
 
 TIMER = "turn"
 """One timer per person: the next instant at which any of their segments may turn by time alone, or go on turning: of
@@ -53,17 +63,17 @@ class _Reaction:
         """Turn what has to turn, and set the timer for what time alone will turn."""
         event = recorded.event
         if event.type == TIMER_FIRED:
-            return self._fired(event.occurred_at, known)
+            return self._fired(recorded, known)
         state: State = known.get(SEGMENTS.name, {})
         now = recorded.recorded_at + 1
         if event.type in _ALL:
-            return self._judged(self._segments, state, known, now)
+            return self._judged(self._segments, recorded, state, known, now)
         chosen, others = self._chosen(event.type, known), self.others(recorded, known)
         if event.occurred_at <= recorded.recorded_at:
             chosen = tuple(dict.fromkeys((*chosen, *others)))
-            return self._judged(chosen, state, known, now) if chosen else ()
+            return self._judged(chosen, recorded, state, known, now) if chosen else ()
         # It lies ahead, from a clock that runs fast, and counts from its own time on. Until then it turns nothing.
-        judged = self._judged(others, state, known, now) if others else ()
+        judged = self._judged(others, recorded, state, known, now) if others else ()
         return [*judged, Timer(key=TIMER, due_at=event.occurred_at + 1, unless_earlier=True)] if chosen else judged
 
     def others(self, recorded: Recorded, known: PolicyView) -> list[Segment]:
@@ -105,9 +115,11 @@ class _Reaction:
             and since(stored) is not None
         ]
 
-    def _judged(self, segments: Sequence[Segment], state: State, known: PolicyView, now: int) -> Sequence[Wish]:
+    def _judged(
+        self, segments: Sequence[Segment], recorded: Recorded, state: State, known: PolicyView, now: int
+    ) -> Sequence[Wish]:
         memberships = Memberships(known, now)
-        changes = MembershipChanges(state, emission_budget(known, SEGMENT_ENTERED, SEGMENT_LEFT))
+        changes = MembershipChanges(recorded, state, emission_budget(known, SEGMENT_ENTERED, SEGMENT_LEFT))
         self._take(segments, memberships, now - 1, changes)
         ahead = now if changes.more else memberships.next(segments)
         if (entered := changes.entered_at(self._read)) is not None:
@@ -115,9 +127,10 @@ class _Reaction:
         timer = [] if ahead is None else [Timer(key=TIMER, due_at=ahead, unless_earlier=True)]
         return [*changes.wishes, *timer]
 
-    def _fired(self, due: int, known: PolicyView) -> Sequence[Wish]:
+    def _fired(self, fired: Recorded, known: PolicyView) -> Sequence[Wish]:
         """Everything that time has turned from the instant of the timer until now, each at its own instant."""
-        changes = MembershipChanges(known.get(SEGMENTS.name, {}), emission_budget(known, SEGMENT_ENTERED, SEGMENT_LEFT))
+        due, budget = fired.event.occurred_at, emission_budget(known, SEGMENT_ENTERED, SEGMENT_LEFT)
+        changes = MembershipChanges(fired, known.get(SEGMENTS.name, {}), budget)
         memberships = Memberships(known, due)
         for _ in range(STEPS_MAX):
             # Of whatever an event has turned since, later than this instant, the last word is the event's.
@@ -151,8 +164,9 @@ class _Reaction:
 class MembershipChanges:
     """Who turns in one reaction: what the state says, and what this reaction adds to it."""
 
-    def __init__(self, state: State, most: int) -> None:
+    def __init__(self, cause: Recorded, state: State, most: int) -> None:
         self.state = state
+        self._cause = cause
         self._most = most
         self.wishes: list[Emit] = []
         self.more = False
@@ -201,5 +215,5 @@ class MembershipChanges:
         # Of two words on one segment the later one in time stands, so that no two are said at the same instant.
         at = max(at, self._standing(name)[1] + 1)
         self._since[name] = (type != SEGMENT_LEFT, at, version_after)
-        properties = {"segment": name, "version": version_after}
+        properties = {"segment": name, "version": version_after, "why": why_after(self._cause, at)}
         self.wishes.append(Emit(type=type, key=f"{name}/{len(self.wishes)}", occurred_at=at, properties=properties))

@@ -10,12 +10,13 @@ from threadline.capabilities.segments.definition import Segment
 from threadline.capabilities.segments.events import SEGMENTS_REFRESHED
 from threadline.capabilities.segments.membership import Memberships, next_change
 from threadline.capabilities.segments.projection import SEGMENTS
-from threadline.kernel.event import Event
-from threadline.kernel.operation import Refresh
-from threadline.kernel.ports import Person, WithReader, WithRecorder
+from threadline.kernel.event import Event, marks_of
+from threadline.kernel.operation import Refresh, refresh_reason
+from threadline.kernel.ports import Person, WithMaintenance, WithReader, WithRecorder
+from threadline.kernel.why import Why
 
 
-class Needs(WithReader, WithRecorder, Protocol):
+class Needs(WithReader, WithRecorder, WithMaintenance, Protocol):
     """What is needed here of the engine."""
 
 
@@ -27,8 +28,8 @@ def segments_refresh(segments: Sequence[Segment]) -> Refresh:
 
 def _page(segments: Sequence[Segment], engine: Needs, after: str, limit: int) -> tuple[int, str]:
     page, following = engine.reader.people(None, after, limit)
-    now = engine.recorder.now()
-    events = [_request(engine, person) for person in page if _outdated(segments, engine, now, person)]
+    now, why = engine.recorder.now(), refresh_reason(engine, SEGMENTS.name)
+    events = [_request(engine, person, why) for person in page if _outdated(segments, engine, now, person)]
     engine.recorder.record(events, known=True)
     return len(page), following
 
@@ -50,7 +51,7 @@ def _outdated(segments: Sequence[Segment], engine: WithReader, now: int, person:
     return change_at is not None and (first is None or first > change_at)
 
 
-def _request(engine: WithRecorder, person: Person) -> Event:
+def _request(engine: WithRecorder, person: Person, why: Why) -> Event:
     return Event(
         type=SEGMENTS_REFRESHED,
         identifiers=(person.identifiers[person.id],),
@@ -60,4 +61,5 @@ def _request(engine: WithRecorder, person: Person) -> Event:
         source="threadline.segments",
         source_type="internal",
         workspace=person.workspace,
+        marks=marks_of(why),
     )

@@ -107,7 +107,7 @@ class AskedRules:
         """``all_history``: of historical events too, whatever their sets say."""
         self.all_history = all_history
         self._live = _by_type(both, lambda rule_set: True)
-        self._by_set = _by_type(both, lambda rule_set: rule_set.historical)
+        self._by_set = _by_type(both, lambda rule_set: rule_set.takes_existing)
         self.ids = frozenset(id for ids in self._live.values() for id in ids)
 
     def of(self, type: str, *, historical: bool) -> frozenset[str]:
@@ -148,7 +148,7 @@ class Tally:
             type = recorded.event.type
             if self._types and type not in self._types:
                 continue
-            historical = recorded.event.historical
+            historical = not recorded.event.is_news
             events = counts.historical if historical else counts.events
             events[type] = events.get(type, 0) + 1
             asked = self.asked.of(type, historical=historical)

@@ -135,7 +135,7 @@ class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         Literal["all", "by_set"],
         Meta(
             description="Historical events, such as an import. all: rules are asked of them whatever their sets say. "
-            "by_set: as live, only by sets with `historical: true`; always so with the baseline `recorded`."
+            "by_set: as live, only by sets with `existing: true`; always so with the baseline `recorded`."
         ),
     ] = "all"
     start: Annotated[Time | None, Meta(description="From the events that became known at this instant on.")] = None

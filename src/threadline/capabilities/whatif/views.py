@@ -130,7 +130,7 @@ class WhatIfView(msgspec.Struct, kw_only=True):
         int,
         Meta(
             description="Historical events of which live no rule, or fewer, would be asked, because a set has "
-            "`historical: false`. They are counted with `all`, and left out with `by_set`."
+            "`existing: false`. They are counted with `all`, and left out with `by_set`."
         ),
     ] = 0
     asked_of: Annotated[dict[str, int], Meta(description="Event type -> events on which rules ran.")] = {}

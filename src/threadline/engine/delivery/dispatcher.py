@@ -32,6 +32,7 @@ from threadline.engine.scheduled import (
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.sender import Queue, Sender
 from threadline.kernel.store import Batch, Check, Delete, Item, Put
+from threadline.kernel.why import TIME
 
 _OTHERS = Queue("")
 """All effects that are in no queue."""
@@ -157,7 +158,7 @@ class Dispatcher:
                     self._cannot_fire(item, "nobody who can be read has its thread")
                 continue
             named = person.identifiers[timer.thread]
-            event = internal(timer.workspace, named, TIMER_FIRED, item.key.sort, due_of(item), timer.fired)
+            event = internal(timer.workspace, named, TIMER_FIRED, item.key.sort, due_of(item), timer.fired, TIME)
             timers.append(item)
             requests.append(RecordRequest(event, writes=(Delete(item.key, item.version), check), known=True))
         settled = settle(self.engine.recorder, requests)

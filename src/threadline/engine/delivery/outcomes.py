@@ -20,11 +20,12 @@ from threadline.engine.scheduled import (
     shard_of,
     unrecorded_key,
 )
-from threadline.kernel.event import Event, Identifier, Recorded, event_id
+from threadline.kernel.event import Event, Identifier, Recorded, event_id, marks_of
 from threadline.kernel.outbox import CausedEffect, EffectStatus
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED, EFFECT_UNKNOWN
 from threadline.kernel.store import Batch, Store, query_pages
 from threadline.kernel.time import time_key
+from threadline.kernel.why import LIVE, Why
 
 DISPATCH = "threadline.dispatch"
 """The source of these events."""
@@ -69,7 +70,9 @@ def settle(recorder: Recorder, requests: Sequence[RecordRequest]) -> Settled:
     return Settled(len(receipts) - len(refused) - len(unfit) - len(fenced), unfit, refused + fenced)
 
 
-def internal(workspace: str, identifier: Identifier, type: str, key: str, at: int, properties: dict[str, Any]) -> Event:
+def internal(
+    workspace: str, identifier: Identifier, type: str, key: str, at: int, properties: dict[str, Any], why: Why = LIVE
+) -> Event:
     """An event that the dispatcher records."""
     return Event(
         type=type,
@@ -80,6 +83,7 @@ def internal(workspace: str, identifier: Identifier, type: str, key: str, at: in
         source_type="internal",
         workspace=workspace,
         properties=properties,
+        marks=marks_of(why),
     )
 
 

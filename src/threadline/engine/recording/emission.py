@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import Person
 from threadline.engine.scheduled import (
-    HISTORY,
     effect_id,
     outbox_key,
     outbox_partition,
@@ -17,13 +16,29 @@ from threadline.engine.scheduled import (
     timer_key,
     timer_put,
 )
-from threadline.kernel.event import CLAIMED_HISTORY, Event, Recorded
+from threadline.kernel.event import CLAIMED_HISTORY, Event, Recorded, marks_of
 from threadline.kernel.event_limits import check_type
-from threadline.kernel.policy import POLICY_FAILED, TIMER_FIRED, CancelTimer, Effect, Emit, Policy, Timer, Wish
+from threadline.kernel.policy import (
+    FIRED_HISTORY,
+    POLICY_FAILED,
+    TIMER_FIRED,
+    CancelTimer,
+    Effect,
+    Emit,
+    Policy,
+    Timer,
+    Wish,
+    why_after,
+)
 from threadline.kernel.store import Delete, Put
-from threadline.kernel.time import EARLIEST, LATEST, time_key
+from threadline.kernel.time import EARLIEST, LATEST, MILLISECOND, time_key
+from threadline.kernel.why import Why
 
 _QUEUE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+AT_ONCE = MILLISECOND
+"""A timer that is due no later than this after its cause goes on with it: what does not fit into a commit, or must not
+happen at the same instant, comes a microsecond or two later."""
 
 CASCADE_CUT = "threadline.cascade_cut"
 """Type of the event that says that a policy wished for more than one cause may have."""
@@ -76,18 +91,27 @@ def history_of(cause: Recorded) -> int | None:
     """
     event = cause.event
     if event.type == TIMER_FIRED:
-        return event.properties.get(HISTORY)
+        return event.properties.get(FIRED_HISTORY)
     return cause.recorded_at if event.historical and CLAIMED_HISTORY not in event.marks else None
 
 
+def goes_on(cause: Recorded, due_at: int) -> Why | None:
+    """The reason with which a timer goes on that a cause sets; None: it waits for an instant."""
+    occurred_at, recorded_at = cause.event.occurred_at, cause.recorded_at
+    if due_at <= occurred_at + AT_ONCE:
+        return why_after(cause, occurred_at)
+    return why_after(cause, min(due_at, recorded_at)) if due_at <= recorded_at + AT_ONCE else None
+
+
 def event_of(
-    person: Person, thread: str, source: str, cause: str, wish: Emit, now: int, history: int | None = None
+    person: Person, thread: str, source: str, cause: str, wish: Emit, now: int, why: Why, history: int | None = None
 ) -> Event:
     """The event of a wish, in a thread of the person.
 
     What follows from history and occurred before that was recorded is history as well. Otherwise a read of the past
     would lack it until the import, although a live run would have shown it.
     """
+    historical = history is not None and wish.occurred_at < history
     return Event(
         type=wish.type,
         identifiers=(person.identifiers[thread],),
@@ -98,7 +122,8 @@ def event_of(
         workspace=person.workspace,
         properties=wish.properties,
         received_at=now,
-        historical=history is not None and wish.occurred_at < history,
+        marks=() if historical else marks_of(why),
+        historical=historical,
     )
 
 
@@ -157,7 +182,8 @@ def timer_writes(person: Person, cause: Recorded, policy: str, wish: Timer | Can
             yield Delete(timer_key(known, policy, wish.key, due_at))
     if isinstance(wish, Timer):
         person.set_timer(f"{thread}/{policy}/{wish.key}", wish.due_at)
-        yield timer_put(person.workspace, thread, policy, wish, history_of(cause))
+        why = goes_on(cause, wish.due_at)
+        yield timer_put(person.workspace, thread, policy, wish, history_of(cause), why or "")
 
 
 def note_fired(person: Person, thread: str, fired: Event) -> None:

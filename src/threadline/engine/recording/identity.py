@@ -19,11 +19,12 @@ from threadline.engine.recording.identifiers import ResolvedIdentifier
 from threadline.engine.recording.reactions import react
 from threadline.engine.recording.validation import ValidatedEvent
 from threadline.kernel.errors import Conflict
-from threadline.kernel.event import Event, Identifier, Recorded, event_id, thread_id
+from threadline.kernel.event import Event, Identifier, Recorded, event_id, marks_of, thread_id
 from threadline.kernel.identity import MERGED, SPLIT, IdentityRules
 from threadline.kernel.limits import THREADS_PER_PERSON_MAX
 from threadline.kernel.projection import State
 from threadline.kernel.store import Key, Put
+from threadline.kernel.why import MERGE, Why
 
 QUARANTINE = "quarantine"
 NEVER_MERGED = "an operator has set them apart"
@@ -39,6 +40,8 @@ class Grounds(NamedTuple):
     reason: str
     by: str = ""
     """Who asked for it."""
+    why: Why = MERGE
+    """An operator's request, unless an event leads to it: then why that happened."""
 
 
 def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Identifier], other: Person | None) -> str:
@@ -77,8 +80,11 @@ def _against(attempt: Attempt, person: Person, named: ResolvedIdentifier, owner:
     )
 
 
-def resolve(attempt: Attempt, workspace: str, named: Sequence[ResolvedIdentifier], id: str) -> tuple[Person, str]:
-    """The person and the thread of an event. First contact creates, further identifiers link and join.
+def resolve(
+    attempt: Attempt, workspace: str, named: Sequence[ResolvedIdentifier], id: str, why: Why
+) -> tuple[Person, str]:
+    """The person and the thread of an event. First contact creates, further identifiers link and join, for the reason
+    of the event.
 
     The thread is that of the strongest identifier, whatever arrived before, so that arrival order never
     decides where an event is kept.
@@ -97,7 +103,7 @@ def resolve(attempt: Attempt, workspace: str, named: Sequence[ResolvedIdentifier
         elif owner is None:
             link(attempt, person, other)
         else:
-            person = join(attempt, person, owner, Grounds(id, "identifiers in one event"))
+            person = join(attempt, person, owner, Grounds(id, "identifiers in one event", why=why))
     # In the batch of the event: sent again, it is a duplicate and quarantines nothing.
     for put in quarantined:
         attempt.changes.of(person, 1).writes[put.key] = put
@@ -205,7 +211,7 @@ def join(attempt: Attempt, person: Person, other: Person, grounds: Grounds) -> P
         "by": grounds.by, "merged_created_at": merged.created_at,
     }  # fmt: skip
     change.count_rows(attempt.catalogue)
-    merge = _note(attempt, survivor, MERGED, f"merge/{grounds.cause}/{merged.id}", properties, grounds.cause)
+    merge = _note(attempt, survivor, MERGED, f"merge/{grounds.cause}/{merged.id}", properties, grounds)
     react(attempt, survivor, merge)
     return survivor
 
@@ -274,8 +280,8 @@ def split(attempt: Attempt, person: Person, threads: list[str], id: str, created
     change.count_rows(attempt.catalogue)
     # An event in a thread of each, so that policies react for both people.
     name = f"split/{grounds.cause}/{new.id}"
-    own_event = _note(attempt, person, SPLIT, name, properties, grounds.cause)
-    new_event = _note(attempt, new, SPLIT, f"{name}/new", properties, grounds.cause)
+    own_event = _note(attempt, person, SPLIT, name, properties, grounds)
+    new_event = _note(attempt, new, SPLIT, f"{name}/new", properties, grounds)
     react(attempt, person, own_event)
     react(attempt, new, new_event)
     return new
@@ -309,11 +315,13 @@ def link_reviewed(attempt: Attempt, person: Person, named: ResolvedIdentifier, g
         "survivor": person.id, "merged": named.thread, "threads": [named.thread], "reason": grounds.reason,
         "by": grounds.by, "merged_created_at": attempt.now,
     }  # fmt: skip
-    link_event = _note(attempt, person, MERGED, f"merge/{grounds.cause}/{named.thread}", properties, grounds.cause)
+    link_event = _note(attempt, person, MERGED, f"merge/{grounds.cause}/{named.thread}", properties, grounds)
     react(attempt, person, link_event)
 
 
-def _note(attempt: Attempt, person: Person, type: str, key: str, properties: dict[str, Any], cause: str) -> Recorded:
+def _note(
+    attempt: Attempt, person: Person, type: str, key: str, properties: dict[str, Any], grounds: Grounds
+) -> Recorded:
     if attempt.store.seen([event_id(person.workspace, "threadline", key)]):
         raise Conflict("this request was carried out before; give a new one its own request key")
     event = Event(
@@ -326,5 +334,6 @@ def _note(attempt: Attempt, person: Person, type: str, key: str, properties: dic
         workspace=person.workspace,
         properties=properties,
         received_at=attempt.now,
+        marks=marks_of(grounds.why),
     )
-    return attempt.append_own(person, person.id, attempt.own(event, cause))
+    return attempt.append_own(person, person.id, attempt.own(event, grounds.cause))

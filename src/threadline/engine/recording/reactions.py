@@ -26,6 +26,7 @@ from threadline.kernel.policy import (
     Timer,
     Wish,
     source_of,
+    why_after,
 )
 from threadline.kernel.projection import Look
 from threadline.kernel.store import Delete, Put
@@ -89,8 +90,10 @@ class Reactions:
 
     def _prepared(self, person: Person, cause: Recorded, policy: str, wish: Wish) -> Prepared:
         if isinstance(wish, Emit):
-            source, history = source_of(policy), emission.history_of(cause)
-            event = emission.event_of(person, cause.thread, source, cause.id, wish, self._attempt.now, history)
+            why, history = why_after(cause, wish.occurred_at), emission.history_of(cause)
+            event = emission.event_of(
+                person, cause.thread, source_of(policy), cause.id, wish, self._attempt.now, why, history
+            )
             return self._attempt.own(event, cause.id)
         if isinstance(wish, Effect):
             self._effects += 1

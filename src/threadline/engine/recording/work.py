@@ -78,11 +78,12 @@ def _person_of(attempt: Attempt, validated: ValidatedEvent) -> tuple[Person, str
                 break
         else:
             return person, names[0].thread
-    return resolve(attempt, validated.event.workspace, names, validated.id)
+    return resolve(attempt, validated.event.workspace, names, validated.id, validated.event.why)
 
 
 def fold_only(attempt: Attempt, validated: ValidatedEvent) -> tuple[Recorded, ReactingPersonView]:
     """An event, appended and folded, and its person right after it. Policies are not asked."""
-    person, thread = resolve(attempt, validated.event.workspace, validated.names, validated.id)
-    recorded = attempt.append(person, thread, validated, attempt.plans.of(person.workspace, validated.event.type))
+    event = validated.event
+    person, thread = resolve(attempt, event.workspace, validated.names, validated.id, event.why)
+    recorded = attempt.append(person, thread, validated, attempt.plans.of(person.workspace, event.type))
     return recorded, Reactions(attempt).known(person, recorded)

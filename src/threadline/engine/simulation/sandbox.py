@@ -29,9 +29,11 @@ from threadline.kernel.policy import (
     Timer,
     Wish,
     source_of,
+    why_after,
 )
 from threadline.kernel.projection import Look, State
 from threadline.kernel.simulation import Decisions
+from threadline.kernel.why import TIME, Why
 
 TIMERS_MAX = 100_000
 """Timers that may fire for one person: a policy that sets one again and again must not hold up everybody else."""
@@ -99,7 +101,7 @@ class SimulatedPerson:
             del self._timers[policy, key]
             self._now = max(self._now, due_at)
             fired = Emit(type=TIMER_FIRED, key=f"{thread}/{key}/{due_at}", occurred_at=due_at, properties=properties)
-            self._take(self._made(thread, f"sandbox:{policy}", "", fired, None))
+            self._take(self._made(thread, f"sandbox:{policy}", "", fired, TIME, None))
 
     def at_end(self, at: int) -> ReactingPersonView:
         """The person at an instant after the last event, for who looks at the end."""
@@ -111,8 +113,8 @@ class SimulatedPerson:
         self._append(recorded)
         cascade(self, self._person, recorded)
 
-    def _made(self, thread: str, source: str, cause: str, wish: Emit, history: int | None) -> Recorded:
-        event = emission.event_of(self._person, thread, source, cause, wish, self._now, history)
+    def _made(self, thread: str, source: str, cause: str, wish: Emit, why: Why, history: int | None) -> Recorded:
+        event = emission.event_of(self._person, thread, source, cause, wish, self._now, why, history)
         return Recorded(event, event_id(event.workspace, source, event.key), thread, 0, self._now, cause)
 
     def _append(self, recorded: Recorded) -> None:
@@ -178,11 +180,13 @@ class SimulatedPerson:
         if isinstance(wish, Emit):
             if not self._variant.matters(wish.type):
                 return None
-            recorded = self._made(cause.thread, source_of(policy), cause.id, wish, emission.history_of(cause))
+            why, history = why_after(cause, wish.occurred_at), emission.history_of(cause)
+            recorded = self._made(cause.thread, source_of(policy), cause.id, wish, why, history)
             self._append(recorded)
             return recorded
         if isinstance(wish, Timer):
-            properties = fired_properties(policy, wish.key, wish.data, emission.history_of(cause))
+            goes_on = emission.goes_on(cause, wish.due_at) or ""
+            properties = fired_properties(policy, wish.key, wish.data, emission.history_of(cause), goes_on)
             self._timers[policy, wish.key] = (wish.due_at, cause.thread, properties)
         elif isinstance(wish, CancelTimer):
             self._timers.pop((policy, wish.key), None)

@@ -223,7 +223,7 @@ def print_what_if(console: Console, result: WhatIfView) -> None:
     if result.historical_events:
         done, other = ("counted", "by_set") if result.historical == "all" else ("left out", "all")
         events = counted(result.historical_events, "historical event")
-        text = f"{done}: {events} of rule sets with `historical: false`; see --historical {other}"
+        text = f"{done}: {events} of rule sets with `existing: false`; see --historical {other}"
         console.print(text, highlight=False, markup=False)
     for table in _tables(result):
         console.print()

@@ -813,7 +813,7 @@ class _RuleSets:
     def remove(self, name: str) -> rules_operations_sets.SetWriteResult:
         """Remove a rule set: its rules no longer run, unless another set names them."""
     def write(self, name: str, *, events: Many[str], rules: Many[str], policy: Literal['all', 'first'] = 'all',
-        record: Literal['matched', 'all'] = 'matched', historical: bool = False,
+        record: Literal['matched', 'all'] = 'matched', existing: bool = False, historical: bool = False,
         description: str = '') -> rules_operations_sets.SetWriteResult:
         """Write a rule set: it counts from now on, and every change is kept in its log."""
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.rules import repository
-from threadline.capabilities.rules.definition import RuleSet, set_of_json
+from threadline.capabilities.rules.definition import EXISTING, RuleSet, set_of_json
 from threadline.capabilities.rules.operations import RULE_SETS_GROUP
 from threadline.capabilities.rules.repository import Needs
 from threadline.kernel.errors import NotFound
@@ -28,7 +28,8 @@ class SetView(msgspec.Struct, kw_only=True):
     absent: Annotated[list[str], Meta(description="Those it names of which no version is active.")]
     policy: Literal["all", "first"]
     record: Literal["matched", "all"]
-    historical: bool
+    existing: Annotated[bool, Meta(description=EXISTING)]
+    historical: Annotated[bool, Meta(description="The same, under its older name.")]
     declared: Annotated[bool, Meta(description="Whether the definitions declare it; then no operation changes it.")]
 
 
@@ -45,7 +46,14 @@ def _sets(context: Context[WithShared], params: NoParams) -> SetsResult:
         rules = [rule.id for rule in active.ordered(rule_set.name).rules]
         absent = [id for id in rule_set.rules if id not in active.rules]
         declared = rule_set.name in active.declared_sets
-        shown.append(SetView(**{**rule_set.content, "rules": rules}, absent=absent, declared=declared))
+        shown.append(
+            SetView(
+                **{**rule_set.content, "rules": rules},
+                existing=rule_set.takes_existing,
+                absent=absent,
+                declared=declared,
+            )
+        )
     return SetsResult(rule_sets=shown)
 
 
@@ -71,7 +79,8 @@ class SetWriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     record: Annotated[
         Literal["matched", "all"], Meta(description="all: a decision also for each rule that does not match.")
     ] = "matched"
-    historical: Annotated[bool, Meta(description="Whether back-filled history is decided as well.")] = False
+    existing: Annotated[bool, Meta(description=EXISTING)] = False
+    historical: Annotated[bool, Meta(description="An older name of `existing`.")] = False
     description: Annotated[str, Meta(max_length=2_000)] = ""
 
 
