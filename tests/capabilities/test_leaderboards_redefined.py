@@ -13,6 +13,7 @@ from tests.capabilities.asked import job
 from tests.capabilities.points_stage import Stage, catalogue
 from threadline.capabilities.leaderboards.projection import NAME
 from threadline.engine.maintenance import indexes as indexing
+from threadline.engine.maintenance import marks
 from threadline.kernel.errors import Conflict
 from threadline.kernel.ranking import TABLE, board_of
 from threadline.kernel.store import scan_pages
@@ -127,12 +128,13 @@ def test_of_two_refreshes_at_once_the_one_that_began_later_has_the_last_word(mon
     one, other = (opened(VARIANTS[1], store, now) for _ in range(2))  # type: ignore[arg-type]
     monkeypatch.setattr(indexing, "_empty", remove_and_wait)
     later = threading.Thread(target=one.engine.maintenance.write_rows, args=[NAME])
-    _, begun = indexing._begin(store, projection)  # an earlier one, which has got as far as this
+    _, begun = marks.begin(store, projection)  # an earlier one, which has got as far as this
     later.start()
     assert emptied.wait(30)
-    assert store.commit([indexing.Batch(writes=[indexing._mark(projection)._replace(expected=begun)])])[0]
+    assert store.commit([indexing.Batch(writes=[marks.rows_mark(projection)._replace(expected=begun)])])[0]
     with pytest.raises(Conflict):
         other.ask("leaderboards_top", name="points")
     go_on.set()
     later.join()
+    one.engine.maintenance.note_refreshed(NAME, "")
     assert found(other, "points") == expected(other, "points")

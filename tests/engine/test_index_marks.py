@@ -11,7 +11,8 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
-from threadline.engine.maintenance.indexes import MARKS, is_complete, write_rows
+from threadline.engine.maintenance.indexes import write_rows
+from threadline.engine.maintenance.marks import MARKS, is_complete
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.projection import Index, Projection, Row
 from threadline.kernel.store import Batch, Delete, Key, scan_pages

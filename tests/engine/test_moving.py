@@ -19,7 +19,7 @@ from threadline.engine.delivery.leases import LEASE
 from threadline.engine.engine import Engine
 from threadline.engine.maintenance import move as moving
 from threadline.engine.maintenance.dump import dump
-from threadline.engine.maintenance.indexes import MARKS
+from threadline.engine.maintenance.marks import MARKS
 from threadline.engine.maintenance.move import NOT_MOVED, Move, fingerprint
 from threadline.kernel.errors import Conflict
 from threadline.kernel.event import Recorded

@@ -22,6 +22,7 @@ from tests.surfaces.operations_stage import PROBLEM
 from threadline.app import open_engine
 from threadline.engine.engine import Engine
 from threadline.kernel import limits
+from threadline.kernel.applied import Filling, IndexPart
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.operation import Operation
 from threadline.kernel.store import Key
@@ -451,7 +452,8 @@ def test_an_operation_that_is_asked_for_twice_runs_once(
 def test_a_list_that_is_older_than_the_definitions_says_so(
     client: TestClient, keys: Keys, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type(engine.maintenance), "stale", lambda self: ("segments",))
+    filling = [Filling(IndexPart("segments"), 0.0)]
+    monkeypatch.setattr(type(engine.maintenance), "filling", lambda self, parts: filling if parts else [])
     for query, wanted in (('{ segmentMembers(name: "spenders") { next } }', True), ("{ segments { name } }", False)):
         answer = client.post(PATH, json={"query": query}, headers=keys.bearer("read"))
         assert answer.headers.get("threadline-stale", "").startswith("segments; run") == wanted

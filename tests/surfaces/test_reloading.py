@@ -106,7 +106,7 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(
         counted = 'http_requests_total{method="POST",route="/ux/appaction",status="%d"} %d'
         assert {counted % (200, 5), counted % (429, 2)} <= set(client.get("/metrics").text.splitlines())
         assert len(client.get("/v1/segments").json()["segments"]) == 1
-        assert client.get("/v1/segments/clickers/members").headers[STALE].startswith("segments; run `threadline apply`")
+        assert client.get("/v1/segments/clickers/members").headers[STALE].startswith("segments.clickers; run")
         assert STALE not in client.get("/v1/features/clicks/top").headers, "people's states have not changed"
 
         slow.sendall(body[5:])
@@ -131,7 +131,7 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(
             assert run(composition(), [*command.split(), "--url", server.url]) == 0
             told = capfd.readouterr()
             if command.startswith("segments"):
-                assert "older than the definitions: people, segments; run `threadline apply`" in told.err
+                assert "older than the definitions: people, segments.clickers; run `threadline apply`" in told.err
         assert "segments: 5 people brought up to date" in told.out
         assert client.get("/v1/definitions/changes").json() == {"changes": [], "stale": [], "projections": []}
         members = client.get("/v1/segments/clickers/members")

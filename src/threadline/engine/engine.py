@@ -16,7 +16,7 @@ from threadline.engine.doctor import Doctor
 from threadline.engine.erasure.saga import Erasures
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.jobs.jobs import Jobs
-from threadline.engine.maintenance import indexes
+from threadline.engine.maintenance import marks
 from threadline.engine.maintenance.applying import put_applied
 from threadline.engine.maintenance.definition_changes import Maintenance
 from threadline.engine.public_address import PublicAddress
@@ -104,7 +104,7 @@ class Engine:
         self.ranks = Ranks(store, clock, self.recorder.committing)
         self.recorder.watchers.append(self.ranks.committed)
         remember(store, catalogue, clock)  # first: it refuses versions that have changed
-        indexes.prepare(store, catalogue, put_applied(catalogue))
+        marks.prepare(store, catalogue, put_applied(catalogue))
         self.credentials = Credentials(store, clock)
         self.audit_log = AuditLog(store, clock)
         self.accounts = Accounts(store, clock, self.credentials)

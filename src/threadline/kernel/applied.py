@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 
 class Advanced(NamedTuple):
@@ -14,6 +15,48 @@ class Advanced(NamedTuple):
     """People looked at."""
     next: str
     """Where to go on; empty when everybody is up to date."""
+
+
+class IndexPart(NamedTuple):
+    """What has to be written for everybody before it can be read: of an index or of a `Refresh`, one thing declared."""
+
+    name: str
+    """The projection whose rows are read, or a `Refresh`: ``segments``, ``leaderboards``, ``profile``."""
+    of: str = ""
+    """Which one, such as the name of a segment; empty: all of them."""
+    rows: bool = True
+    """Whether rows are read; False: only what the views of people say of it."""
+
+
+class Filling(NamedTuple):
+    """A part that is not filled as of the definitions in force."""
+
+    part: IndexPart
+    share: float
+    """How much of everybody was looked at since; 0: nobody yet."""
+
+    def __str__(self) -> str:
+        name = f"{self.part.name}.{self.part.of}" if self.part.of else self.part.name
+        return f"{name}: {self.share:.0%} of everybody looked at" if self.share else name
+
+
+class FilledIndexes(Protocol):
+    """As of which definitions that is filled which is written for everybody."""
+
+    def filling(self, parts: Iterable[IndexPart]) -> Sequence[Filling]:
+        """Which of these are not filled as of the definitions in force, and how far each is.
+
+        Nothing is decided for good by what these hold.
+        """
+        ...
+
+    def filled_as(self, parts: Iterable[IndexPart]) -> str:
+        """A hash of the definitions by which these are filled: their own, and those of what they read."""
+        ...
+
+    def note_refreshed(self, name: str, after: str) -> None:
+        """Note how far everybody was looked at by a `Refresh`: up to an id, or all of them if it is empty."""
+        ...
 
 
 class DefinitionChange(NamedTuple):

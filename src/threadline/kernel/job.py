@@ -32,6 +32,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Failures of the present page in a row."""
     problem: str = ""
     """The last failure of the present page."""
+    waits_for: str = ""
+    """What the present page waits for; empty where it waits for nothing but its time."""
     created_at: int
     created_by: str = ""
     changed_at: int

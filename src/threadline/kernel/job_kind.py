@@ -36,6 +36,8 @@ class Step(NamedTuple):
     """When to go on, if not at once."""
     totals: Mapping[str, int] = {}
     """Counts that are set, not added."""
+    waits_for: str = ""
+    """What the page has to wait for, in words, where nothing of it was done."""
 
 
 @dataclass(frozen=True, slots=True)

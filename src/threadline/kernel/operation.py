@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
+from threadline.kernel.applied import IndexPart
 from threadline.kernel.chart import Chart
 from threadline.kernel.event import Event, Receipt
+from threadline.kernel.policy import Read
 from threadline.kernel.ports import Ports, WithMaintenance
 from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.typed import prepared
@@ -75,6 +77,16 @@ class Inspection:
 
 
 @dataclass(frozen=True, slots=True)
+class RefreshPart:
+    """What decides whom a `Refresh` finds for one thing declared, such as a segment."""
+
+    version: str
+    """Changes with its own definition."""
+    reads: tuple[Read, ...] = ()
+    """The parts of views that decide it: with the definitions of these it has to be filled again as well."""
+
+
+@dataclass(frozen=True, slots=True)
 class Refresh:
     """What a change of definitions asks for about everybody once states are folded again. Found by discovery."""
 
@@ -85,9 +97,9 @@ class Refresh:
     page: Callable[[Ports, str, int], tuple[int, str]]
     """(engine, after, limit) -> how many people were looked at, and after what to go on; empty: that was everybody.
     Of people of every workspace. Who is up to date already is passed over."""
-    is_done: Callable[[Ports], bool] | None = None
-    """Whether everybody is up to date, where something else notes it; None: it is noted when `page` has come to its
-    end."""
+    parts: Mapping[str, RefreshPart] = field(default_factory=dict)
+    """By name, each thing declared that readers ask for by itself. The rows of a projection of the same name belong to
+    it too."""
 
 
 def refresh_reason(engine: WithMaintenance, name: str) -> Why:
@@ -183,7 +195,7 @@ class Operation:
     relies_on: tuple[str, ...] = ()
     """What it reads that is written for everybody beforehand: ``people``, for their states, or names of a `Refresh`. An
     answer says so while that is older than the definitions in force."""
-    relied_on: Callable[[Any], tuple[str, ...]] | None = None
+    relied_on: Callable[[Any], tuple[IndexPart, ...]] | None = None
     """What of ``relies_on`` a call with these parameters reads; None: all of it."""
     revalidated: bool = False
     """Whether callers may keep an answer and ask later if it is still the same (ETag); the same question then has the

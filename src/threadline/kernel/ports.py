@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from threadline.kernel.access import Accounts, Credentials
 from threadline.kernel.analytics import AnalyticsPort
-from threadline.kernel.applied import Advanced, DefinitionChange
+from threadline.kernel.applied import Advanced, DefinitionChange, FilledIndexes
 from threadline.kernel.audit import AuditLog
 from threadline.kernel.background import Delivery, Jobs, Simulations
 from threadline.kernel.confined import WithConfined
@@ -347,7 +347,7 @@ class Ranks(Protocol):
         ...
 
 
-class Maintenance(Protocol):
+class Maintenance(FilledIndexes, Protocol):
     """What a change of definitions asks for."""
 
     def stale(self) -> tuple[str, ...]:
@@ -388,10 +388,6 @@ class Maintenance(Protocol):
     def refresh(self, cursor: str, limit: int) -> Advanced:
         """Look at everybody's segments and leaderboards again, from a cursor on, where states have changed without an
         event."""
-        ...
-
-    def has_all_rows(self, name: str) -> bool:
-        """Whether everybody's index rows of a projection are written, as it is declared now."""
         ...
 
     def write_rows(self, name: str) -> int:

@@ -72,6 +72,9 @@ class Depends:
     feeds: Callable[[tuple[str, ...]], frozenset[str] | None] | None = None
     """The event types that can change the value at a path of the view, apart from time. Empty: there is nothing at
     that path and never will be. None, as without this function: any type that is handled."""
+    content: Callable[[tuple[str, ...]], str] | None = None
+    """A hash of the definitions that decide the value at a path of the view. None: the whole section of definitions
+    that has the projection's name decides it."""
 
 
 @dataclass(frozen=True, slots=True)

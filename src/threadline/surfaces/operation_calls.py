@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 
 from threadline.engine.context import Context
+from threadline.kernel.applied import IndexPart
 from threadline.kernel.errors import InvalidValue, ThreadlineError
 from threadline.kernel.operation import JSON_TEXT, Operation, Surface
 from threadline.kernel.suggestion import suggestion
@@ -170,7 +171,10 @@ STALE_HEADER = "threadline-stale"
 
 def stale_note(operation: Operation, context: Context, params: Any) -> str:
     """What an answer relies on that is older than the definitions in force, and what to do; empty: nothing is."""
-    read = operation.relies_on if operation.relied_on is None else operation.relied_on(params)
-    stale = context.engine.maintenance.stale() if read else ()
-    older = [name for name in stale if name in read]
-    return f"{', '.join(older)}; run `threadline apply` or call `definitions_apply`" if older else ""
+    parts = tuple(map(IndexPart, operation.relies_on)) if operation.relied_on is None else operation.relied_on(params)
+    filling = context.engine.maintenance.filling(parts)
+    if not filling:
+        return ""
+    is_begun = any(unfilled.share for unfilled in filling)
+    todo = "the answer is of these so far" if is_begun else "run `threadline apply` or call `definitions_apply`"
+    return f"{', '.join(map(str, filling))}; {todo}"

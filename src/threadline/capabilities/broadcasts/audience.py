@@ -10,8 +10,10 @@ from threadline.capabilities.broadcasts.definition import Audience
 from threadline.capabilities.conditions import Conditions, Subject, read_json
 from threadline.capabilities.conditions.fields import PROFILE
 from threadline.capabilities.people.projection import tagged
+from threadline.capabilities.segments.definition import SECTION_NAME
 from threadline.capabilities.segments.operations.definitions import Segments, segment_named
 from threadline.capabilities.segments.projection import member_rows
+from threadline.kernel.applied import IndexPart
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Read
 from threadline.kernel.ports import Catalogue, Person, PersonReader, WithReader, WithStore
@@ -47,6 +49,13 @@ class Resolver:
         if self._conditions is not None:
             self._conditions.refuse_event_fields("audience.when")
             catalogue.refuse_unread(Read(name, path, "audience.when") for name, path in self._conditions.reads)
+
+    @property
+    def parts(self) -> tuple[IndexPart, ...]:
+        """What has to be filled for everybody so that its people are all that there are."""
+        rows = [IndexPart(SECTION_NAME, self._segment)] if self._segment else []
+        tags = [IndexPart(PROFILE)] if self._tags and not self._segment else []
+        return (*rows, *tags, *(() if self._conditions is None else self._conditions.parts))
 
     def pages(self, engine: Needs, workspace: str, at: int, size: int) -> Iterator[Found]:
         """The whole audience, page by page."""

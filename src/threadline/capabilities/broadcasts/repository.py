@@ -140,7 +140,7 @@ def state_of(engine: Needs, workspace: str, id: str, job: Job | None) -> str:
     if job is None:
         return "draft"
     if job.state == "running":
-        return "resolving" if job.cursor.startswith("resolve") else "sending"
+        return "resolving" if not job.cursor or job.cursor.startswith("resolve") else "sending"
     return job.state
 
 

@@ -18,6 +18,7 @@ from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, HOLDO
 from threadline.capabilities.broadcasts.measuring import measured, winner_of
 from threadline.capabilities.broadcasts.repository import Recipient
 from threadline.capabilities.conditions.fields import PROFILE
+from threadline.capabilities.jobs.filling import of_filled
 from threadline.kernel.event import Event
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
@@ -50,20 +51,27 @@ class _Work:
         self._began = broadcast.begins_at(job.created_at)
 
     def resolve(self) -> Step:
-        """Write a row for each person of the audience, with their arm."""
+        """Write a row for each person of the audience, with their arm, once everybody who belongs can be found."""
+        resolver = Resolver(self._broadcast.audience)
+        return of_filled(self._engine, self._job, resolver.parts, lambda: self._resolved(resolver))
+
+    def _resolved(self, resolver: Resolver) -> Step:
         workspace, broadcast = self._job.workspace, self._broadcast
-        resolver = Resolver(broadcast.audience)
-        page = resolver.page(self._engine, workspace, self._engine.recorder.now(), self._after, self._limit)
+        filled_as = self._engine.maintenance.filled_as(resolver.parts)[:8]
+        before, _, after = self._after.rpartition("/")
+        if before != filled_as and self._after:  # the pages so far were of other definitions
+            return Step(f"{RESOLVE}:", totals={"looked_at": 0, "total": 0})
+        page = resolver.page(self._engine, workspace, self._engine.recorder.now(), after, self._limit)
         chosen = [Recipient(person, broadcast.arm_of(self._id, person)) for person in page.ids]
         # A worker that was killed at this page may have left rows of people who belong to the audience no more.
-        rows = repository.recipients(self._engine.store, workspace, self._id, self._after, self._limit, page.next)
+        rows = repository.recipients(self._engine.store, workspace, self._id, after, self._limit, page.next)
         left = {row.person for row in rows}.difference(page.ids)
         writes: list[Put | Delete] = [
             repository.recipient_delete(workspace, self._id, person) for person in sorted(left)
         ]
         writes += [repository.recipient_put(workspace, self._id, recipient) for recipient in chosen]
         counts = {"looked_at": page.looked_at, "total": len(chosen)}
-        cursor = f"{RESOLVE}:{page.next}" if page.next else f"{SEND}:"
+        cursor = f"{RESOLVE}:{filled_as}/{page.next}" if page.next else f"{SEND}:"
         return Step(cursor, counts, writes=writes)
 
     def send(self) -> Step:

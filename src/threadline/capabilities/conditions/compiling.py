@@ -10,6 +10,7 @@ import msgspec
 from threadline.capabilities.conditions.fields import RELATIVE, Subject, reader, reason_of, viewed
 from threadline.capabilities.conditions.operators import Check, check_of
 from threadline.capabilities.conditions.tree import All, Node, Not, Path, Test, plain, tests_of
+from threadline.kernel.applied import IndexPart
 from threadline.kernel.errors import InvalidValue
 
 
@@ -88,6 +89,11 @@ class Conditions:
         """Which projections' views are read, and the steps inside each; fields of the event are not among them."""
         self.relative: tuple[Test, ...] = tuple(test for test in tests_of(tree) if test.path[0] in RELATIVE)
         """The tests whose answer may change by time alone, whatever the views hold."""
+
+    @property
+    def parts(self) -> tuple[IndexPart, ...]:
+        """What the views say by what is written for everybody, such as who belongs to a segment."""
+        return tuple(IndexPart(name, path[0] if path else "", rows=False) for name, path in self.reads)
 
     @property
     def plain(self) -> dict[str, Any]:

@@ -14,13 +14,14 @@ import msgspec
 from threadline.capabilities.broadcasts.audience import Resolver
 from threadline.capabilities.broadcasts.definition import Audience
 from threadline.capabilities.events.forms import event_view, instant
+from threadline.capabilities.jobs.filling import of_filled
 from threadline.kernel.errors import Conflict
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.object_storage import Storage, path_name
 from threadline.kernel.personal import StoreTable
 from threadline.kernel.ports import Person, Ports, WithExports, WithLog, WithReader
-from threadline.kernel.store import Key, Put, query_pages
+from threadline.kernel.store import Delete, Key, Put, query_pages
 from threadline.kernel.typed import prepared
 
 JOB_KIND = "export"
@@ -84,10 +85,24 @@ def _step(engine: Ports, job: Job, limit: int) -> Step:
     if phase == _MANIFEST:
         _finish(engine, storage, job, asked)
         return Step(finished=True)
-    return _page(engine, storage, job, asked, after, limit)
+    resolver = Resolver(asked.audience)
+    filled_as, _, after = after.rpartition("/")
+    in_force = engine.maintenance.filled_as(resolver.parts)[:8]
+    if job.counts.get("pages") and filled_as != in_force:  # the pages so far were of other definitions
+        page = partial(_begun_anew, engine, job)
+    else:
+        page = partial(_page, engine, storage, job, asked, f"{_PEOPLE}:{in_force}/", after, limit)
+    return of_filled(engine, job, resolver.parts, page)
 
 
-def _page(engine: Ports, storage: Storage, job: Job, asked: Asked, after: str, limit: int) -> Step:
+def _begun_anew(engine: Ports, job: Job) -> Step:
+    """Nothing that was written counts any more; its files go in the end."""
+    rows = query_pages(engine.store, EXPORTED, _partition(job))
+    counts = dict.fromkeys(("people", "events", "bytes", "pages"), 0)
+    return Step(f"{_PEOPLE}:", totals=counts, writes=[Delete(row.key) for row in rows])
+
+
+def _page(engine: Ports, storage: Storage, job: Job, asked: Asked, phase: str, after: str, limit: int) -> Step:
     """Write the files of a page of people. They count once the page is committed, with their names."""
     now = engine.recorder.now()
     audience = Resolver(asked.audience).page(engine, job.workspace, now, after, limit)
@@ -112,7 +127,7 @@ def _page(engine: Ports, storage: Storage, job: Job, asked: Asked, after: str, l
     counts = {
         "people": len(written), "events": lines["events"].count, "bytes": sum(file.bytes for file in files), "pages": 1,
     }  # fmt: skip
-    cursor = f"{_PEOPLE}:{following}" if following else _MANIFEST
+    cursor = f"{phase}{following}" if following else _MANIFEST
     return Step(cursor, counts, writes=[Put(Key(EXPORTED, _partition(job), f"{number:06}"), _encode(page))])
 
 

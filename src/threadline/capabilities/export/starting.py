@@ -41,7 +41,7 @@ def operations(segments: Segments) -> list[Operation]:
     """The operation that knows the declared segments."""
     return [
         Operation(
-            name="exports_start", relies_on=("people", "segments"), group=EXPORTS_GROUP,
+            name="exports_start", group=EXPORTS_GROUP,
             summary="Start a job that writes people and their events into files, where the setting `exports` says.",
             params=ExportsParams, result=JobView, run=partial(_start, segments), method="POST", path="/v1/exports",
             scope="admin", example=ExportsParams(segment="vip"),

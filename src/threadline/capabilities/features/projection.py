@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from threadline.capabilities.features.codegen import fuser
-from threadline.capabilities.features.definition import ANY, FeatureSet
+from threadline.capabilities.features.definition import ANY, Feature, FeatureSet, content_hash
 from threadline.capabilities.features.plan import LAYOUT, Plan, make_plan
 from threadline.capabilities.features.view import Reader
 from threadline.kernel.event import Recorded
@@ -24,7 +24,9 @@ def projection(features: FeatureSet) -> Projection:
         empty=dict,
         fold=partial(fold, plan),
         view=reader.view,
-        depends=Depends(edges=reader.edges, due=reader.due, feeds=partial(_feeds, features)),
+        depends=Depends(
+            edges=reader.edges, due=reader.due, feeds=partial(_feeds, features), content=partial(_content, features)
+        ),
         fingerprint=plan.fingerprint,
         faster=Faster(fold=fuser(plan), merge=plan.merge, view=lambda names: _look(Reader(features, plan, names))),
         timeless=_timeless,
@@ -40,13 +42,26 @@ def _feeds(features: FeatureSet, path: tuple[str, ...]) -> frozenset[str] | None
     feature = features.by_name.get(path[0])
     if feature is None or feature.hidden:
         return frozenset()
-    types: set[str] = set()
-    waiting = [feature]
-    while waiting:
-        needed = waiting.pop()
-        waiting += [features.by_name[name] for name in needed.needs]
-        types |= {feed.type for feed in needed.source.feeds} if needed.source is not None else set()
+    sources = [needed.source for needed in _with_needs(features, feature) if needed.source is not None]
+    types = {feed.type for source in sources for feed in source.feeds}
     return None if ANY in types else frozenset(types)
+
+
+def _with_needs(features: FeatureSet, feature: Feature) -> list[Feature]:
+    """A feature and all that it is built on."""
+    needed = [feature]
+    for part in needed:
+        needed += [features.by_name[name] for name in part.needs]
+    return needed
+
+
+def _content(features: FeatureSet, path: tuple[str, ...]) -> str:
+    """A hash of what decides the feature at a path; of all of them where the path names none."""
+    feature = features.by_name.get(path[0]) if path else None
+    if feature is None:
+        return features.fingerprint
+    declared = [{**needed.content, "description": ""} for needed in _with_needs(features, feature)]
+    return content_hash([declared, features.currencies, features.timezone, features.ignored_after])
 
 
 def fold(plan: Plan, state: dict[str, Any], recorded: Recorded) -> dict[str, Any] | None:

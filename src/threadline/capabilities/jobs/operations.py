@@ -32,6 +32,9 @@ class JobView(msgspec.Struct, kw_only=True):
     due_at: Annotated[Instant, Meta(description="It is not worked on before this instant.")]
     failures: Annotated[int, Meta(description="Failures of the present page in a row; after 5 the job has failed.")]
     problem: Annotated[str, Meta(description="The last failure; empty if the last page was done.")]
+    waits_for: Annotated[
+        str, Meta(description="What it waits for, such as a segment that is being filled; empty: nothing but `due_at`.")
+    ] = ""
     params: dict[str, Any]
     created_at: Instant
     created_by: str
@@ -59,8 +62,8 @@ def job_view(job: Job) -> JobView:
     """A job in the form in which it is read."""
     return JobView(
         id=job.id, kind=job.kind, state=job.state, counts=job.counts, due_at=instant(job.due_at),
-        failures=job.failures, problem=job.problem, params=job.params, created_at=instant(job.created_at),
-        created_by=job.created_by, changed_at=instant(job.changed_at),
+        failures=job.failures, problem=job.problem, waits_for=job.waits_for, params=job.params,
+        created_at=instant(job.created_at), created_by=job.created_by, changed_at=instant(job.changed_at),
     )  # fmt: skip
 
 

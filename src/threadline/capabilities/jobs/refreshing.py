@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 from threadline.capabilities.jobs.operations import JobView, job_view
+from threadline.kernel.applied import IndexPart
 from threadline.kernel.errors import Conflict
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.operation import Context, Group, NoParams, Operation, Refresh
-from threadline.kernel.ports import Ports, WithJobs
+from threadline.kernel.ports import Ports, WithJobs, WithMaintenance
 from threadline.kernel.store import Put
 from threadline.kernel.time import HOUR, SECOND
 
 ELSEWHERE_SECONDS = 10
 """How long a page waits where it came to a process that goes by other definitions than those of the job."""
+
+
+class Needs(WithJobs, WithMaintenance, Protocol):
+    """What is needed here of the engine."""
 
 
 def refresh_by_job(group: Group, refresh: Refresh, summary: str) -> list[Any]:
@@ -30,9 +35,9 @@ def refresh_by_job(group: Group, refresh: Refresh, summary: str) -> list[Any]:
     return [operation, JobKind(kind, partial(_step, refresh))]
 
 
-def _begin(refresh: Refresh, context: Context[WithJobs], params: NoParams) -> JobView:
+def _begin(refresh: Refresh, context: Context[Needs], params: NoParams) -> JobView:
     kind = f"{refresh.name}_refresh"
-    return begun(context, kind, kind, {"definitions": refresh.fingerprint})
+    return begun(context, kind, kind, {"definitions": context.engine.maintenance.filled_as([IndexPart(refresh.name)])})
 
 
 def begun(
@@ -50,9 +55,11 @@ def begun(
 
 
 def _step(refresh: Refresh, engine: Ports, job: Job, limit: int) -> Step:
-    if (later := elsewhere(engine, job, refresh.fingerprint)) is not None:
+    maintenance = engine.maintenance
+    if (later := elsewhere(engine, job, maintenance.filled_as([IndexPart(refresh.name)]))) is not None:
         return later
     people, following = refresh.page(engine, job.cursor, limit)
+    maintenance.note_refreshed(refresh.name, following)
     return Step(following, {"people": people}, finished=not following)
 
 

@@ -17,6 +17,7 @@ from threadline.capabilities.points import read_points
 from threadline.capabilities.points.calendar import Calendar, day_text, month_of, month_text, week_of
 from threadline.capabilities.segments.definition import read_segments
 from threadline.kernel.limits import BOARD_ROWS_PER_PERSON_MAX
+from threadline.kernel.policy import Read
 from threadline.kernel.suggestion import suggestion
 
 ALL: Final = "all"
@@ -59,6 +60,11 @@ class BoardDefinition(msgspec.Struct, frozen=True, kw_only=True):
     def of_ledger(self) -> bool:
         """Whether its scores are sums of the ledger of points; others are told by the policy."""
         return self.path[0] == "points"
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """The part of a view that is ranked; nothing where the ledger is."""
+        return () if self.of_ledger else (Read(self.path[0], self.path[1:], self.place),)
 
     @property
     def expiring(self) -> bool:

@@ -13,7 +13,7 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.fixed import to_fixed
 from threadline.kernel.identity import MERGED, SPLIT
-from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Timer, Wish, emission_budget
+from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Timer, Wish, emission_budget
 from threadline.kernel.ranking import LIFE_MAX
 from threadline.kernel.time import parse_time
 
@@ -45,7 +45,7 @@ def boards_policy(boards: Boards) -> Policy | None:
         also=_ALWAYS,
         emits=frozenset({LEADERBOARD_SCORED}),
         sends=frozenset(),
-        reads=tuple(Read(board.path[0], board.path[1:], board.place) for board in watched),
+        reads=tuple(read for board in watched for read in board.reads),
         react=partial(_react, watched),
     )
 

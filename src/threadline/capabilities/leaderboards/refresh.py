@@ -9,7 +9,7 @@ from threadline.capabilities.leaderboards.definition import Boards
 from threadline.capabilities.leaderboards.events import LEADERBOARDS_REFRESHED
 from threadline.capabilities.leaderboards.projection import NAME
 from threadline.kernel.event import Event, marks_of
-from threadline.kernel.operation import Refresh, refresh_reason
+from threadline.kernel.operation import Refresh, RefreshPart, refresh_reason
 from threadline.kernel.ports import Person, WithMaintenance, WithReader, WithRecorder
 from threadline.kernel.why import Why
 
@@ -20,9 +20,8 @@ class Needs(WithReader, WithRecorder, WithMaintenance, Protocol):
 
 def boards_refresh(boards: Boards) -> Refresh:
     """The refresh of everybody's places, by these definitions."""
-    return Refresh(
-        NAME, boards.fingerprint, partial(_page, boards), lambda engine: engine.maintenance.has_all_rows(NAME)
-    )
+    parts = {board.name: RefreshPart(boards.fingerprint, board.reads) for board in boards.boards}
+    return Refresh(NAME, boards.fingerprint, partial(_page, boards), parts)
 
 
 def _page(boards: Boards, engine: Needs, after: str, limit: int) -> tuple[int, str]:

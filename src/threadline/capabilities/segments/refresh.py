@@ -11,7 +11,7 @@ from threadline.capabilities.segments.events import SEGMENTS_REFRESHED
 from threadline.capabilities.segments.membership import Memberships, next_change
 from threadline.capabilities.segments.projection import SEGMENTS
 from threadline.kernel.event import Event, marks_of
-from threadline.kernel.operation import Refresh, refresh_reason
+from threadline.kernel.operation import Refresh, RefreshPart, refresh_reason
 from threadline.kernel.ports import Person, WithMaintenance, WithReader, WithRecorder
 from threadline.kernel.why import Why
 
@@ -23,7 +23,8 @@ class Needs(WithReader, WithRecorder, WithMaintenance, Protocol):
 def segments_refresh(segments: Sequence[Segment]) -> Refresh:
     """The refresh of everybody's segments, by these definitions."""
     versions = " ".join(f"{segment.name}={segment.version}" for segment in segments)
-    return Refresh(SEGMENTS.name, versions or "none", partial(_page, tuple(segments)))
+    parts = {segment.name: RefreshPart(segment.version, segment.reads) for segment in segments}
+    return Refresh(SEGMENTS.name, versions or "none", partial(_page, tuple(segments)), parts)
 
 
 def _page(segments: Sequence[Segment], engine: Needs, after: str, limit: int) -> tuple[int, str]:

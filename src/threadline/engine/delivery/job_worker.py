@@ -129,7 +129,7 @@ class JobWorker:
             counts[name] = counts.get(name, 0) + count
         return replace(
             job, state="done" if step.finished else "running", cursor=step.cursor, counts=counts, failures=0,
-            problem="", due_at=step.due_at or min(job.due_at, now), changed_at=now,
+            problem="", waits_for=step.waits_for, due_at=step.due_at or min(job.due_at, now), changed_at=now,
         )  # fmt: skip
 
     def _failed(self, job: Job, problem: str) -> Job:

@@ -15,7 +15,7 @@ from threadline.engine.folding.packing import pack, unpack, unpack_event
 from threadline.engine.folding.person import PERSON, THREAD, Person, own, person_key, thread_key
 from threadline.engine.folding.person_packing import index_rows, people_of
 from threadline.engine.folding.refold import refold_person
-from threadline.engine.maintenance.indexes import is_complete
+from threadline.engine.maintenance.marks import is_complete
 from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.scheduled import TIMER, timer_key

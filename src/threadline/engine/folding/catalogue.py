@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, cached_property
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -13,6 +13,7 @@ from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.event_counter import EventCounter
 from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
+from threadline.kernel.ids import short_hash
 from threadline.kernel.job_kind import JobKind
 from threadline.kernel.operation import Inspection, Operation, Refresh
 from threadline.kernel.personal import PersonFile, Remainder, StoreTable
@@ -111,6 +112,29 @@ class Catalogue:
         self._plans: dict[str, Plan] = {}
         self._reactors: dict[str, tuple[Policy, ...]] = {}
         self.refuse_unread(read for policy in self.policies for read in policy.reads)
+
+    @cached_property
+    def filled_as(self) -> dict[str, dict[str, str]]:
+        """By the name of a `Refresh` and of its part, what changes with the definitions that decide it."""
+        return {
+            refresh.name: {
+                name: f"{part.version}.{short_hash(*self._contents_read(refresh.name, part.reads))[:16]}"
+                for name, part in sorted(refresh.parts.items())
+            }
+            for refresh in self.refreshes
+        }
+
+    def _contents_read(self, refresh: str, reads: Iterable[Read]) -> Iterator[str]:
+        """What decides the views that are read, but for what the refresh itself writes, whose version tells."""
+        sections = {} if self.definitions is None else self.definitions.contents()
+        named = {(read.projection, read.path) for read in reads if read.projection in self.index.keys() - {refresh}}
+        for name, path in sorted(named):
+            projection = self.projections[self.index[name]]
+            content = projection.depends.content
+            if content is None:
+                yield f"{name}={projection.version}:{projection.fingerprint}:{sorted(sections.get(name, {}).items())}"
+            else:
+                yield f"{name}={projection.version}:{content(path)}"
 
     @classmethod
     def declared(cls, definitions: Declarations, rules: IdentityRules, *besides: object) -> Catalogue:

@@ -7,18 +7,17 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.engine.maintenance import indexes
+from threadline.engine.maintenance import indexes, marks
 from threadline.kernel.applied import Advanced, DefinitionChange
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.ids import short_hash
-from threadline.kernel.operation import Refresh
 from threadline.kernel.ports import Ports
 from threadline.kernel.store import Batch, Key, Put, Store
 from threadline.kernel.typed import prepared
 
 APPLIED = "applied"
 """Table of one item: the definitions that everybody was last brought up to."""
-PEOPLE = indexes.PEOPLE
+PEOPLE = marks.PEOPLE
 NAMES_MAX = 1_000
 """Of a section of which each name is known."""
 _KEY = Key(APPLIED, "definitions")
@@ -36,14 +35,10 @@ class Applied(msgspec.Struct, array_like=True):
     """See `Catalogue.layout`."""
 
 
-def stale(store: Store, catalogue: Catalogue, engine: Ports) -> tuple[str, ...]:
+def stale(store: Store, catalogue: Catalogue) -> tuple[str, ...]:
     """What is older than the definitions in force, in the order in which it is brought up to date."""
-    steps = [] if indexes.is_marked(store, catalogue, PEOPLE) else [PEOPLE]
-    return (*steps, *(item.name for item in catalogue.refreshes if not _is_done(store, catalogue, item, engine)))
-
-
-def _is_done(store: Store, catalogue: Catalogue, refresh: Refresh, engine: Ports) -> bool:
-    return indexes.is_marked(store, catalogue, refresh.name) if refresh.is_done is None else refresh.is_done(engine)
+    steps = (PEOPLE, *(item.name for item in catalogue.refreshes))
+    return tuple(step for step in steps if not marks.is_done(store, catalogue, step))
 
 
 def advance(store: Store, catalogue: Catalogue, engine: Ports, cursor: str, limit: int) -> Advanced:
@@ -53,7 +48,7 @@ def advance(store: Store, catalogue: Catalogue, engine: Ports, cursor: str, limi
     """
     step, after = _where(catalogue, cursor)
     if not step:
-        pending = stale(store, catalogue, engine)
+        pending = stale(store, catalogue)
         if not pending:
             _note_applied(store, catalogue)
             return Advanced("", 0, "")
@@ -66,9 +61,10 @@ def advance(store: Store, catalogue: Catalogue, engine: Ports, cursor: str, limi
         refresh = next(item for item in catalogue.refreshes if item.name == step)
         people, after = refresh.page(engine, after, limit)
     if after:
+        marks.note_share(store, catalogue, step, after)
         return Advanced(step, people, _cursor(catalogue, step, after))
-    indexes.mark(store, catalogue, step)
-    left = [name for name in stale(store, catalogue, engine) if name != step]
+    marks.mark(store, catalogue, step)
+    left = [name for name in stale(store, catalogue) if name != step]
     if not left:
         _note_applied(store, catalogue)
     return Advanced(step, people, _cursor(catalogue, left[0], "") if left else "")
@@ -87,7 +83,7 @@ def refresh(catalogue: Catalogue, engine: Ports, cursor: str, limit: int) -> Adv
 
 
 def _cursor(catalogue: Catalogue, step: str, after: str) -> str:
-    return f"{step}:{short_hash(indexes.step_version(catalogue, step))[:8]}:{after}"
+    return f"{step}:{short_hash(marks.step_version(catalogue, step))[:8]}:{after}"
 
 
 def _where(catalogue: Catalogue, cursor: str) -> tuple[str, str]:

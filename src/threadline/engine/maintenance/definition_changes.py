@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 
 from threadline.engine.folding.person import own
-from threadline.engine.maintenance import applying, indexes
+from threadline.engine.maintenance import applying, indexes, marks
 from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.engine.reading.ranks import Ranks
 from threadline.engine.recording.recorder import Recorder
 from threadline.kernel import ports
-from threadline.kernel.applied import Advanced, DefinitionChange
+from threadline.kernel.applied import Advanced, DefinitionChange, Filling, IndexPart
 from threadline.kernel.errors import Conflict
+from threadline.kernel.ids import short_hash
 from threadline.kernel.projection import Row
 
 
@@ -30,10 +31,6 @@ class Maintenance:
         self._ranks = ranks
         self._store = recorder.store
         self._catalogue = recorder.catalogue
-
-    def has_all_rows(self, name: str) -> bool:
-        """Whether everybody's index rows of a projection are written, as it is declared now."""
-        return indexes.is_complete(self._store, self._catalogue.projections[self._catalogue.index[name]])
 
     def rows(self, person: ports.Person, name: str) -> Iterable[Row]:
         """The index rows that a person's state asks for."""
@@ -72,7 +69,22 @@ class Maintenance:
 
     def stale(self) -> tuple[str, ...]:
         """What is older than the definitions in force: ``people`` or names of a `Refresh`."""
-        return applying.stale(self._store, self._catalogue, self._engine)
+        return applying.stale(self._store, self._catalogue)
+
+    def filling(self, parts: Iterable[IndexPart]) -> Sequence[Filling]:
+        """Which of these are not filled as of the definitions in force, and how far each is."""
+        return marks.filling(self._store, self._catalogue, parts)
+
+    def filled_as(self, parts: Iterable[IndexPart]) -> str:
+        """A hash of the definitions by which these are filled: their own, and those of what they read."""
+        return short_hash(*(marks.part_version(self._catalogue, part) for part in parts))
+
+    def note_refreshed(self, name: str, after: str) -> None:
+        """Note how far everybody was looked at by a `Refresh`: up to an id, or all of them if it is empty."""
+        if after:
+            marks.note_share(self._store, self._catalogue, name, after)
+        else:
+            marks.mark(self._store, self._catalogue, name)
 
     def changes(self) -> list[DefinitionChange]:
         """How the definitions in force differ from those that everybody was last brought up to."""

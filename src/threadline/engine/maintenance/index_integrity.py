@@ -9,7 +9,8 @@ from typing import NamedTuple
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import THREAD, Person, thread_key
 from threadline.engine.folding.person_packing import index_rows
-from threadline.engine.maintenance.indexes import asked_for, is_complete, owners_of, remove_unasked, write_person
+from threadline.engine.maintenance.indexes import asked_for, owners_of, remove_unasked, write_person
+from threadline.engine.maintenance.marks import is_complete
 from threadline.kernel.event import Recorded
 from threadline.kernel.store import Batch, Item, Key, Put, Store, scan_pages
 

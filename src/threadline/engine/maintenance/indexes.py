@@ -1,136 +1,24 @@
-"""Whether everybody's index rows are written, and writing them where a new definition asks for others."""
+"""Everybody's index rows written, where a new definition asks for others."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-
-import msgspec
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.person import PERSON, THREAD, Person, thread_key
 from threadline.engine.folding.person_packing import Erasing, index_rows, people_of, person_writes
 from threadline.engine.folding.refold import catch_up
-from threadline.kernel.errors import StoreDamaged, ThreadlineError, Unavailable
+from threadline.engine.maintenance.marks import begin, indexed, is_complete, rows_mark
+from threadline.kernel.errors import Unavailable
 from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.projection import Projection
 from threadline.kernel.store import Batch, Check, Delete, Item, Key, Put, Store, scan_pages
 
-MARKS = "index"
-"""Table of marks: under the name of a projection, for which definition everybody's rows are written; under ``all`` and
-the name of a step, for which everybody is up to date in it."""
-PEOPLE = "people"
-"""The step that comes first: everybody's states. The others are those of a `Refresh`."""
-_NAMES = Key(MARKS, "names of marks")
-"""The item that lists every name under which there may be a mark. DynamoDB can only find them by reading everything."""
-_NONE = b"-"
-"""A mark that is taken back: for no definition."""
 _ATTEMPTS_MAX = 32
 _PAGE_ROWS = 500
 _PERSON_ID = re.compile("[0-9a-f]{32}")
-
-
-def prepare(store: Store, catalogue: Catalogue, besides: Put) -> None:
-    """Mark a store without people as complete: whoever comes will get their rows as they come. ``besides`` says the
-    same of the definitions as a whole.
-
-    In one with people take back every mark of another definition. What is written from now on keeps that definition's
-    rows no longer current, and it may be in force again one day.
-    """
-    for _ in range(_ATTEMPTS_MAX):
-        try:
-            writes = _writes_of_marks(store, _marks(catalogue), besides)
-        except StoreDamaged:
-            return  # who reads the marks will hear of it, and `verify` of all that is damaged
-        try:
-            if not writes or store.commit([Batch(writes=writes)])[0] is None:
-                return
-        except ThreadlineError:
-            return  # it cannot be written to from here; then nothing is said about it either
-    raise Unavailable("other processes keep opening the store with other definitions; try again")
-
-
-def _marks(catalogue: Catalogue) -> dict[str, Put]:
-    """Every mark that says that all is up to date, by the name that it stands under."""
-    marks = [_mark(projection) for projection in _indexed(catalogue)]
-    marks += [_step_mark(catalogue, name) for name in (PEOPLE, *(refresh.name for refresh in catalogue.refreshes))]
-    return {mark.key.partition: mark for mark in marks}
-
-
-def step_version(catalogue: Catalogue, step: str) -> str:
-    """What changes with the definitions that a step goes by: `PEOPLE` or the name of a `Refresh`."""
-    return next((refresh.fingerprint for refresh in catalogue.refreshes if refresh.name == step), catalogue.layout)
-
-
-def _step_mark(catalogue: Catalogue, step: str) -> Put:
-    return Put(Key(MARKS, f"all {step}"), step_version(catalogue, step).encode())
-
-
-def mark(store: Store, catalogue: Catalogue, step: str) -> None:
-    """Note that everybody is up to date in a step: `PEOPLE` or the name of a `Refresh`."""
-    wanted = _step_mark(catalogue, step)
-    _list(store, wanted.key.partition)
-    store.commit([Batch(writes=[wanted])])
-
-
-def is_marked(store: Store, catalogue: Catalogue, step: str) -> bool:
-    """Whether everybody is up to date in a step, by the definitions in force."""
-    wanted = _step_mark(catalogue, step)
-    item = store.get([wanted.key])[0]
-    return item is not None and item.value == wanted.value
-
-
-def _writes_of_marks(store: Store, wanted: Mapping[str, Put], besides: Put) -> list[Put]:
-    """Refused if anybody else writes marks meanwhile: of two processes that open a store without people with different
-    definitions, the later one would leave marks of the other, for which it will write no rows."""
-    # Before the marks: whoever changes these after that changes what was applied as well.
-    applied, listing = store.get([besides.key, _NAMES])
-    listed = frozenset() if listing is None else _names(listing)
-    if listing is None:  # a new store, or one of an earlier version
-        marks: Iterable[Item | None] = (item for item in scan_pages(store, MARKS) if item.key != _NAMES)
-    else:
-        marks = store.get([Key(MARKS, name) for name in sorted(listed | wanted.keys())])
-    stored = {item.key.partition: item for item in marks if item is not None}
-    missing = [mark for name, mark in wanted.items() if name not in stored or stored[name].value != mark.value]
-    right = {(mark.key, mark.value) for mark in wanted.values()}
-    other = (item.key for item in stored.values() if item.value != _NONE and (item.key, item.value) not in right)
-    writes = {key: Put(key, _NONE) for key in other}
-    versions = {item.key: item.version for item in stored.values()}
-    if applied is None or applied.value != besides.value:
-        missing.append(besides)
-    if missing and not store.scan(PERSON, limit=1):
-        writes |= {mark.key: mark for mark in missing}
-    if listing is None or not listed >= wanted.keys():
-        writes[_NAMES] = _listing(listed.union(wanted, stored))
-    versions |= {item.key: item.version for item in (applied, listing) if item is not None}
-    return [put._replace(expected=versions.get(put.key, 0)) for put in writes.values()]
-
-
-def _names(listing: Item) -> frozenset[str]:
-    return msgspec.json.decode(listing.value, type=frozenset[str])
-
-
-def _listing(names: Iterable[str]) -> Put:
-    return Put(_NAMES, msgspec.json.encode(sorted(names)))
-
-
-def _list(store: Store, name: str) -> None:
-    """See to it that a name is listed before there is a mark under it; without a list all of them are found yet."""
-    for _ in range(_ATTEMPTS_MAX):
-        listing = store.get([_NAMES])[0]
-        if listing is None or name in (names := _names(listing)):
-            return
-        if store.commit([Batch(writes=[_listing({*names, name})._replace(expected=listing.version)])])[0] is None:
-            return
-    raise Unavailable("other processes keep opening the store with other definitions; try again")
-
-
-def is_complete(store: Store, projection: Projection) -> bool:
-    """Whether the rows of this projection, as it is declared now, are written for everybody."""
-    mark = _mark(projection)
-    item = store.get([mark.key])[0]
-    return item is not None and item.value == mark.value
 
 
 def write_changed_rows(store: Store, catalogue: Catalogue) -> None:
@@ -140,7 +28,7 @@ def write_changed_rows(store: Store, catalogue: Catalogue) -> None:
     """
     changed = [
         projection
-        for projection in _indexed(catalogue)
+        for projection in indexed(catalogue)
         if not projection.index.complete and not is_complete(store, projection)
     ]
     if changed:
@@ -154,7 +42,7 @@ def write_rows(store: Store, catalogue: Catalogue, projections: Sequence[Project
     that are asked for now, and tell of somebody what was true then. They are removed last, so that nobody who belongs
     on a list is missing from it meanwhile; but first where nobody reads a list before its rows are complete.
     """
-    begun = [_begin(store, projection) for projection in projections if not is_complete(store, projection)]
+    begun = [begin(store, projection) for projection in projections if not is_complete(store, projection)]
     for table in (table for projection, _ in begun if projection.index.complete for table in projection.index.tables):
         _empty(store, table)
     people = sum(write_person(store, catalogue, item) for item in scan_pages(store, PERSON))
@@ -166,7 +54,7 @@ def write_rows(store: Store, catalogue: Catalogue, projections: Sequence[Project
             remove_unasked(store, catalogue, page)
     for projection, version in begun:
         # Refused if somebody else has begun since, and has removed what was written here: theirs is the last word.
-        store.commit([Batch(writes=[_mark(projection)._replace(expected=version)])])
+        store.commit([Batch(writes=[rows_mark(projection)._replace(expected=version)])])
     return people
 
 
@@ -210,22 +98,6 @@ def asked_for(
 
 def _get(store: Store, keys: Sequence[Key]) -> dict[Key, Item]:
     return {item.key: item for item in store.get(keys) if item is not None}
-
-
-def _indexed(catalogue: Catalogue) -> Iterator[Projection]:
-    return (projection for projection in catalogue.projections if projection.index.tables)
-
-
-def _begin(store: Store, projection: Projection) -> tuple[Projection, int]:
-    """Take the mark back; answers the version that it has then."""
-    key = _mark(projection).key
-    _list(store, key.partition)
-    for _ in range(_ATTEMPTS_MAX):
-        item = store.get([key])[0]
-        version = 0 if item is None else item.version
-        if store.commit([Batch(writes=[Put(key, _NONE, version)])])[0] is None:
-            return projection, version + 1
-    raise Unavailable("other processes keep writing the same rows anew; try again")
 
 
 def _empty(store: Store, table: str) -> None:
@@ -284,8 +156,3 @@ def _writes_of_person(store: Store, catalogue: Catalogue, item: Item, person: Pe
     # With the person in the same batch, so that no row is written that has become untrue meanwhile.
     person.version = item.version
     return [*person_writes(person, catalogue), *missing]
-
-
-def _mark(projection: Projection) -> Put:
-    value = f"{projection.version}:{projection.fingerprint}"
-    return Put(Key(MARKS, projection.name), value.encode())

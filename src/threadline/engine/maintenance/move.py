@@ -18,7 +18,7 @@ from threadline.engine.folding.person import PERSON, SNAPSHOT, snapshot_key
 from threadline.engine.folding.person_packing import pages_of_people
 from threadline.engine.maintenance.applying import APPLIED
 from threadline.engine.maintenance.dump import Fingerprint, dump_lines, fingerprint
-from threadline.engine.maintenance.indexes import MARKS
+from threadline.engine.maintenance.marks import MARKS
 from threadline.engine.maintenance.person_keys import keys_of_people
 from threadline.engine.maintenance.scrub import SCRUB
 from threadline.kernel.errors import Conflict, EventDamaged, StoreDamaged

@@ -20,7 +20,8 @@ from threadline.engine.folding.refold import EventOnlooker, fold_events, person_
 from threadline.engine.folding.states import States
 from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.maintenance.index_integrity import RowCheck, RowFault, mend
-from threadline.engine.maintenance.indexes import PEOPLE, mark, write_changed_rows
+from threadline.engine.maintenance.indexes import write_changed_rows
+from threadline.engine.maintenance.marks import PEOPLE, mark
 from threadline.kernel.errors import StoreDamaged, ThreadlineError, Unavailable
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import State

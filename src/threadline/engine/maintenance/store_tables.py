@@ -16,7 +16,7 @@ from threadline.engine.delivery.unknown import UNKNOWN, unknown_deletes
 from threadline.engine.folding.person import PERSON, SNAPSHOT, THREAD
 from threadline.engine.jobs.jobs import JOB, JOB_CREATED, JOB_DUE
 from threadline.engine.maintenance.applying import APPLIED
-from threadline.engine.maintenance.indexes import MARKS
+from threadline.engine.maintenance.marks import MARKS
 from threadline.engine.maintenance.move import MOVE
 from threadline.engine.maintenance.scrub import SCRUB
 from threadline.engine.passwords import SIGN_IN_FAILURES

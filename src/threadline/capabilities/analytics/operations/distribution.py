@@ -14,8 +14,10 @@ from threadline.capabilities.analytics.parts import OTHER, Answered, Most, Span,
 from threadline.capabilities.events.forms import time_param
 from threadline.capabilities.events.parameters import Start, Stop
 from threadline.capabilities.features.operations.vector import chosen
+from threadline.capabilities.segments.definition import SECTION_NAME
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT
 from threadline.kernel.analytics import Sql, filled, literal
+from threadline.kernel.applied import IndexPart
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithAnalytics, WithCatalogue
@@ -250,8 +252,14 @@ def distribution_picture(result: Distribution) -> Chart:
     )  # fmt: skip
 
 
+def _read(params: DistributionParams) -> tuple[IndexPart, ...]:
+    return tuple(IndexPart(SECTION_NAME, name) for name in (params.segment, params.baseline_segment) if name)
+
+
 DISTRIBUTION = Operation(
     name="analytics_distribution",
+    relies_on=("segments",),
+    relied_on=_read,
     group=ANALYTICS_GROUP,
     summary="Show how a feature is spread over people, and how far it has drifted.",
     params=DistributionParams,

@@ -17,17 +17,18 @@ from threadline.capabilities.broadcasts.operations import BROADCASTS_GROUP
 from threadline.capabilities.broadcasts.operations.reading import BroadcastId, BroadcastParams, BroadcastView, view_of
 from threadline.capabilities.broadcasts.repository import Created
 from threadline.capabilities.events.forms import Identifiers
+from threadline.capabilities.jobs.filling import BeingFilled, being_filled
 from threadline.capabilities.mail.definition import Mail
 from threadline.capabilities.segments.operations.definitions import Segments
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.ports import WithCatalogue, WithReader, WithRecorder
+from threadline.kernel.ports import WithCatalogue, WithMaintenance, WithReader, WithRecorder
 
 SAMPLES = 10
 
 
-class Needs(repository.Needs, WithReader, WithCatalogue, WithRecorder, Protocol):
+class Needs(repository.Needs, WithReader, WithCatalogue, WithRecorder, WithMaintenance, Protocol):
     """What is needed here of the engine."""
 
 
@@ -53,6 +54,7 @@ class Preview(msgspec.Struct, kw_only=True):
     looked_at: Annotated[int, Meta(description="How many people its conditions were put to.")]
     arms: Annotated[dict[str, int], Meta(description="People by arm; `holdout` gets nothing, `rest` the winner.")]
     sample: Annotated[list[Sample], Meta(description=f"{SAMPLES} of them at most, the first by id, which is a hash.")]
+    being_filled: BeingFilled = ""
 
 
 def _create(segments: Segments, mail: Mail | None, context: Context[Needs], params: CreateParams) -> BroadcastView:
@@ -73,7 +75,9 @@ def _preview(context: Context[Needs], params: BroadcastParams) -> Preview:
     broadcast = repository.get(engine.store, workspace, params.id).broadcast
     arms: Counter[str] = Counter()
     looked_at, sample = 0, list[str]()
-    for page in Resolver(broadcast.audience).pages(engine, workspace, context.now, PAGE_ITEMS_MAX):
+    resolver = Resolver(broadcast.audience)
+    filling = being_filled(engine, resolver.parts)
+    for page in resolver.pages(engine, workspace, context.now, PAGE_ITEMS_MAX):
         looked_at += page.looked_at
         arms.update(broadcast.arm_of(params.id, person) or "rest" for person in page.ids)
         sample = sorted([*sample, *page.ids])[:SAMPLES]
@@ -82,7 +86,10 @@ def _preview(context: Context[Needs], params: BroadcastParams) -> Preview:
         Sample(person=person, identifiers=names.get(person, []), arm=broadcast.arm_of(params.id, person))
         for person in sample
     ]
-    return Preview(id=params.id, people=sum(arms.values()), looked_at=looked_at, arms=dict(arms), sample=shown)
+    return Preview(
+        id=params.id, people=sum(arms.values()), looked_at=looked_at, arms=dict(arms), sample=shown,
+        being_filled=filling,
+    )  # fmt: skip
 
 
 EXAMPLE = CreateParams(
@@ -102,7 +109,7 @@ def operations(segments: Segments, mail: Mail | None) -> list[Operation]:
             needs=(("in_zone_of_recipient", "at"),),
         ),
         Operation(
-            name="broadcasts_preview", relies_on=("people", "segments"), group=BROADCASTS_GROUP,
+            name="broadcasts_preview", group=BROADCASTS_GROUP,
             summary="Count the audience of a broadcast and show ten of its people; nothing is sent.",
             params=BroadcastParams, result=Preview, run=_preview, method="GET",
             path="/v1/broadcasts/{id}/preview", example=BroadcastParams(id="spring-sale"),

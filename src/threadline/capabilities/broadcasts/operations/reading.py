@@ -63,6 +63,9 @@ class BroadcastView(msgspec.Struct, kw_only=True):
     test: Annotated[list[ArmResult], Meta(description="By the winner rule, once measured.")] = []
     winner: Annotated[str, Meta(description="The arm that the rest gets; empty until that is known.")] = ""
     problem: Annotated[str, Meta(description="Why it has failed; empty otherwise.")] = ""
+    waits_for: Annotated[
+        str, Meta(description="Whom it waits for before it is resolved: a segment that is being filled, and how far.")
+    ] = ""
 
 
 class BroadcastsParams(TimePage, kw_only=True, forbid_unknown_fields=True):
@@ -119,7 +122,7 @@ def view_of(context: Context[Needs], created: Created) -> BroadcastView:
     if job is None:
         return view
     counts = job.counts
-    view.job, view.problem = job.id, job.problem
+    view.job, view.problem, view.waits_for = job.id, job.problem, job.waits_for
     view.begins_at, view.due_at = instant(broadcast.begins_at(job.created_at)), instant(job.due_at)
     view.audience, view.done = counts.get("total", 0), counts.get("done", 0)
     view.addressed = {name[10:]: count for name, count in counts.items() if name.startswith("addressed.")}

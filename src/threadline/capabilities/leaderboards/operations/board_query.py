@@ -9,10 +9,13 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Identifiers, Instant, Time, time_param
+from threadline.capabilities.jobs.filling import being_filled
 from threadline.capabilities.leaderboards.definition import ALL, BoardDefinition, Boards, is_stored, period_of
 from threadline.capabilities.leaderboards.projection import NAME, plain
 from threadline.capabilities.leaderboards.recomputed import Nearest, RecomputedBoard, everybody, score_of
 from threadline.capabilities.points.calendar import Calendar
+from threadline.capabilities.segments.definition import SECTION_NAME
+from threadline.kernel.applied import IndexPart
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import Person, WithCatalogue, WithMaintenance, WithRanks, WithReader
@@ -87,9 +90,11 @@ class BoardQuery:
         if self.period.kind == ALL and at is not None:
             self.from_rows = False  # not as it is now, but as it was then
         self.key = Board(context.workspace, boards.key(self.board), self.period.row_name, params.scope)
-        if self.from_rows and not context.engine.maintenance.has_all_rows(NAME):
+        filling = being_filled(context.engine, parts_of(params)) if self.from_rows else ""
+        if filling:
             raise Conflict(
-                "leaderboards were declared or changed after people were recorded, and not everybody is on them yet",
+                "leaderboards, or what they rank, were declared or changed after people were recorded, and not "
+                f"everybody is on them yet ({filling})",
                 hint="run `threadline apply`, or call `leaderboards_refresh` and let a worker do its job",
             )
 
@@ -122,6 +127,12 @@ class BoardQuery:
         return self.context.engine.ranks.counted(
             self.key, score, self.context.now, expiring=self.board.expiring
         )  # fmt: skip
+
+
+def parts_of(params: BoardChoice) -> tuple[IndexPart, ...]:
+    """What has to be filled so that everybody is on a board."""
+    kind, _, value = params.scope.partition("=")
+    return (IndexPart(NAME, params.name), *([IndexPart(SECTION_NAME, value)] if kind == "segment" else []))
 
 
 def board_named(boards: Boards, params: BoardChoice) -> BoardDefinition:

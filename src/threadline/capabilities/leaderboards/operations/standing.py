@@ -16,6 +16,7 @@ from threadline.capabilities.leaderboards.operations.board_query import (
     Entry,
     Leaderboard,
     Needs,
+    parts_of,
 )
 from threadline.capabilities.leaderboards.projection import NAME, plain
 from threadline.capabilities.leaderboards.recomputed import Nearest
@@ -82,7 +83,8 @@ def operations(boards: Boards) -> list[Operation]:
     return [
         Operation(
             name="leaderboards_standing",
-            relies_on=("people", "leaderboards"),
+            relies_on=("leaderboards",),
+            relied_on=parts_of,
             group=LEADERBOARDS_GROUP,
             summary="Show a person's rank on a leaderboard, and the people around them.",
             params=StandingParams,

@@ -10,7 +10,13 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import instant
 from threadline.capabilities.leaderboards.definition import Boards
 from threadline.capabilities.leaderboards.operations import LEADERBOARDS_GROUP
-from threadline.capabilities.leaderboards.operations.board_query import BoardChoice, BoardQuery, Leaderboard, Needs
+from threadline.capabilities.leaderboards.operations.board_query import (
+    BoardChoice,
+    BoardQuery,
+    Leaderboard,
+    Needs,
+    parts_of,
+)
 from threadline.capabilities.leaderboards.recomputed import Nearest
 from threadline.kernel.operation import Context, Operation
 
@@ -43,7 +49,8 @@ def operations(boards: Boards) -> list[Operation]:
     return [
         Operation(
             name="leaderboards_top",
-            relies_on=("people", "leaderboards"),
+            relies_on=("leaderboards",),
+            relied_on=parts_of,
             group=LEADERBOARDS_GROUP,
             summary="List the top of a leaderboard, now or for any past period.",
             params=BoardParams,

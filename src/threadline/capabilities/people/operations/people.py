@@ -10,17 +10,21 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.conditions import Conditions, Subject, read_json
+from threadline.capabilities.conditions.fields import PROFILE
 from threadline.capabilities.events.forms import Identifiers, Instant, instant
 from threadline.capabilities.events.parameters import Next, Page, page_of
+from threadline.capabilities.jobs.filling import BeingFilled, being_filled
 from threadline.capabilities.people.operations import PEOPLE_GROUP
 from threadline.capabilities.people.operations.person import Reads, name_in
+from threadline.capabilities.segments.definition import SECTION_NAME
 from threadline.capabilities.segments.operations.definitions import Segments, segment_named
 from threadline.capabilities.segments.projection import member_rows
+from threadline.kernel.applied import IndexPart
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX, PAGE_ITEMS_MAX
 from threadline.kernel.operation import JSON_TEXT, Choice, Context, Operation
 from threadline.kernel.policy import Read
-from threadline.kernel.ports import Person, WithCatalogue, WithReader, WithStore
+from threadline.kernel.ports import Person, WithCatalogue, WithMaintenance, WithReader, WithStore
 from threadline.kernel.store import Item, query_pages
 
 _CONDITION_LENGTH_MAX = 8_000
@@ -72,20 +76,23 @@ class PeoplePage(msgspec.Struct, kw_only=True):
 
     people: list[PersonSummary]
     people_read: Annotated[int, Meta(description="How many the condition was put to; 0 without one.")] = 0
+    being_filled: BeingFilled = ""
     next: Next = ""
 
 
-class Needs(Reads, WithStore, WithCatalogue, Protocol):
+class Needs(Reads, WithStore, WithCatalogue, WithMaintenance, Protocol):
     """What is needed here of the engine."""
 
 
 def _people(segments: Segments, context: Context[Needs], params: PeopleParams) -> PeoplePage:
     if params.segment:
         segment_named(segments, params.segment)
-    if params.when:
-        return _matching(context, params, _condition(context, params.when))
+    condition = _condition(context, params.when) if params.when else None
+    filling = being_filled(context.engine, _read(params))
+    if condition is not None:
+        return msgspec.structs.replace(_matching(context, params, condition), being_filled=filling)
     people, following = _page(context, params)
-    return PeoplePage(people=[summary(context, person) for person in people], next=following)
+    return PeoplePage(people=[summary(context, person) for person in people], being_filled=filling, next=following)
 
 
 def _page(context: Context[Needs], params: PeopleParams) -> tuple[list[Any], str]:
@@ -101,18 +108,22 @@ def _page(context: Context[Needs], params: PeopleParams) -> tuple[list[Any], str
     return _everybody(context, params)
 
 
-def _index_read(params: PeopleParams) -> tuple[str, ...]:
-    """What the index rows that are gone through are written with."""
-    if params.segment:
-        return ("people", "segments")
-    return ("people",) if params.tag or params.group else ()
+def _read(params: PeopleParams) -> tuple[IndexPart, ...]:
+    """What is gone through, and asked of each, that is written for everybody."""
+    rows = [IndexPart(SECTION_NAME, params.segment)] if params.segment else []
+    rows += [IndexPart(PROFILE)] if params.tag or params.group else []
+    return (*rows, *(_read_condition(params.when).parts if params.when else ()))
+
+
+def _read_condition(written: str) -> Conditions:
+    try:
+        return Conditions(read_json(msgspec.json.decode(written), "when"))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidValue(f"when: this is not JSON: {error}", param="when") from None
 
 
 def _condition(context: Context[WithCatalogue], written: str) -> Conditions:
-    try:
-        conditions = Conditions(read_json(msgspec.json.decode(written), "when"))
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidValue(f"when: this is not JSON: {error}", param="when") from None
+    conditions = _read_condition(written)
     conditions.refuse_event_fields("when")
     context.engine.catalogue.refuse_unread(Read(name, path, "when") for name, path in conditions.reads)
     return conditions
@@ -206,6 +217,6 @@ def operation(segments: Segments) -> Operation:
         path="/v1/people",
         choices=(Choice(("identifier", "tag", "group", "segment")),),
         relies_on=("people", "segments"),
-        relied_on=_index_read,
+        relied_on=_read,
         example=PeopleParams(tag="vip", limit=20),
     )

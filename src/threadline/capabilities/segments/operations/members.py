@@ -10,21 +10,23 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import Cursor, Duration, Identifiers, Instant, instant
 from threadline.capabilities.events.parameters import Next, Page, page_of
+from threadline.capabilities.jobs.filling import BeingFilled, being_filled
 from threadline.capabilities.segments.membership import leaves_at
 from threadline.capabilities.segments.operations import SEGMENTS_GROUP
 from threadline.capabilities.segments.operations.definitions import Name, Segments, segment_named
 from threadline.capabilities.segments.operations.person import STEPS_MAX, memberships_now
 from threadline.capabilities.segments.projection import SEGMENTS, member_rows
+from threadline.kernel.applied import IndexPart
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.ports import WithReader, WithStore
+from threadline.kernel.ports import WithMaintenance, WithReader, WithStore
 from threadline.kernel.time import YEAR, parse_duration
 
 LOOKED_AT_MAX = 1_000
 """People looked at in one call, where not all of them may be meant."""
 
 
-class MembersNeeds(WithReader, WithStore, Protocol):
+class MembersNeeds(WithReader, WithStore, WithMaintenance, Protocol):
     """What listing members needs of the engine."""
 
 
@@ -47,11 +49,13 @@ class MembersResult(msgspec.Struct, kw_only=True):
 
     name: str
     members: list[Member]
+    being_filled: BeingFilled = ""
     next: Next = ""
 
 
 def _members(segments: Segments, context: Context[MembersNeeds], params: MembersParams) -> MembersResult:
     segment = segment_named(segments, params.name)
+    filling = being_filled(context.engine, _read(params))
     rows = member_rows(context.engine.store, context.workspace, segment.name, params.cursor, params.limit + 1)
     page, following = page_of(rows, params.limit, lambda row: row.key.sort)
     names = context.engine.reader.identifiers_of(context.workspace, [row.key.sort for row in page])
@@ -59,7 +63,11 @@ def _members(segments: Segments, context: Context[MembersNeeds], params: Members
         Member(person=row.key.sort, identifiers=names.get(row.key.sort, []), since=instant(int(row.value)))
         for row in page
     ]
-    return MembersResult(name=segment.name, members=shown, next=following)
+    return MembersResult(name=segment.name, members=shown, being_filled=filling, next=following)
+
+
+def _read(params: MembersParams | LeavingParams) -> tuple[IndexPart, ...]:
+    return (IndexPart(SEGMENTS.name, params.name),)
 
 
 class LeavingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -117,13 +125,13 @@ def operations(segments: Segments) -> list[Operation]:
     """The operations on members."""
     return [
         Operation(
-            name="segments_members", relies_on=("people", "segments"), group=SEGMENTS_GROUP,
+            name="segments_members", relies_on=("segments",), relied_on=_read, group=SEGMENTS_GROUP,
             summary="List the members of a segment.",
             params=MembersParams, result=MembersResult, run=partial(_members, segments), method="GET",
             path="/v1/segments/{name}/members", example=MembersParams(name="big_spenders"),
         ),
         Operation(
-            name="segments_leaving", relies_on=("people", "segments"), group=SEGMENTS_GROUP,
+            name="segments_leaving", relies_on=("segments",), relied_on=_read, group=SEGMENTS_GROUP,
             summary="List the members who will soon leave a segment if nothing happens.",
             params=LeavingParams, result=LeavingResult, run=partial(_leaving, segments), method="GET",
             path="/v1/segments/{name}/leaving", example=LeavingParams(name="big_spenders", within="1d"),

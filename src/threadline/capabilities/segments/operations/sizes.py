@@ -8,13 +8,15 @@ from typing import Annotated, Protocol
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.jobs.filling import BeingFilled, being_filled
 from threadline.capabilities.segments.operations import SEGMENTS_GROUP
 from threadline.capabilities.segments.operations.definitions import Segments, segment_named
-from threadline.capabilities.segments.projection import member_rows
+from threadline.capabilities.segments.projection import SEGMENTS, member_rows
+from threadline.kernel.applied import IndexPart
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.ports import WithRecorder, WithStore
+from threadline.kernel.ports import WithMaintenance, WithRecorder, WithStore
 from threadline.kernel.time import SECOND
 
 
@@ -32,7 +34,11 @@ class SegmentSize(msgspec.Struct, kw_only=True):
 
     name: str
     members: int
-    exact: Annotated[bool, Meta(description="False: there are at least so many; the time was up.")]
+    exact: Annotated[
+        bool,
+        Meta(description="False: there are at least so many, as the time was up; or so many so far, see the next."),
+    ]
+    being_filled: BeingFilled = ""
 
 
 class SizesResult(msgspec.Struct, kw_only=True):
@@ -41,7 +47,7 @@ class SizesResult(msgspec.Struct, kw_only=True):
     segments: list[SegmentSize]
 
 
-class Needs(WithRecorder, WithStore, Protocol):
+class Needs(WithRecorder, WithStore, WithMaintenance, Protocol):
     """What is needed here of the engine."""
 
 
@@ -53,11 +59,16 @@ def _sizes(segments: Segments, context: Context[Needs], params: SizesParams) -> 
 
 def _size(context: Context[Needs], name: str, until: int) -> SegmentSize:
     members, clock = 0, context.engine.recorder.clock
+    filling = being_filled(context.engine, (IndexPart(SEGMENTS.name, name),))
     for _ in member_rows(context.engine.store, context.workspace, name, "", PAGE_ITEMS_MAX):
         members += 1
         if members % PAGE_ITEMS_MAX == 0 and clock() >= until:
-            return SegmentSize(name=name, members=members, exact=False)
-    return SegmentSize(name=name, members=members, exact=True)
+            return SegmentSize(name=name, members=members, exact=False, being_filled=filling)
+    return SegmentSize(name=name, members=members, exact=not filling, being_filled=filling)
+
+
+def _read(params: SizesParams) -> tuple[IndexPart, ...]:
+    return (IndexPart(SEGMENTS.name, params.name),)
 
 
 def sizes_picture(result: SizesResult) -> Chart:
@@ -66,7 +77,7 @@ def sizes_picture(result: SizesResult) -> Chart:
     points = [Point(segment.name, segment.members, is_uncertain=not segment.exact) for segment in ordered]
     return Chart(
         kind="bars", title="Sizes of segments", x=Axis(title="Segment"), y=Axis(title="People", unit="count"),
-        series=(Series("", tuple(points)),), uncertain="At least so many.",
+        series=(Series("", tuple(points)),), uncertain="At least so many, or so many so far.",
         summary=f"The largest of {len(ordered)}, {ordered[0].name}, has {ordered[0].members:,}." if ordered else "",
     )  # fmt: skip
 
@@ -75,7 +86,7 @@ def operations(segments: Segments) -> list[Operation]:
     """The operation that counts the members of these segments."""
     return [
         Operation(
-            name="segments_sizes", relies_on=("people", "segments"), group=SEGMENTS_GROUP,
+            name="segments_sizes", relies_on=("segments",), relied_on=_read, group=SEGMENTS_GROUP,
             summary="Count the members of each segment, by their index.",
             params=SizesParams, result=SizesResult, run=partial(_sizes, segments), method="GET",
             path="/v1/segments/sizes", picture=sizes_picture, example=SizesParams(name="big_spenders"),
