@@ -218,12 +218,12 @@ def test_broadcast_to_a_segment_waits_until_it_is_filled_and_then_reaches_everyb
 ) -> None:
     half = half_filled(stage(), step)
     half.ask("broadcasts_create", id="sale", template="offer", audience=audience)
-    assert half.ask("broadcasts_preview", id="sale")["being_filled"].startswith("segments.big")
+    assert "segments.big" in half.ask("broadcasts_preview", id="sale")["being_filled"]
     half.ask("broadcasts_start", id="sale")
     work(half, 5)
     shown = half.ask("broadcasts_show", id="sale")
     assert (shown["state"], shown["audience"], shown["addressed"]) == ("resolving", 0, {})
-    assert shown["waits_for"].startswith("segments.big")
+    assert "segments.big" in shown["waits_for"]
     fill(half)
     work(half)
     shown = half.ask("broadcasts_show", id="sale")
@@ -275,7 +275,7 @@ def test_broadcast_whose_segment_is_redefined_while_it_is_resolved_is_resolved_a
     assert 0 < first.ask("broadcasts_show", id="sale")["audience"] < 18
     second = redefined(first, REDEFINED)
     work(second, 3)
-    assert second.ask("broadcasts_show", id="sale")["waits_for"].startswith("segments.big")
+    assert "segments.big" in second.ask("broadcasts_show", id="sale")["waits_for"]
     fill(second)
     work(second)
     shown = second.ask("broadcasts_show", id="sale")
