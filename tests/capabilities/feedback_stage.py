@@ -10,10 +10,12 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.context import Context
 from threadline.engine.delivery.dispatcher import Dispatcher
+from threadline.engine.delivery.job_worker import JobWorker
+from threadline.engine.delivery.leases import Leases
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.errors import OutcomeUnknown
-from threadline.kernel.event import Event, Identifier
+from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.policy import Effect, Policy
 from threadline.kernel.preparation import Preparation, Prepared, singly
 from threadline.kernel.public_route import PublicAnswer, PublicRequest
@@ -56,8 +58,9 @@ class _Sender:
 
 
 @cache
-def _shipped(yaml: str) -> list[object]:
-    return discover(definitions=Definitions([("threadline.yaml", yaml)]))
+def _shipped(yaml: str) -> tuple[list[object], Definitions]:
+    definitions = Definitions([("threadline.yaml", yaml)])
+    return discover(definitions=definitions), definitions
 
 
 class Stage:
@@ -67,8 +70,9 @@ class Stage:
         self.now = START
         self.problems: list[str] = []
         own = [MAILS, PREPARED, Queue("test_mail", claims=True)]
-        values = [*watched(_shipped(yaml), self.problems), *own]
-        self.engine = Engine(store or MemoryStore(), Catalogue(values, rules()), lambda: self.now)
+        shipped, definitions = _shipped(yaml)
+        catalogue = Catalogue([*watched(shipped, self.problems), *own], rules(), definitions)
+        self.engine = Engine(store or MemoryStore(), catalogue, lambda: self.now)
         self.engine.public_address.use_local("http://shop.example")
         self.context = Context(self.engine, "default", self.now, "test")
         self._keys = 0
@@ -94,6 +98,18 @@ class Stage:
         """Let time pass."""
         self.now += int(seconds * SECOND)
 
+    def work(self) -> None:
+        """Do what is due: effects, timers and jobs."""
+        dispatcher = Dispatcher(self.engine, {"test_mail": _Sender()}, "test")
+        jobs = JobWorker(self.engine, Leases(self.engine.store, self.engine.clock, "test", 30.0))
+        while dispatcher.run_once() + jobs.work_due():
+            pass
+
+    def decide(self) -> None:
+        """Let the time pass after which a fetch is a person's or a machine's."""
+        self.pass_(10)
+        self.work()
+
     def run(self, name: str, **params: Any) -> Any:
         """The answer of an operation."""
         operation = self.engine.catalogue.operation(name)
@@ -110,8 +126,12 @@ class Stage:
 
     def events(self, who: str = "ada", *types: str) -> list[Event]:
         """What happened to somebody."""
+        return [each.event for each in self.recorded(who, *types)]
+
+    def recorded(self, who: str = "ada", *types: str) -> list[Recorded]:
+        """The same with the ids of the events."""
         person = self.engine.reader.person("default", f"user_id:{who}")
-        return [each.event for each in self.engine.reader.events(person, types=frozenset(types), limit=1_000)]
+        return self.engine.reader.events(person, types=frozenset(types), limit=1_000)
 
     def suppressed(self, address: str = "ada@example.com") -> str:
         """Why mail to an address is refused."""

@@ -16,9 +16,12 @@ from tests.capabilities.feedback_stage import BROWSER, Stage
 from tests.each import each_of
 from threadline.capabilities.feedback.links import click_url, message_in, pixel_url, track
 from threadline.capabilities.feedback.machines import Click, machine, machine_agent, scanned
+from threadline.capabilities.feedback.repetitions import COUNTING
 from threadline.capabilities.feedback.routes import location
 from threadline.capabilities.feedback.tracking import tracked_html, tracked_text
 from threadline.capabilities.mail.address import tagged
+from threadline.kernel.store import scan_pages
+from threadline.kernel.time import SECOND, format_time
 
 CRAWLERS = json.loads((Path(__file__).parent.parent / "data/crawlers/crawler-user-agents.json").read_text())
 CHROME = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/42.0 Safari/537.36"
@@ -48,11 +51,20 @@ def test_click_leads_to_the_signed_link_and_is_recorded():
     answer = follow(stage, click_url(stage.engine, "default", message, "https://shop.example/ä?a=1&b=%20#x"))
     assert (answer.status, answer.headers["location"]) == (302, "https://shop.example/%C3%A4?a=1&b=%20#x")
     assert "no-store" in answer.headers["cache-control"]
-    (event,) = stage.events("ada", "mail_clicked")
-    assert event.properties == {
+    asked = {
         "message": message, "template": "welcome", "journey": "onboarding", "address": "ada@example.com",
-        "link": "https://shop.example/ä?a=1&b=%20#x", "machine": False, "agent": BROWSER,
+        "link": "https://shop.example/ä?a=1&b=%20#x", "agent": BROWSER,
     }  # fmt: skip
+    (fetch,) = stage.recorded("ada", "mail_fetched")
+    assert fetch.event.properties == {**asked, "fetch": "clicked"}
+    stage.pass_(9.9)
+    stage.work()
+    assert stage.events("ada", "mail_clicked") == []
+    stage.pass_(0.1)
+    stage.work()
+    (event,) = stage.events("ada", "mail_clicked")
+    assert event.properties == {**asked, "machine": False, "of": fetch.id}
+    assert event.occurred_at == fetch.event.occurred_at
 
 
 def test_pixel_is_a_picture_that_nobody_may_store():
@@ -61,6 +73,7 @@ def test_pixel_is_a_picture_that_nobody_may_store():
     assert answer.media_type == "image/gif"
     assert answer.body[:10] == b"GIF89a\x01\x00\x01\x00"
     assert "no-store" in answer.headers["cache-control"]
+    stage.decide()
     assert stage.events("ada", "mail_opened")[0].properties["machine"] is False
 
 
@@ -134,8 +147,10 @@ def test_open_of_a_machine_is_recorded_with_the_reason(why, asked):
     message = stage.mail()
     stage.now -= int((60 - asked.pop("age", 60)) * 1_000_000)
     follow(stage, pixel_url(stage.engine, "default", message), **asked)
-    properties = stage.events("ada", "mail_opened")[0].properties
-    assert (properties["machine"], properties["why"]) == (True, why)
+    properties = stage.events("ada", "mail_scanned")[0].properties
+    assert (properties["fetch"], properties["machine"], properties["why"]) == ("opened", True, why)
+    stage.decide()
+    assert stage.events("ada", "mail_opened") == []
     counts = stage.run("feedback_counters", template="welcome").counts.opened
     assert (counts.unique, counts.total, counts.machine_unique, counts.machine_total) == (0, 0, 1, 1)
 
@@ -148,32 +163,99 @@ def test_link_that_people_do_not_see_gives_a_scanner_away_before_and_after():
     )
     links = re.findall(r"http://shop\.example/m/c/[\w-]+", html)
     assert len(links) == 3
-    for url in links:
-        stage.pass_(20)
-        follow(stage, url)
+    follow(stage, links[0])
+    stage.pass_(6)
+    follow(stage, links[2])
     stage.pass_(20)
     follow(stage, links[0])
     follow(stage, click_url(stage.engine, "default", other, "https://a.example"))
-    assert [each.properties.get("why") for each in stage.events("ada", "mail_clicked")] == [
-        None,
-        None,
-        "honeypot",
-        "honeypot",
-    ]
+    stage.decide()
+    stage.pass_(60)
+    follow(stage, links[1])
+    stage.decide()
+    assert [each.properties["why"] for each in stage.events("ada", "mail_scanned")] == ["honeypot"] * 3
+    assert [each.properties["link"] for each in stage.events("ada", "mail_clicked")] == ["https://b.example"]
     counts = stage.run("feedback_counters", template="welcome").counts.clicked
-    assert (counts.unique, counts.total, counts.machine_unique, counts.machine_total) == (1, 1, 1, 4)
+    assert (counts.unique, counts.total, counts.machine_unique, counts.machine_total) == (2, 2, 1, 3)
 
 
-def test_scanner_that_follows_every_link_within_seconds_is_not_counted_from_its_first_click_on():
+def test_scanner_that_follows_every_link_within_seconds_never_clicks_nor_opens():
     stage = Stage()
     message = stage.mail()
+    follow(stage, pixel_url(stage.engine, "default", message))
     for number in range(5):
         follow(stage, click_url(stage.engine, "default", message, f"https://shop.example/{number}"))
         stage.pass_(1)
+        stage.work()
+    follow(stage, pixel_url(stage.engine, "default", message), PEOPLE[1])
     stage.pass_(3_600)
     follow(stage, click_url(stage.engine, "default", message, "https://shop.example/2"))
-    counts = stage.run("feedback_counters", template="welcome").counts.clicked
-    assert (counts.unique, counts.total, counts.machine_total) == (1, 1, 5)
+    stage.decide()
+    (click,), (opened,) = stage.events("ada", "mail_clicked"), stage.events("ada", "mail_opened")
+    assert (click.occurred_at, opened.properties["agent"]) == (stage.now - 10 * SECOND, PEOPLE[1])
+    counts = stage.run("feedback_counters", template="welcome").counts
+    assert (counts.clicked.unique, counts.clicked.total, counts.clicked.machine_total) == (1, 1, 5)
+    assert (counts.opened.unique, counts.opened.total, counts.opened.machine_total) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("agents", "events"), [([BROWSER] * 60, 5), ([f"Mozilla/5.0 ({number})" for number in range(130)], 100)]
+)
+@pytest.mark.parametrize("kind", ["link", "pixel", "ses"])
+def test_requests_that_only_repeat_others_are_one_event_an_hour(kind: str, agents: list[str], events: int):
+    stage = Stage()
+    message = stage.mail()
+    url = click_url(stage.engine, "default", message, "https://a.example") if kind == "link" else ""
+    for number, agent in enumerate(agents):
+        stage.pass_(1)
+        if kind == "ses":
+            stage.run("feedback_notify", text=ses_click(stage, message, agent, number))
+        else:
+            follow(stage, url or pixel_url(stage.engine, "default", message), agent)
+    assert len(stage.events("ada", "mail_fetched")) == events
+    stage.pass_(3_700)
+    stage.work()
+    counted = [each.properties["count"] for each in stage.events("ada", "mail_fetched") if "count" in each.properties]
+    assert counted == [len(agents) - events]
+    type = "mail_opened" if kind == "pixel" else "mail_clicked"
+    assert len(stage.events("ada", type)) == events
+    counts = getattr(stage.run("feedback_counters", template="welcome").counts, type.removeprefix("mail_"))
+    assert (counts.unique, counts.total, counts.repeats) == (1, events, len(agents) - events)
+    assert list(scan_pages(stage.engine.store, COUNTING)) == []
+
+
+def test_requests_of_a_machine_that_repeat_are_counted_as_its():
+    stage = Stage()
+    url = pixel_url(stage.engine, "default", stage.mail())
+    for _ in range(60):
+        follow(stage, url, "Mozilla/5.0")
+        stage.pass_(1)
+    stage.pass_(3_700)
+    stage.work()
+    assert len(stage.events("ada", "mail_scanned")) == 6
+    counts = stage.run("feedback_counters", template="welcome").counts.opened
+    assert (counts.total, counts.machine_unique, counts.machine_total) == (0, 1, 60)
+
+
+def test_person_who_looks_again_a_day_later_opens_again():
+    stage = Stage()
+    url = pixel_url(stage.engine, "default", stage.mail())
+    for _ in range(3):
+        for _ in range(6):
+            follow(stage, url)
+            stage.pass_(1)
+        stage.pass_(25 * 3_600)
+        stage.work()
+    assert len(stage.events("ada", "mail_opened")) == 15
+
+
+def ses_click(stage: Stage, message: str, agent: str, number: int) -> str:
+    """A notification of SES about a click."""
+    at = {"timestamp": format_time(stage.now)}
+    mail = {**at, "messageId": f"0100{number}", "tags": {}, "destination": ["ada@example.com"]}
+    headers = [{"name": "Message-ID", "value": f"<{message}@shop.example>"}]
+    click = {**at, "link": "https://a.example", "userAgent": agent}
+    return json.dumps({"eventType": "Click", "mail": {**mail, "headers": headers}, "click": click})
 
 
 CLICKS = st.lists(st.tuples(st.integers(0, 120), st.sampled_from(["", "a", "b", "c", "d"])), max_size=12)
@@ -256,4 +338,5 @@ def test_click_counts_when_it_is_the_first_that_is_heard_of_a_mail():
     assert stage.engine.delivery.unknown("default") != []
     follow(stage, click_url(stage.engine, "default", message, "https://shop.example"))
     assert stage.engine.delivery.unknown("default") == []
+    stage.decide()
     assert len(stage.events("ada", "mail_sent")) == len(stage.events("ada", "mail_clicked")) == 1

@@ -227,6 +227,11 @@ def feedback(random: Random, n: int) -> Event:
     return _event(type, properties, str(n), _back(random, 30 * DAY), source_type="internal")
 
 
+def fetches(random: Random, n: int) -> Event:
+    properties = {"message": f"m{random.randrange(3)}", "fetch": "clicked", "link": f"l{n % 7}", "agent": f"a{n % 5}"}
+    return _event("mail_fetched", properties, str(n), _back(random, DAY // 2), source_type="internal")
+
+
 def dismissals(random: Random, n: int) -> Event:
     # Of few instants, so that the same version is dismissed at two times, and two versions at the same.
     alert = {"alert": f"a{random.randrange(2 * limits.ALERT_DISMISSALS_MAX)}", "version": random.randrange(1, 4)}
@@ -388,6 +393,7 @@ CROWDS: dict[str, tuple[Callable[[Random, int], Event], int, Callable[[Any], boo
         feedback, 1_500,
         lambda s: (len(s), max(len(bounces) for _, bounces in s.values())) == (ADDRESSES_MAX, TRANSIENT_MAX),
     ),
+    "mail_fetches": (fetches, 400, lambda s: len(s) == limits.MAIL_FETCHES_MAX),
     "consent": (subscriptions, 1_000, lambda s: [len(s[topic][1]) for topic in s] == [CONSENT_ADDRESSES_MAX] * 2),
     "suppression": (suppressions, 500, lambda s: len(s) == CONSENT_ADDRESSES_MAX),
     "alerts": (dismissals, 3_000, lambda s: len(s) == limits.ALERT_DISMISSALS_MAX),

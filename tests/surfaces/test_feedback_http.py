@@ -42,8 +42,8 @@ def test_get_of_a_link_is_a_click_and_head_that_of_a_machine(sent: Engine, clien
         assert (answer.status_code, answer.headers["location"]) == (302, "https://shop.example/a?b=c")
         assert "no-store" in answer.headers["cache-control"]
         assert answer.headers["referrer-policy"] == "no-referrer"
-    assert {each.get("why") for each in recorded(sent, "mail_clicked")} == {None, "head"}
-    assert len(recorded(sent, "mail_clicked")) == 2
+    (fetch,), (scan,) = recorded(sent, "mail_fetched"), recorded(sent, "mail_scanned")
+    assert (fetch.get("why"), scan["why"], scan["fetch"]) == (None, "head", "clicked")
 
 
 def test_pixel_is_a_gif(sent: Engine, client: TestClient) -> None:
@@ -51,7 +51,7 @@ def test_pixel_is_a_gif(sent: Engine, client: TestClient) -> None:
     assert (answer.status_code, answer.headers["content-type"]) == (200, "image/gif")
     assert answer.content.startswith(b"GIF89a")
     assert "no-store" in answer.headers["cache-control"]
-    assert recorded(sent, "mail_opened")[0]["machine"] is False
+    assert recorded(sent, "mail_fetched")[0]["fetch"] == "opened"
 
 
 @pytest.mark.parametrize("path", ["/m/c/x", "/m/c/https:%2F%2Fevil.example", "/m/c/x?url=https://evil.example"])

@@ -137,6 +137,10 @@ MAIL_CAPS_MAX = 10
 MAIL_CAP_MAX = 50
 """Mails that a frequency cap may allow."""
 MAIL_WARM_UP_DAYS_MAX = 90
+MAIL_FETCH_REPEATS_MAX = 5
+"""Requests for one picture or link by one program within a day that are events; more are counted."""
+MAIL_FETCHES_MAX = 100
+"""Requests for pictures and links of one person's mails within an hour that are events; more are counted."""
 MAIL_LEDGER_MAX = 100
 """Mails of one person that the ledger keeps with their status, the newest; all of them stay in the log."""
 

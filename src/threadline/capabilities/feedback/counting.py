@@ -9,11 +9,19 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.feedback.events import COUNTED, MAIL_BOUNCED, MAIL_CLICKED, MAIL_OPENED, MAIL_SKIPPED
+from threadline.capabilities.feedback.events import (
+    COUNTED,
+    FETCHES,
+    MAIL_BOUNCED,
+    MAIL_CLICKED,
+    MAIL_FETCHED,
+    MAIL_OPENED,
+    MAIL_SKIPPED,
+)
 from threadline.capabilities.feedback.machines import Click, scanned
 from threadline.capabilities.feedback.rows import MailRow
 
-_BY_PEOPLE = frozenset({MAIL_OPENED, MAIL_CLICKED})
+_BY_PEOPLE = FETCHES | {MAIL_OPENED, MAIL_CLICKED}
 
 
 class Count(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -23,6 +31,9 @@ class Count(msgspec.Struct, kw_only=True, omit_defaults=True):
     total: Annotated[int, Meta(description="So many times.")] = 0
     machine_unique: Annotated[int, Meta(description="Of opens and clicks: to so many mails by machines.")] = 0
     machine_total: Annotated[int, Meta(description="So many times by machines.")] = 0
+    repeats: Annotated[
+        int, Meta(description="Of opens and clicks: further requests, which only repeated others and count as neither.")
+    ] = 0
 
 
 class Counts(msgspec.Struct, kw_only=True):
@@ -64,11 +75,16 @@ class Tally:
         self._mails: dict[tuple[str, bool], set[str]] = defaultdict(set)
         self._why: dict[tuple[str, str], set[str]] = defaultdict(set)
         """By type of event and kind of bounce, or reason why a mail was skipped, the mails."""
+        self._repeats: dict[str, int] = defaultdict(int)
 
     def add(self, row: MailRow, *, machine: bool) -> None:
         """Count a row."""
-        self._totals[row.type, machine] += 1
-        self._mails[row.type, machine].add(row.message)
+        type = f"mail_{row.fetch}" if row.type in FETCHES else row.type
+        if row.type == MAIL_FETCHED:
+            self._repeats[type] += row.count
+            return
+        self._totals[type, machine] += row.count
+        self._mails[type, machine].add(row.message)
         if why := {MAIL_BOUNCED: row.bounce, MAIL_SKIPPED: row.reason}.get(row.type):
             self._why[row.type, why].add(row.message)
 
@@ -87,6 +103,7 @@ class Tally:
             total=self._totals[people],
             machine_unique=len(self._mails[machines]),
             machine_total=self._totals[machines],
+            repeats=self._repeats[type],
         )
 
 
@@ -95,8 +112,8 @@ def count(rows: Iterable[MailRow]) -> tuple[Counts, list[PartCounts]]:
     whole, parts = Tally(), defaultdict[tuple[str, str, str], Tally](Tally)
     clicks: dict[str, list[MailRow]] = defaultdict(list)
     for row in rows:
-        if row.type == MAIL_CLICKED:
-            clicks[row.message].append(row)  # whether a scanner made them only all clicks of a mail can tell
+        if row.type == MAIL_CLICKED and not row.decided:
+            clicks[row.message].append(row)  # of an earlier version: only all of them can tell which a scanner made
         else:
             machine = row.type in _BY_PEOPLE and row.machine
             whole.add(row, machine=machine)

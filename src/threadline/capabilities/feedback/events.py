@@ -17,11 +17,16 @@ MAIL_DELIVERED = "mail_delivered"
 """The recipient's server has accepted the mail; ``text``: what it said."""
 MAIL_DELAYED = "mail_delayed"
 """A server goes on trying to deliver; ``code`` and ``text``: why."""
+MAIL_FETCHED = "mail_fetched"
+"""A picture or a link of the mail was asked for, by whom is still to be decided; ``fetch``: ``opened`` or ``clicked``;
+``link``, ``agent``: the user agent. With ``count``: so many more like one before, which lead to nothing."""
+MAIL_SCANNED = "mail_scanned"
+"""A machine has asked for it; ``why``: by what that is known; ``machine`` is true; the rest as in `MAIL_FETCHED`."""
 MAIL_OPENED = "mail_opened"
-"""The mail was shown, or a machine has loaded its pictures: then ``machine`` is true, and ``why`` says by what that is
-known. ``agent``: the user agent."""
+"""The mail was shown to a person; ``machine`` is false, ``agent``: the user agent, ``of``: the fetch's id. Earlier
+versions recorded machines' as well, with ``machine`` true and ``why``."""
 MAIL_CLICKED = "mail_clicked"
-"""A link was followed, ``link``; ``machine``, ``why`` and ``agent`` as for an open."""
+"""A person has followed a link, ``link``; the rest as for an open."""
 MAIL_BOUNCED = "mail_bounced"
 """The mail was not delivered; ``bounce``: ``permanent`` (because of the address), ``transient`` (of what may pass, such
 as a full mailbox) or ``content`` (of what was sent, which says nothing about the address); ``code``: the enhanced
@@ -36,9 +41,15 @@ ENGAGEMENT = frozenset(
 )
 """What a mail led to."""
 COUNTED = ENGAGEMENT | {MAIL_SENT, MAIL_SKIPPED}
-"""All of the above."""
+"""What is counted under its own name."""
+FETCHES = frozenset({MAIL_FETCHED, MAIL_SCANNED})
+"""Requests of mail programs, browsers and machines, of which opens and clicks are made."""
 ABOUT = ("template", "topic", "journey", "broadcast", "step", "arm", "address")
 """What every one of them says about the mail, where the mail has it."""
+
+
+SOURCE = "threadline.feedback"
+"""The source of what comes in; keys are those of the feedback."""
 
 
 def is_trusted(event: Event) -> bool:

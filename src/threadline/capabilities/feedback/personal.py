@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.feedback.events import ENGAGEMENT
+from threadline.capabilities.feedback.events import ENGAGEMENT, FETCHES
+from threadline.capabilities.feedback.repetitions import COUNTING
 from threadline.capabilities.feedback.rows import PROVIDER_TABLE, TABLE
 from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_events, shown_views
 
 _REPEATS = "it repeats what the person's events say of a mail"
 MAIL_TABLE = StoreTable(TABLE, "event_rows", why=_REPEATS)
 PROVIDERS_TABLE = StoreTable(PROVIDER_TABLE, "event_rows", why=_REPEATS)
+COUNTING_TABLE = StoreTable(COUNTING, "nobody", why="how often events were repeated within an hour, by their ids")
 FEEDBACK_FILE = PersonFile(
     "feedback", "What became of mails", "Whether mails to you arrived, were opened, clicked or answered, or came back.",
-    joined(shown_views("feedback"), shown_events(*ENGAGEMENT)), ("feedback",),
+    joined(shown_views("feedback", "mail_fetches"), shown_events(*ENGAGEMENT, *FETCHES)), ("feedback", "mail_fetches"),
 )  # fmt: skip

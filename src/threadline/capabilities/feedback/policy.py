@@ -1,15 +1,26 @@
-"""The policy ``feedback``: which bounces and complaints suppress an address, in the same commit."""
+"""Policies: bounces and complaints suppress an address in the same commit; a fetch is decided ten seconds later."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from threadline.capabilities.consent.events import ADDRESS_SUPPRESSED
 from threadline.capabilities.feedback.definition import FeedbackRules
-from threadline.capabilities.feedback.events import MAIL_BOUNCED, MAIL_COMPLAINED, is_trusted
+from threadline.capabilities.feedback.events import (
+    MAIL_BOUNCED,
+    MAIL_CLICKED,
+    MAIL_COMPLAINED,
+    MAIL_FETCHED,
+    MAIL_OPENED,
+    MAIL_SCANNED,
+    is_trusted,
+)
+from threadline.capabilities.feedback.fetches import DECIDED_AFTER, MAIL_FETCHES, by_machine, fetch_of
 from threadline.capabilities.feedback.projection import FEEDBACK_PROJECTION, address_of, transient_bounces
 from threadline.kernel.event import Recorded
-from threadline.kernel.policy import Emit, Policy, PolicyView, Read, Wish
+from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Timer, Wish
 
 
 def feedback_policy(rules: FeedbackRules) -> Policy:
@@ -50,3 +61,30 @@ def _bounced(recorded: Recorded, known: PolicyView, rules: FeedbackRules, addres
     since = event.occurred_at - rules.transient_within
     count = transient_bounces(known.get(FEEDBACK_PROJECTION.name, {}), address, since)
     return f"{count} transient bounces" if count >= rules.transient_max else ""
+
+
+def _decide(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
+    event = recorded.event
+    if event.type == MAIL_FETCHED:
+        if not is_trusted(event) or "count" in event.properties:
+            return ()
+        data = {"id": recorded.id, "at": event.occurred_at, "properties": event.properties}
+        return (Timer(key=recorded.id, due_at=recorded.recorded_at + DECIDED_AFTER, data=data),)
+    id, at, properties = (event.properties["data"][name] for name in ("id", "at", "properties"))
+    fetch = fetch_of(replace(event, properties=properties))
+    why = by_machine(known.get(MAIL_FETCHES.name, []), fetch, at)
+    if why:
+        decided = {**properties, "machine": True, "why": why, "of": id}
+        return (Emit(type=MAIL_SCANNED, key=id, occurred_at=at, properties=decided),)
+    decided = {name: value for name, value in properties.items() if name != "fetch"} | {"machine": False, "of": id}
+    return (Emit(type=MAIL_CLICKED if fetch.link else MAIL_OPENED, key=id, occurred_at=at, properties=decided),)
+
+
+FETCHES_POLICY = Policy(
+    name="mail_fetches",
+    handles=frozenset({MAIL_FETCHED, TIMER_FIRED}),
+    react=_decide,
+    emits=frozenset({MAIL_OPENED, MAIL_CLICKED, MAIL_SCANNED}),
+    sends=frozenset(),
+    reads=(Read(MAIL_FETCHES.name),),
+)

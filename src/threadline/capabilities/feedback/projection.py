@@ -7,7 +7,6 @@ from typing import Any
 
 from threadline.capabilities.feedback.definition import TRANSIENT_MAX
 from threadline.capabilities.feedback.events import (
-    COUNTED,
     MAIL_BOUNCED,
     MAIL_CLICKED,
     MAIL_DELIVERED,
@@ -15,7 +14,7 @@ from threadline.capabilities.feedback.events import (
     MAIL_REPLIED,
     is_trusted,
 )
-from threadline.capabilities.feedback.rows import event_rows
+from threadline.capabilities.feedback.rows import LISTED, event_rows
 from threadline.kernel.event import Recorded
 from threadline.kernel.former_forms import address_in_event
 from threadline.kernel.merging import keep_smallest, merge_entries
@@ -86,7 +85,7 @@ def _shown(at: int) -> str:
 FEEDBACK_PROJECTION = Projection(
     name="feedback",
     version=2,
-    handles=COUNTED,
+    handles=LISTED,
     empty=dict,
     fold=_fold,
     view=_view,

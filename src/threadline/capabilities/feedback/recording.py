@@ -2,54 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from threadline.capabilities.feedback.events import (
     ABOUT,
     MAIL_BOUNCED,
-    MAIL_CLICKED,
     MAIL_COMPLAINED,
     MAIL_DELAYED,
     MAIL_DELIVERED,
+    MAIL_FETCHED,
     MAIL_OPENED,
     MAIL_REPLIED,
+    MAIL_SCANNED,
+    SOURCE,
 )
+from threadline.capabilities.feedback.fetches import MAIL_FETCHES, fetch_of, repeated
 from threadline.capabilities.feedback.finding import FindingPorts, find_mail
-from threadline.capabilities.feedback.machines import machine_agent
+from threadline.capabilities.feedback.machines import is_image_proxy, machine_agent
+from threadline.capabilities.feedback.repetitions import count_only
 from threadline.kernel.address import normal_address
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.ids import short_hash
-from threadline.kernel.ports import WithReader, WithRecorder, WithRejected
+from threadline.kernel.ports import WithJobs, WithReader, WithRecorder, WithRejected
 from threadline.kernel.rejected import RejectedEntry, keepable
 from threadline.kernel.time import MINUTE
 from threadline.wire.feedback import Feedback, Kind
 
-SOURCE = "threadline.feedback"
-"""The source of these events; their keys are those of the feedback."""
 EARLY = 15 * MINUTE
 """How long after a mail was handed over its outcome may not be recorded yet, because the worker has died meanwhile."""
 _TYPES: dict[Kind, str] = {
     "delivered": MAIL_DELIVERED,
     "delayed": MAIL_DELAYED,
-    "opened": MAIL_OPENED,
-    "clicked": MAIL_CLICKED,
+    "opened": MAIL_FETCHED,
+    "clicked": MAIL_FETCHED,
     "bounced": MAIL_BOUNCED,
     "complained": MAIL_COMPLAINED,
     "replied": MAIL_REPLIED,
 }
 
 
-class RecordingPorts(FindingPorts, WithReader, WithRecorder, WithRejected, Protocol):
+class RecordingPorts(FindingPorts, WithJobs, WithReader, WithRecorder, WithRejected, Protocol):
     """What recording feedback needs."""
 
 
 class Taken(NamedTuple):
     """What became of feedback."""
 
-    status: Literal["recorded", "duplicate", "nothing", "unmatched"]
-    """``nothing``: it says what is known, or nothing about this recipient; ``unmatched``: the rejected log has it."""
+    status: Literal["recorded", "counted", "duplicate", "nothing", "unmatched"]
+    """``counted``: a fetch like many before, an event an hour has how many; ``nothing``: it says what is known, or
+    nothing about this recipient; ``unmatched``: the rejected log has it."""
     event: str = ""
     message: str = ""
 
@@ -86,18 +88,18 @@ def record(ports: RecordingPorts, sent: Recorded, feedback: Feedback) -> Taken:
             return Taken("nothing", message=message)  # such as a complaint that lists everybody at a domain
         # Behind our recipient somebody else does not exist, to whom the mail was forwarded.
         details |= {"bounce": "transient" if details.get("bounce") == "permanent" else details.get("bounce")}
-    if feedback.kind in ("opened", "clicked") and "machine" not in details:  # by a provider's own links and pixel
-        why = machine_agent(str(details.get("agent", "")), feedback.kind == "opened")
-        details |= {"machine": bool(why), **({"why": why} if why else {})}
+    type, is_fetch = _TYPES[feedback.kind], feedback.kind in ("opened", "clicked")
+    if is_fetch:
+        details, type = _fetch(feedback, details)
     workspace = sent.event.workspace
     known = ports.log.of_key(workspace, SOURCE, feedback.key)
     if known is not None:
         return Taken("duplicate", known.id, message)
-    now = ports.recorder.clock()
+    person, now = ports.reader.person_of(sent), ports.recorder.clock()
     about = {name: value for name in ABOUT if (value := sent.event.properties.get(name)) is not None}
     event = Event(
-        type=_TYPES[feedback.kind],
-        identifiers=(ports.reader.person_of(sent).identifiers[sent.thread],),
+        type=type,
+        identifiers=(person.identifiers[sent.thread],),
         # A provider's clock may be ahead; what has happened counts at once.
         occurred_at=min(feedback.at or now, now),
         key=feedback.key,
@@ -107,6 +109,11 @@ def record(ports: RecordingPorts, sent: Recorded, feedback: Feedback) -> Taken:
         properties={"message": message, **about, **details},
         received_at=now,
     )
+    if is_fetch:
+        fetches = ports.reader.state(person, MAIL_FETCHES.name, ports.recorder.now())
+        if like := repeated(fetches, fetch_of(event), now):
+            count_only(ports, workspace, like, now)
+            return Taken("counted", like, message)
     receipt = ports.recorder.record([event], known=True)[0]
     return Taken("recorded" if receipt.status == "accepted" else "duplicate", receipt.id, message)
 
@@ -133,10 +140,15 @@ def keep(ports: RecordingPorts, workspace: str, key: str, code: str, message: st
     )
 
 
-def recent_clicks(ports: RecordingPorts, sent: Recorded, since: int) -> Sequence[Recorded]:
-    """The newest clicks of the person who got a mail."""
-    person = ports.reader.person_of(sent)
-    return ports.reader.events(person, start=since, types=frozenset({MAIL_CLICKED}), limit=50, reverse=True)
+def _fetch(feedback: Feedback, details: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """The properties and the type of a fetch: a machine's or a person's where it says so itself, else undecided."""
+    agent, opened = str(details.get("agent", "")), feedback.kind == "opened"
+    if opened and is_image_proxy(agent) and "why" not in details:
+        return {**details, "machine": False}, MAIL_OPENED
+    details = {"fetch": feedback.kind, **details}
+    if "why" not in details and (why := machine_agent(agent, opened)):
+        details["why"] = why
+    return ({**details, "machine": True}, MAIL_SCANNED) if "why" in details else (details, MAIL_FETCHED)
 
 
 def _text(recorded: Recorded, name: str) -> str:

@@ -1,7 +1,7 @@
 """The public addresses of feedback: links that count clicks, the pixel that counts opens, and the webhook of SNS.
 
-A click or an open is recorded by GET: that it was asked for is what has happened. Where a click leads is signed, so
-nobody can make these links lead elsewhere.
+A fetch is recorded by GET: that it was asked for is what has happened; by whom is decided later. Where a click leads is
+signed, so nobody can make these links lead elsewhere.
 """
 
 from __future__ import annotations
@@ -12,18 +12,11 @@ from urllib.parse import quote
 from threadline.capabilities.feedback.definition import FeedbackRules
 from threadline.capabilities.feedback.finding import find_mail
 from threadline.capabilities.feedback.links import CLICK, OPEN
-from threadline.capabilities.feedback.machines import (
-    AGENT_LENGTH_MAX,
-    HONEYPOT_WITHIN,
-    Click,
-    is_image_proxy,
-    machine,
-    scanned,
-)
+from threadline.capabilities.feedback.machines import AGENT_LENGTH_MAX, is_image_proxy, machine
 from threadline.capabilities.feedback.notifications import Certificates, take_envelope
-from threadline.capabilities.feedback.recording import recent_clicks, record
+from threadline.capabilities.feedback.recording import record
 from threadline.kernel.errors import NotFound, ThreadlineError
-from threadline.kernel.event import Recorded, is_workspace
+from threadline.kernel.event import is_workspace
 from threadline.kernel.ids import short_hash
 from threadline.kernel.ports import Ports
 from threadline.kernel.public_route import PublicAnswer, PublicRequest, PublicRoute
@@ -80,32 +73,19 @@ def _note(
 ) -> None:
     """Record it. Whatever is wrong with the store, the person gets to where the link leads."""
     try:
+        at = engine.recorder.clock()
         sent = find_mail(engine, workspace, [f"{message}@"])
         if sent is None:
             return
-        at = engine.recorder.clock()
         agent = request.headers.get("user-agent", "")[:AGENT_LENGTH_MAX]
         why = machine(request.method, request.headers, opened=kind == "opened")
-        if not why and at - sent.event.occurred_at < rules.machine_within and not is_image_proxy(agent):
+        # A mail of which nobody knew whether it was sent is settled by this, as sent now.
+        if not why and 0 < at - sent.event.occurred_at < rules.machine_within and not is_image_proxy(agent):
             why = "soon"
-        if not why and kind == "clicked":
-            why = _scanner(engine, sent, Click(at, link))
-        details = {"machine": bool(why), "agent": agent, **({"why": why} if why else {})}
-        if kind == "clicked":
-            details["link"] = link
+        if not why and kind == "clicked" and not link:
+            why = "honeypot"
+        details = {"agent": agent, **({"link": link} if kind == "clicked" else {}), **({"why": why} if why else {})}
         key = short_hash("own", kind, message, link, str(at), agent)
         record(engine, sent, Feedback(kind, key, at, (), details=details))
     except ThreadlineError:
         return
-
-
-def _scanner(engine: Ports, sent: Recorded, click: Click) -> str:
-    if not click.link:
-        return "honeypot"
-    message = sent.event.properties.get("message")
-    before = [
-        Click(recent_click.event.occurred_at, str(recent_click.event.properties.get("link", "")))
-        for recent_click in recent_clicks(engine, sent, click.at - HONEYPOT_WITHIN)
-        if recent_click.event.properties.get("message") == message
-    ]
-    return scanned([*before, click]).get(click, "")

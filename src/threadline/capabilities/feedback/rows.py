@@ -9,13 +9,23 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from threadline.capabilities.feedback.events import COUNTED, MAIL_SENT, MAIL_SKIPPED, is_trusted
-from threadline.kernel.event import Recorded
+from threadline.capabilities.feedback.events import (
+    COUNTED,
+    FETCHES,
+    MAIL_FETCHED,
+    MAIL_SENT,
+    MAIL_SKIPPED,
+    SOURCE,
+    is_trusted,
+)
+from threadline.kernel.event import Event, Recorded
 from threadline.kernel.ids import short_hash
 from threadline.kernel.projection import Row
 from threadline.kernel.store import Key, Range, Store, following_items
 from threadline.kernel.time import newest_first_key
 
+LISTED = COUNTED | FETCHES
+"""The types of events that have rows."""
 TABLE = "mail_event"
 PROVIDER_TABLE = "mail_provider_id"
 SHARDS = "0123456789abcdef"
@@ -43,6 +53,12 @@ class MailRow(msgspec.Struct, frozen=True, array_like=True):
     link: str = ""
     bounce: str = ""
     reason: str = ""
+    fetch: str = ""
+    """Of a fetch: ``opened`` or ``clicked``."""
+    count: int = 1
+    """Of a fetch: how many there were."""
+    decided: bool = False
+    """Of a click: that it is a person's was decided before it was recorded."""
 
 
 class Found(NamedTuple):
@@ -62,13 +78,17 @@ def event_rows(recorded: Recorded) -> Iterable[Row]:
     event = recorded.event
     get = event.properties.get
     message = get("message")
-    if event.type not in COUNTED or not is_trusted(event) or not isinstance(message, str) or not 0 < len(message) < 100:
+    if event.type not in LISTED or not is_trusted(event) or not isinstance(message, str) or not 0 < len(message) < 100:
+        return
+    fetch, count = _fetch(event)
+    if event.type in FETCHES and not fetch:
         return
     row = MailRow(
         type=event.type, at=event.occurred_at, thread=recorded.thread, message=message, address=_text(get("address")),
         template=_text(get("template")), step=_text(get("step")), arm=_text(get("arm")),
         machine=get("machine") is True, why=_text(get("why")), link=_text(get("link"), 2_000),
         bounce=_text(get("bounce")), reason=_text(get("reason")) if event.type == MAIL_SKIPPED else "",
+        fetch=fetch, count=count, decided=event.source != SOURCE,
     )  # fmt: skip
     value = msgspec.msgpack.encode(row)
     sort = f"{newest_first_key(event.occurred_at)}.{recorded.id}"
@@ -80,6 +100,13 @@ def event_rows(recorded: Recorded) -> Iterable[Row]:
     provider_id = get("provider_id") if event.type == MAIL_SENT and get("provider") == "ses" else None
     if isinstance(provider_id, str) and 0 < len(provider_id) <= NAME_LENGTH_MAX:
         yield Row(*_provider_key(event.workspace, provider_id), message.encode())
+
+
+def _fetch(event: Event) -> tuple[str, int]:
+    """What a fetch was of and how often, where a row has to say so; one that is decided about later needs none."""
+    fetch, count = event.properties.get("fetch"), event.properties.get("count", 1)
+    counts = type(count) is int and count > 0 and (event.type != MAIL_FETCHED or "count" in event.properties)
+    return (fetch, count) if event.type in FETCHES and fetch in ("opened", "clicked") and counts else ("", 1)
 
 
 def partition(workspace: str, subject: Subject, name: str, shard: str) -> str:

@@ -27,6 +27,8 @@ SENTENCES: Mapping[str, str] = {
     "journey_exited": "Left the journey {journey}: {reason}",
     "mail_sent": "Mail “{template}” was sent",
     "mail_delivered": "Mail “{template}” was delivered",
+    "mail_fetched": "A picture or link of the mail “{template}” was asked for",
+    "mail_scanned": "A machine looked through the mail “{template}”",
     "mail_opened": "Opened the mail “{template}”",
     "mail_clicked": "Clicked a link in the mail “{template}”",
     "mail_replied": "Answered the mail “{template}”",
@@ -50,6 +52,7 @@ TIMERS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("leaderboards", re.compile(r""), "May go up or down on a leaderboard"),
     ("streaks", re.compile(r""), "May reach a milestone of a streak"),
     ("points", re.compile(r"lot (?P<month>\d{1,6})$"), "Points of {month} expire"),
+    ("mail_fetches", re.compile(r""), "Decides whether a person or a machine looked at a mail"),
     ("campaign_ignored", re.compile(r"campaign:(?P<id>.+)", re.DOTALL), "Will have ignored the campaign {id}"),
     ("campaign_ignored", re.compile(r"after:"), "May have ignored a campaign"),
 )

@@ -480,7 +480,7 @@ class _Feedback:
         """Count what became of the mails of a template, a journey or a broadcast."""
     def events(self, *, cursor: str = '', limit: int = 100, start: Moment | None = None, stop: Moment | None = None,
         template: str | None = None, journey: str | None = None, broadcast: str | None = None,
-        type: Literal['', 'mail_bounced', 'mail_clicked', 'mail_complained', 'mail_delayed', 'mail_delivered', 'mail_opened', 'mail_replied', 'mail_sent', 'mail_skipped'] = '') -> feedback_operations_events.FeedbackEventsPage:
+        type: Literal['', 'mail_bounced', 'mail_clicked', 'mail_complained', 'mail_delayed', 'mail_delivered', 'mail_fetched', 'mail_opened', 'mail_replied', 'mail_scanned', 'mail_sent', 'mail_skipped'] = '') -> feedback_operations_events.FeedbackEventsPage:
         """List what became of the mails of a template, a journey or a broadcast."""
     def notify(self, *, text: str) -> feedback_operations_intake.FeedbackTaken:
         """Hand in a notification of Amazon SES."""

@@ -12,9 +12,8 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Instant, instant, time_param
 from threadline.capabilities.events.parameters import Next, TimePage, TimeRange, checked_cursor, page_of
 from threadline.capabilities.feedback.counting import Counts, PartCounts, count
-from threadline.capabilities.feedback.events import COUNTED
 from threadline.capabilities.feedback.operations import FEEDBACK_GROUP
-from threadline.capabilities.feedback.rows import NAME_LENGTH_MAX, SUBJECTS, Found, Subject, rows_of
+from threadline.capabilities.feedback.rows import LISTED, NAME_LENGTH_MAX, SUBJECTS, Found, Subject, rows_of
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Choice, Context, Operation
 from threadline.kernel.ports import Person, WithReader, WithStore
@@ -22,7 +21,7 @@ from threadline.kernel.ports import Person, WithReader, WithStore
 _CURSOR = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{32}")
 _PAGE_ROWS = 100
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH_MAX)]
-TYPES = tuple(sorted(COUNTED))
+TYPES = tuple(sorted(LISTED))
 _ONE = Choice(SUBJECTS, required=True)
 
 
@@ -56,6 +55,8 @@ class MailEventView(msgspec.Struct, kw_only=True, omit_defaults=True):
     link: str = ""
     bounce: str = ""
     reason: Annotated[str, Meta(description="Why a mail was skipped.")] = ""
+    fetch: Annotated[str, Meta(description="What a machine or a repetition asked for: opened or clicked.")] = ""
+    count: Annotated[int, Meta(description="How often.")] = 1
 
 
 class FeedbackEventsPage(msgspec.Struct, kw_only=True):
@@ -116,6 +117,7 @@ def _view(people: Mapping[str, Person], record: Found) -> MailEventView:
         id=record.event, type=row.type, at=instant(row.at), person="" if person is None else person.id,
         message=row.message, address=row.address, template=row.template, step=row.step, arm=row.arm,
         machine=row.machine, why=row.why, link=row.link, bounce=row.bounce, reason=row.reason,
+        fetch=row.fetch, count=row.count,
     )  # fmt: skip
 
 

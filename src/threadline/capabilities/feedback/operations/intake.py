@@ -45,7 +45,8 @@ class TakenView(msgspec.Struct, kw_only=True, omit_defaults=True):
     status: Annotated[
         str,
         Meta(
-            description="recorded; duplicate; nothing: it says what is known; unmatched: about no mail of ours, and "
+            description="recorded; counted: an open or a click like many before; duplicate; nothing: it says what is "
+            "known; unmatched: about no mail of ours, and "
             "kept in the rejected log."
         ),
     ]
