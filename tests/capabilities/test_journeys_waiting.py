@@ -144,6 +144,62 @@ def test_a_merge_wakes_who_waits_for_a_local_time() -> None:
     stage.tell("signed_up", user_id="ada")
     stage.until(STARTS_AT + 12 * HOUR)
     stage.tell("identify", email="ada@example.com", properties={"timezone": "America/Los_Angeles"})
-    stage.tell("identify", user_id="ada", email="ada@example.com")
+    stage.ask("people_merge", id="ada", other="email:ada@example.com")
     stage.until(STARTS_AT + 3 * DAY)
     assert stage.got() == [("2026-01-01T17:00", "hello")]
+
+
+FOR_EVER = """
+journeys:
+  endless:
+    trigger: {event: signed_up}
+    reentry: always
+    timeout: 5d
+    steps: [{send: hello}, {wait: 2d}, {send: more}, {wait: {event: bought}}]
+"""
+
+
+def three_in_one() -> Stage:
+    """Ada, Bob and Cy are in one journey and are joined; then Bob and Cy are split off together."""
+    stage = Stage(FOR_EVER)
+    for who in ("ada", "bob", "cy"):
+        stage.tell("signed_up", user_id=who)
+        stage.until(stage.now + HOUR)
+    for other in ("bob", "cy"):
+        stage.ask("people_merge", id="ada", other=other, force=True)
+    stage.ask("people_split", id="ada", identifiers=["user_id:bob", "user_id:cy"])
+    return stage
+
+
+def test_of_two_runs_that_come_back_by_a_split_one_goes_on_and_the_other_ends() -> None:
+    stage = three_in_one()
+    assert stage.path("bob").count("merged") == 1
+    stage.until(STARTS_AT + 3 * DAY)
+    assert [template for _, template in stage.got("bob")] == ["hello", "more"]
+    stage.until(STARTS_AT + 6 * DAY)
+    assert stage.path("bob").count("timeout") == 1
+    stage.tell("signed_up", user_id="cy")
+    assert stage.told("cy")[-1]["type"] == "journey_entered"
+
+
+def test_a_mail_that_was_withdrawn_because_of_a_merge_is_not_sent_after_the_split() -> None:
+    stage = Stage(FOR_EVER)
+    stage.tell("signed_up", user_id="ada")
+    stage.until(STARTS_AT + HOUR)
+    stage.tell("signed_up", user_id="bob")
+    stage.ask("people_merge", id="ada", other="bob", force=True)
+    stage.work()
+    stage.ask("people_split", id="ada", identifiers=["user_id:bob"])
+    stage.until(STARTS_AT + 3 * DAY)
+    assert [template for _, template in stage.got("bob")] == ["more"]
+
+
+def test_a_mail_that_a_split_reaches_before_it_is_withdrawn_is_sent() -> None:
+    stage = Stage(FOR_EVER)
+    stage.tell("signed_up", user_id="ada")
+    stage.until(STARTS_AT + HOUR)
+    stage.tell("signed_up", user_id="bob")
+    stage.ask("people_merge", id="ada", other="bob", force=True)
+    stage.ask("people_split", id="ada", identifiers=["user_id:bob"])
+    stage.until(STARTS_AT + 3 * DAY)
+    assert [template for _, template in stage.got("bob")] == ["hello", "more"]

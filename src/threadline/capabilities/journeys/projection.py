@@ -101,6 +101,11 @@ def is_paused(state: State, journey: str) -> bool:
     return any(state["paused"].get(name, _NEVER)[2] for name in (journey, ""))
 
 
+def pause_changed_at(state: State, journey: str) -> int:
+    """When the person was last paused or resumed in a journey; 0: never."""
+    return int(state["paused"].get(journey, _NEVER)[0])
+
+
 def mail_counts(stored: list[int]) -> int:
     """When a mail of a template was sent last, or handed over and not skipped since; 0: never."""
     handed = stored[_HANDED] if stored[_HANDED] > stored[_SKIPPED] else 0

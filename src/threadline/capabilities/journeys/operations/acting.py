@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from threadline.capabilities.events.forms import PersonRef
 from threadline.capabilities.events.requests import RequestKey, place_and_key, wish
@@ -22,7 +23,7 @@ from threadline.capabilities.journeys.events import (
 from threadline.capabilities.journeys.operations import JOURNEYS_GROUP, Journeys, Name, RunId, journey_named
 from threadline.capabilities.journeys.operations.definitions import book_of, entries
 from threadline.capabilities.journeys.policy import LOOK_AGAIN
-from threadline.capabilities.journeys.projection import Entry, active_run
+from threadline.capabilities.journeys.projection import Entry, active_run, pause_changed_at
 from threadline.capabilities.journeys.steps import JOURNEYS
 from threadline.kernel.errors import Conflict, InvalidValue, Unavailable
 from threadline.kernel.event import Event
@@ -31,6 +32,7 @@ from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.policy import source_of
 from threadline.kernel.ports import Person, WithDelivery, WithLog, WithReader, WithRecorder, WithRows, WithShared
 from threadline.kernel.store import Delete, Key, Put
+from threadline.kernel.time import LATEST
 
 _WOKEN_AT_ONCE = 200
 
@@ -97,10 +99,13 @@ def _requested(
     )
 
 
-def _record(context: Context[Needs], person: Person, type: str, properties: dict[str, Any], request: str) -> str:
+def _record(
+    context: Context[Needs], person: Person, type: str, properties: dict[str, Any], request: str, not_before: int = 0
+) -> str:  # fmt: skip
     name = request or f"at {context.engine.recorder.clock()} after {person.position}"
     identifier, key = place_and_key(context, person, type, properties.get("journey", ""), name, named=request)
     event = wish(context, identifier, type, properties, key, vouched=True)
+    event = replace(event, occurred_at=max(event.occurred_at, not_before))
     receipt = context.engine.recorder.record([event], known=True)[0]
     if receipt.status == "conflict":
         raise Conflict(f"the request {request!r} was used for something else; give this one its own name")
@@ -153,8 +158,11 @@ def _resume(journeys: Journeys, context: Context[Needs], params: PauseParams) ->
 
 
 def _of_person(context: Context[Needs], name: str, ref: str, type: str) -> str:
-    person = context.engine.reader.person(context.workspace, ref)
-    _record(context, person, type, {"journey": name}, "")
+    reader = context.engine.reader
+    person = reader.person(context.workspace, ref)
+    # A clock that was ahead has made the last change later than now; the newest one counts.
+    last = pause_changed_at(reader.state(person, JOURNEYS, LATEST), name)
+    _record(context, person, type, {"journey": name}, "", last + 1)
     return person.id
 
 
