@@ -94,6 +94,10 @@ MISTAKES: dict[str, tuple[str, str]] = {
         f'5: {PLACED}`minimum`: "3" is not of type "number"',
     ),
     "a list that is none": ("  page: {allOf: 3}", f'2: {PLACED}`allOf`: 3 is not of type "array"'),
+    "whether it is personal in words": (
+        "  page: {properties: {n: {x-personal: maybe}}}",
+        f"2: {PLACED}`x-personal` is true or false: whether the property is personal",
+    ),
     "a property that is none": (
         "  page:\n    properties:\n      n: 3",
         f"4: {PLACED}a schema must be a mapping, such as `{{type: number}}`",

@@ -6,7 +6,7 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from zipfile import ZipFile
 
@@ -19,7 +19,7 @@ from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.effect import Effect
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_UNKNOWN, Outcome
 from threadline.kernel.store import Item, scan_pages
-from threadline.kernel.time import SECOND
+from threadline.kernel.time import SECOND, Clock
 from threadline.senders.inbox import InboxSender
 from threadline.stores.memory import MemoryStore
 from threadline.surfaces.python.embedded import Threadline
@@ -87,9 +87,11 @@ class _Refusing:
 class Stage:
     """A store with everything about ada and bob."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, opened: Callable[[Clock], Engine] = lambda clock: Engine(MemoryStore(), CATALOGUE, clock)
+    ) -> None:
         self.now = STARTS_AT
-        self.engine = Engine(MemoryStore(), CATALOGUE, self._clock)
+        self.engine = opened(self._clock) if opened else Engine(MemoryStore(), CATALOGUE, self._clock)
         self.engine.public_address.use_local("http://shop.example")
         self.shop = Threadline(self.engine, source="shop")
         self.dispatcher = Dispatcher(self.engine, {"mail": _Mail(self.engine), "webhook": _Refusing()}, "test")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import lru_cache
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 
+from threadline.kernel.disclosure import SENTENCE
 from threadline.kernel.ids import short_hash
 from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, WORKSPACE_LENGTH_MAX
 from threadline.kernel.why import HISTORY, LIVE, NEWS, REASONS, Why
@@ -130,7 +131,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sequence: int = 0
     code: str = ""
     """Why it was rejected, machine-readable; ``erased`` for a duplicate of an event that was erased."""
-    message: str = ""
+    message: Annotated[str, SENTENCE] = ""
 
 
 def source_type_of(source: str) -> str:

@@ -54,6 +54,17 @@ class IdentifierKind(msgspec.Struct, frozen=True):
         bool, Meta(description="False: it finds people only where nothing else in an event does, so it joins nobody.")
     ] = True
     shared: Annotated[bool, Meta(description="The same value names the same human in every workspace.")] = False
+    personal: Annotated[
+        bool,
+        Meta(
+            description="Whether a value by itself says who somebody is, as an address does and a number of yours not."
+        ),
+    ] = False
+
+    @property
+    def is_personal(self) -> bool:
+        """Whether a value says by itself who somebody is; addresses and phone numbers always do."""
+        return self.personal or self.normalise in ("email", "phone")
 
 
 _OTHER = IdentifierKind("external_id")

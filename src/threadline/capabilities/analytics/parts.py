@@ -22,6 +22,7 @@ from threadline.capabilities.conditions.fields import EVENT
 from threadline.capabilities.events.forms import time_param
 from threadline.capabilities.events.parameters import TimeRange
 from threadline.kernel.analytics import Sql, Table, filled, literal
+from threadline.kernel.disclosure import free
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import ANALYTICS_VALUES_MAX, EVENT_TYPE_LENGTH_MAX
@@ -40,6 +41,9 @@ NAMED = Sql(
 EXACT = "exact"
 OWN = f"(source_type <> 'internal' AND NOT starts_with(type, '{SYSTEM_PREFIX}'))"
 """An event of the person's own: neither emitted by Threadline nor noted by it."""
+
+ASKED = free(values=(OTHER,), asked_by="by")
+"""Marks a value of a break-down: as personal as what was asked for in `by`."""
 
 Per = Literal["day", "week", "month"]
 Where = Annotated[

@@ -11,6 +11,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Instant, instant, time_param
 from threadline.capabilities.events.parameters import Next, TimePage, checked_cursor
 from threadline.kernel.audit import AuditEntry
+from threadline.kernel.disclosure import FREE, IDENTIFIERS, NOT_PERSONAL
 from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import WithAuditLog
 
@@ -35,14 +36,18 @@ class AuditEntryView(msgspec.Struct, kw_only=True):
     """One call of an operation that may change something."""
 
     at: Instant
-    who: Annotated[str, Meta(description="The name of the account, the token or the user of the machine.")]
+    who: Annotated[
+        str, Meta(description="The name of the account, the token or the user of the machine."), NOT_PERSONAL
+    ]
     credential: Annotated[
         str, Meta(description="account, token or os_user; empty for a program that has the store open itself.")
     ]
     surface: Annotated[str, Meta(description="http, console, mcp, cli or python.")]
     operation: str
-    object: Annotated[dict[str, str], Meta(description="What it was about: the parameters of the path.")]
-    given: Annotated[dict[str, Any], Meta(description="The other parameters in short, without text that was written.")]
+    object: Annotated[dict[str, str], Meta(description="What it was about: the parameters of the path."), IDENTIFIERS]
+    given: Annotated[
+        dict[str, Any], Meta(description="The other parameters in short, without text that was written."), FREE
+    ]
     outcome: Annotated[str, Meta(description="done, refused or the code of the error.")]
     id: str
 

@@ -13,6 +13,7 @@ from msgspec import Meta
 from threadline.capabilities.broadcasts.events import HOLDOUT
 from threadline.capabilities.events.forms import Duration
 from threadline.capabilities.mail.definition import Mail
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.ids import short_hash
 from threadline.kernel.suggestion import suggestion
@@ -33,6 +34,7 @@ TemplateName = Annotated[str, Meta(description="A declared template.", max_lengt
 Subject = Annotated[str, Meta(description="Instead of the template's subject, and filled in like it.", max_length=500)]
 
 
+@not_personal
 class Audience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Who gets it: all that is given must be true of a person; nothing given means everybody."""
 
@@ -43,6 +45,7 @@ class Audience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
 
 
+@not_personal
 class Arm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A variant that a share of the recipients gets."""
 
@@ -67,6 +70,7 @@ class Winner(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     event: Annotated[str, Meta(description="The type of event that is a conversion.", max_length=200)] = ""
 
 
+@not_personal
 @prepared
 class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A broadcast as it was created. It never changes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -11,6 +11,7 @@ from threadline.capabilities.conditions.fields import RELATIVE, Subject, reader,
 from threadline.capabilities.conditions.operators import Check, check_of
 from threadline.capabilities.conditions.tree import All, Node, Not, Path, Test, plain, tests_of
 from threadline.kernel.applied import IndexPart
+from threadline.kernel.disclosure import NOT_PERSONAL, SENTENCE, free
 from threadline.kernel.errors import InvalidValue
 
 
@@ -45,15 +46,15 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     step: int
     """From 1, in the order in which conditions stand in the tree."""
-    field: str | list[str]
+    field: Annotated[str | list[str], NOT_PERSONAL]
     operator: str
-    expected: Any
-    actual: Any = None
+    expected: Annotated[Any, free(named_by="field")]
+    actual: Annotated[Any, free(named_by="field")] = None
     matched: bool | None = None
     """None: it was skipped, because the answer was known before."""
-    note: str = ""
+    note: Annotated[str, NOT_PERSONAL] = ""
     """``missing``, ``type`` (the operator has no meaning for a value of that type) or ``skipped``."""
-    reason: str = ""
+    reason: Annotated[str, SENTENCE] = ""
     """Why the view has no value for the field, or an incomplete one, if it says so."""
 
 

@@ -11,6 +11,7 @@ from threadline.capabilities.definitions.schema import DEFINITIONS_GROUP
 from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.jobs.operations import JobView
 from threadline.capabilities.jobs.refreshing import begun, elsewhere
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.operation import Context, NoParams, Operation
@@ -24,6 +25,7 @@ Stale = Annotated[
 ]
 
 
+@not_personal
 class ChangeView(msgspec.Struct, kw_only=True):
     """A definition that differs from the one that everybody was last brought up to."""
 
@@ -32,6 +34,7 @@ class ChangeView(msgspec.Struct, kw_only=True):
     name: Annotated[str, Meta(description="Empty where the section holds no names.")]
 
 
+@not_personal
 class ChangesResult(msgspec.Struct, kw_only=True):
     """What differs, and what has to be done about it."""
 

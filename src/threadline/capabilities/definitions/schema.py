@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
+from threadline.kernel.disclosure import NOT_PERSONAL
 from threadline.kernel.operation import Context, Group, NoParams, Operation
 from threadline.kernel.ports import WithCatalogue
 from threadline.kernel.section import Section
@@ -38,7 +39,7 @@ DEFINITIONS_SCHEMA = Operation(
     group=DEFINITIONS_GROUP,
     summary="Give the JSON Schema of definition files, for editors that check while you type.",
     params=NoParams,
-    result=dict[str, Any],
+    result=Annotated[dict[str, Any], NOT_PERSONAL],
     run=_schema,
     method="GET",
     path="/v1/definitions/schema",

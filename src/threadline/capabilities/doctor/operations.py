@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from threadline.kernel.disclosure import SENTENCE, not_personal
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithDoctor
 
 
+@not_personal
 class FindingView(msgspec.Struct, kw_only=True):
     """One thing looked at."""
 
@@ -19,7 +21,7 @@ class FindingView(msgspec.Struct, kw_only=True):
         Literal["ok", "note", "fault"],
         Meta(description="note: somebody should look at it; fault: something is wrong."),
     ]
-    seen: Annotated[str, Meta(description="What was seen, and what to do where it is not well.")]
+    seen: Annotated[str, Meta(description="What was seen, and what to do where it is not well."), SENTENCE]
 
 
 class DoctorResult(msgspec.Struct, kw_only=True):

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.events.parameters import Next, Page, checked_cursor, next_of
+from threadline.kernel.disclosure import FREE, SENTENCE, not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Group, NoParams, Operation
 from threadline.kernel.outbox import DeadLetter, QueueState, UnknownEffect
@@ -47,22 +48,22 @@ class Line(msgspec.Struct, kw_only=True):
     cause: Annotated[str, Meta(description="The id of the event because of which.")]
     person: Annotated[str, Meta(description="The id of the person; empty if nobody has the thread.")]
     attempts: int
-    why: str
+    why: Annotated[str, SENTENCE]
     since: Instant
-    data: Annotated[dict[str, Any], Meta(description="What the policy wished for.")]
+    data: Annotated[dict[str, Any], Meta(description="What the policy wished for."), FREE]
 
 
 class UnknownLine(Line, kw_only=True):
     """An effect that was claimed and of which nobody knows whether it happened."""
 
     claimed_at: Instant | None
-    noted: Annotated[dict[str, Any], Meta(description="What was to be sent, as its preparation has noted it.")]
+    noted: Annotated[dict[str, Any], Meta(description="What was to be sent, as its preparation has noted it."), FREE]
 
 
 class ParkedLine(Line, kw_only=True):
     """An effect that was given up on."""
 
-    last: Annotated[dict[str, Any], Meta(description="What the last attempt came to.")]
+    last: Annotated[dict[str, Any], Meta(description="What the last attempt came to."), FREE]
 
 
 def _line(context: Context[WithReader], effect: UnknownEffect | DeadLetter) -> dict[str, Any]:
@@ -298,6 +299,7 @@ TIMERS = Operation(
 # --- queues -----------------------------------------------------------------------------------
 
 
+@not_personal
 class QueueLine(msgspec.Struct, kw_only=True):
     """A queue and how it stands. Numbers are of all workspaces; 1,000 is that or more."""
 

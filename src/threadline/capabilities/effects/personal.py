@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.personal import PersonFile, Subject, joined, shown_events, shown_time
 from threadline.kernel.sender import (
@@ -41,18 +42,19 @@ def _timers(subject: Subject) -> Iterator[dict[str, Any]]:
         yield {**timer, "due_at": shown_time(timer["due_at"])}
 
 
+_OUTCOMES = (
+    EFFECT_DONE, EFFECT_PRINTED, EFFECT_RETRIED, EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_WITHDRAWN, EFFECT_UNKNOWN
+)  # fmt: skip
 EFFECTS_FILE = PersonFile(
     "effects", "Messages to other systems", "Messages about you that were sent to other systems, or are to be: the "
     "address, what was sent, and how it ended.",
     joined(
         _pending,
-        shown_events(
-            EFFECT_DONE, EFFECT_PRINTED, EFFECT_RETRIED, EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_WITHDRAWN,
-            EFFECT_UNKNOWN,
-        ),
+        shown_events(*_OUTCOMES),
     ),
 )  # fmt: skip
 TIMERS_FILE = PersonFile(
     "timers", "What is due later", "When something is looked at again because of you, such as the end of a streak.",
     _timers,
 )  # fmt: skip
+SHOWN = ShownProperties("effects", dict.fromkeys(_OUTCOMES, ("by", "kind", "policy", "queue", "template", "topic")))

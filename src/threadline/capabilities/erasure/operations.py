@@ -12,7 +12,8 @@ from threadline.capabilities.events.forms import Instant, PersonRef, instant
 from threadline.capabilities.events.parameters import Next, Page, checked_cursor, next_of
 from threadline.capabilities.events.requests import RequestKey
 from threadline.capabilities.people.operations import PEOPLE_GROUP
-from threadline.kernel.erasure import Erasure, certificate_of
+from threadline.kernel.disclosure import PERSONAL, free
+from threadline.kernel.erasure import Certificate, Erasure, certificate_of
 from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import WithErasures
 
@@ -86,13 +87,14 @@ class ErasureView(msgspec.Struct, kw_only=True):
     state: Literal["running", "done"]
     begun_at: Instant
     by: str
-    reason: str
+    reason: Annotated[str, PERSONAL]
     events: Annotated[int, Meta(description="Events that are erased so far.")]
     events_total: int
     certificate: Annotated[
         dict[str, Any] | None,
         Meta(description="As it stands in the ledger: in canonical JSON (RFC 8785) it has the hash that the next one "
              "names; null while the erasure is running."),
+        free(*(set(Certificate.__struct_fields__) - {"reason"})),
     ] = None  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from threadline.kernel.disclosure import FREE, IDENTIFIER_VALUE, IDENTIFIERS, NOT_PERSONAL, free
 from threadline.kernel.errors import EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, EVENT_TYPE_LENGTH_MAX
@@ -26,14 +27,18 @@ Time = Annotated[
         description="RFC 3339, e.g. 2026-03-01T12:00:00Z; without an offset UTC.", max_length=64,
         extra={"check": parse_time}, extra_json_schema=_DATE_TIME,
     ),
+    NOT_PERSONAL,
 ]  # fmt: skip
-Instant = Annotated[str, Meta(description="RFC 3339 in UTC, to the microsecond.", extra_json_schema=_DATE_TIME)]
+Instant = Annotated[
+    str, Meta(description="RFC 3339 in UTC, to the microsecond.", extra_json_schema=_DATE_TIME), NOT_PERSONAL
+]
 Duration = Annotated[
     str,
     Meta(
         description="A number and us, ms, s, m, h, d, w or y, e.g. 30d; also several, e.g. 1d12h.", max_length=32,
         extra={"check": parse_duration}, extra_json_schema={"pattern": "^[1-9][0-9]{0,8}(us|ms|s|m|h|d|w|y)$"},
     ),
+    NOT_PERSONAL,
 ]  # fmt: skip
 Date = Annotated[
     str,
@@ -41,6 +46,7 @@ Date = Annotated[
         description="A date, e.g. 2026-03-01.", max_length=10, extra={"check": check_date},
         extra_json_schema={"format": "date"},
     ),
+    NOT_PERSONAL,
 ]  # fmt: skip
 PersonRef = Annotated[
     str,
@@ -50,8 +56,8 @@ PersonRef = Annotated[
         max_length=1_024,
     ),
 ]
-Identifiers = Annotated[list[str], Meta(description="kind:value, strongest first.")]
-EventId = Annotated[str, Meta(description="An event's id, 32 hex digits.", min_length=1, max_length=64)]
+Identifiers = Annotated[list[str], Meta(description="kind:value, strongest first."), IDENTIFIERS]
+EventId = Annotated[str, Meta(description="An event's id, 32 hex digits.", min_length=1, max_length=64), NOT_PERSONAL]
 
 
 def not_a_cursor(text: str) -> InvalidValue:
@@ -111,7 +117,7 @@ class IdentifierView(msgspec.Struct, kw_only=True):
     """One way to name a person."""
 
     kind: str
-    value: str
+    value: Annotated[str, IDENTIFIER_VALUE]
 
 
 class EventView(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -119,15 +125,15 @@ class EventView(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     id: str
     type: str
-    source: str
+    source: Annotated[str, NOT_PERSONAL]
     source_type: str
     key: str
     occurred_at: Instant
     received_at: Instant
     recorded_at: Instant
     identifiers: list[IdentifierView]
-    properties: dict[str, Any]
-    context: dict[str, Any]
+    properties: Annotated[dict[str, Any], free(type_by="type")]
+    context: Annotated[dict[str, Any], FREE]
     thread: Annotated[str, Meta(description="The thread that keeps it; it never changes, whoever the person is.")]
     sequence: Annotated[int, Meta(description="Its place in that thread, from 1.")]
     cause: Annotated[
@@ -147,7 +153,9 @@ class EventView(msgspec.Struct, kw_only=True, omit_defaults=True):
     object_id: str = ""
     object_ref: str = ""
     wire: Annotated[
-        dict[str, Any], Meta(description="Fields of the message it came in that have no place of their own.")
+        dict[str, Any],
+        Meta(description="Fields of the message it came in that have no place of their own."),
+        FREE,
     ] = {}
     person: Annotated[str, Meta(description="The id of the person it belongs to now, where that was asked for.")] = ""
 
@@ -161,6 +169,7 @@ class EventDetail(EventView, kw_only=True, omit_defaults=True):
             description="The message as it came, in Segment's form or CloudEvents'. Without it the event came in "
             "Threadline's own form, and is all that came."
         ),
+        FREE,
     ] = None
 
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
+from threadline.kernel.disclosure import FREE, SENTENCE, not_personal
 from threadline.kernel.rejected import Envelope, RejectedEntry
 
 
@@ -16,11 +17,12 @@ class EnvelopeView(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     kind: Annotated[str, Meta(description="The call that its path named; empty for a batch.")] = ""
     sent_at: Annotated[Instant | None, Meta(description="The producer's clock when it sent.")] = None
-    context: dict[str, Any] | None = None
-    integrations: dict[str, Any] | None = None
+    context: Annotated[dict[str, Any] | None, FREE] = None
+    integrations: Annotated[dict[str, Any] | None, FREE] = None
     historical: bool = False
 
 
+@not_personal
 class RejectedView(msgspec.Struct, kw_only=True):
     """Something that could not be recorded as it came, why, and what became of it since."""
 
@@ -29,10 +31,10 @@ class RejectedView(msgspec.Struct, kw_only=True):
     code: Annotated[
         str, Meta(description="Why, machine-readable; `conflict` means the key was used with another payload.")
     ]
-    message: str
+    message: Annotated[str, SENTENCE]
     received_at: Instant
     form: Annotated[str, Meta(description="How to read the payload: event, segment, cloudevents, table, text …")]
-    payload: Annotated[Any, Meta(description="As it came.")]
+    payload: Annotated[Any, Meta(description="As it came."), FREE]
     status: Annotated[str, Meta(description="open, resubmitted or dismissed.")]
     envelope: Annotated[
         EnvelopeView | None, Meta(description="What came beside it, and is read with it when it is re-submitted.")

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.disclosure import free
 
 BINS_MAX = 24
 TEXTS_MAX = 20
@@ -25,7 +26,9 @@ class Bin(msgspec.Struct, kw_only=True):
 
     low: Annotated[float | None, Meta(description="From this value on; null for a text.")] = None
     high: Annotated[float | None, Meta(description="Up to this value, in the last bin with it.")] = None
-    value: Annotated[str, Meta(description="The text; empty for a number.")] = ""
+    value: Annotated[
+        str, Meta(description="The text; empty for a number."), free(values=(OTHERS, "(other)"), asked_by="feature")
+    ] = ""
     people: int
     people_now: Annotated[int | None, Meta(description="By the feature in force; null: there is none.")] = None
 

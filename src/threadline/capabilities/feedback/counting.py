@@ -20,6 +20,7 @@ from threadline.capabilities.feedback.events import (
 )
 from threadline.capabilities.feedback.machines import Click, scanned
 from threadline.capabilities.feedback.rows import MailRow
+from threadline.kernel.disclosure import not_personal
 
 _BY_PEOPLE = FETCHES | {MAIL_OPENED, MAIL_CLICKED}
 
@@ -36,6 +37,7 @@ class Count(msgspec.Struct, kw_only=True, omit_defaults=True):
     ] = 0
 
 
+@not_personal
 class Counts(msgspec.Struct, kw_only=True):
     """What became of some mails. Opens and clicks of machines stand apart."""
 

@@ -24,6 +24,7 @@ from threadline.capabilities.interests.definition import (
 from threadline.capabilities.interests.ranking import Entry, Ranked, rank
 from threadline.capabilities.interests.state import NAME, TOPICS
 from threadline.capabilities.interests.summary import Total, totals
+from threadline.kernel.disclosure import NOT_PERSONAL, free, not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Group, Operation
@@ -66,7 +67,7 @@ class ValueView(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One value of a scope."""
 
     scope: Annotated[str, Meta(description="Empty for actions of the topic that named no scope.")]
-    value: str
+    value: Annotated[str, free(named_by="scope")]
     weight: Annotated[float, Meta(description="To two decimals in mode periods, to six in mode decay.")]
     actions: Annotated[int, Meta(description="Actions that count, within the days that are kept.")]
     current: Annotated[int | None, Meta(description="Those in the current period (mode periods).")] = None
@@ -74,6 +75,7 @@ class ValueView(msgspec.Struct, kw_only=True, omit_defaults=True):
     older: Annotated[int | None, Meta(description="Those in an older period that still counts (mode periods).")] = None
 
 
+@not_personal
 class TopicView(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One topic, its values ranked."""
 
@@ -166,7 +168,7 @@ class SummaryRow(msgspec.Struct, kw_only=True):
     topic: str
     application: Annotated[str, Meta(description="Empty where the actions name none.")]
     scope: str
-    value: str
+    value: Annotated[str, free(named_by="scope")]
     period_starts_at: Instant
     period_ends_at: Instant
     total: Annotated[int, Meta(description="Actions that count, as is declared for the topic.")]
@@ -255,11 +257,11 @@ class Touch(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     at: Instant
     event: str
-    source: str = ""
-    medium: str = ""
-    name: Annotated[str, Meta(description="The campaign; what UTM calls utm_campaign.")] = ""
-    term: str = ""
-    content: str = ""
+    source: Annotated[str, NOT_PERSONAL] = ""
+    medium: Annotated[str, NOT_PERSONAL] = ""
+    name: Annotated[str, Meta(description="The campaign; what UTM calls utm_campaign."), NOT_PERSONAL] = ""
+    term: Annotated[str, NOT_PERSONAL] = ""
+    content: Annotated[str, NOT_PERSONAL] = ""
     id: str = ""
 
 

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.events.parameters import Next, Page, checked_cursor
+from threadline.kernel.disclosure import FREE, SENTENCE, not_personal
 from threadline.kernel.job import Job, JobState
 from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import WithJobs
@@ -20,6 +21,7 @@ JobId = Annotated[str, Meta(description="The id of a job.", min_length=1, max_le
 _CURSOR = re.compile(r"[0-9a-f]{16}\..{1,150}")
 
 
+@not_personal
 class JobView(msgspec.Struct, kw_only=True):
     """A job and how far it has come."""
 
@@ -31,11 +33,11 @@ class JobView(msgspec.Struct, kw_only=True):
     ]
     due_at: Annotated[Instant, Meta(description="It is not worked on before this instant.")]
     failures: Annotated[int, Meta(description="Failures of the present page in a row; after 5 the job has failed.")]
-    problem: Annotated[str, Meta(description="The last failure; empty if the last page was done.")]
+    problem: Annotated[str, Meta(description="The last failure; empty if the last page was done."), SENTENCE]
     waits_for: Annotated[
         str, Meta(description="What it waits for, such as a segment that is being filled; empty: nothing but `due_at`.")
     ] = ""
-    params: dict[str, Any]
+    params: Annotated[dict[str, Any], FREE]
     created_at: Instant
     created_by: str
     changed_at: Instant

@@ -17,6 +17,7 @@ from threadline.capabilities.journeys.events import (
     is_believed,
 )
 from threadline.capabilities.journeys.projection import (
+    COMPLETED,
     Run,
     State,
     active_run,
@@ -29,6 +30,7 @@ from threadline.capabilities.journeys.steps import JOURNEY, On
 from threadline.capabilities.journeys.walk import Mail, Walk, Walker, arm_of
 from threadline.capabilities.journeys.wishes import came_while_paused, entered, left, moved, timer, timer_key
 from threadline.capabilities.people.events import IDENTIFY
+from threadline.kernel.disclosure import words
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.ids import short_hash
@@ -38,6 +40,10 @@ from threadline.kernel.time import HOUR, LATEST
 
 LEFT_MERGED, LEFT_TIMEOUT, LEFT_REQUESTED, LEFT_REMOVED = "merged", "timeout", "requested", "removed"
 LEFT_EVENT, LEFT_BOUNCE, LEFT_COMPLAINT = "exit_on", "bounced", "complained"
+ENDINGS = words(
+    COMPLETED, LEFT_MERGED, LEFT_TIMEOUT, LEFT_REQUESTED, LEFT_REMOVED, LEFT_EVENT, LEFT_BOUNCE, LEFT_COMPLAINT
+)
+"""Marks why a run ended: one of these, or what somebody wrote who asked for it."""
 REST = "rest"
 """Begins the key of the timer for what did not fit into the commit of its cause."""
 

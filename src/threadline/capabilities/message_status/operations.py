@@ -14,6 +14,7 @@ from threadline.capabilities.rules.consequences import Consequence, consequences
 from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.projection import decision_of
+from threadline.kernel.disclosure import NOT_PERSONAL, not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded, pair_key
 from threadline.kernel.limits import EVENTS_PAGE_MAX
@@ -59,10 +60,11 @@ class MessageEffect(Consequence, kw_only=True):
     decision: Annotated[str, Meta(description="The decision behind it, one of those in `caused`; empty without one.")]
 
 
+@not_personal
 class Message(msgspec.Struct, kw_only=True):
     """What became of a message."""
 
-    message_id: str
+    message_id: Annotated[str, NOT_PERSONAL]
     outcome: Annotated[
         str,
         Meta(description="accepted; conflict: accepted, and sent again with another payload; rejected: not recorded."),

@@ -22,7 +22,7 @@ KINDS = (
     IdentifierKind("external_id", priority=50),
     IdentifierKind("anonymous_id", priority=90),
     # Strangers share one, and anybody can name anybody's.
-    IdentifierKind("ip_address", priority=100, joins=False),
+    IdentifierKind("ip_address", priority=100, joins=False, personal=True),
 )
 
 JUNK = frozenset(

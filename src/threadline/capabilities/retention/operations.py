@@ -12,6 +12,7 @@ from msgspec import Meta
 from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.retention.definition import Retention
 from threadline.capabilities.retention.job import EXPIRING_PAGE
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import WithCatalogue, WithErasures, WithReader
 from threadline.kernel.time import DAY
@@ -40,6 +41,7 @@ class RetentionCount(msgspec.Struct, kw_only=True):
     events: Annotated[int, Meta(description="Such events, counted to 1,000 in each thread.")]
 
 
+@not_personal
 class RetentionPreview(msgspec.Struct, kw_only=True):
     """What would be erased of a page of people."""
 

@@ -10,6 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import EventView, event_view
 from threadline.capabilities.rules.actions import KINDS
 from threadline.capabilities.rules.deciding import LIVE, POLICY, SOURCE
+from threadline.kernel.disclosure import free
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context
 from threadline.kernel.outbox import EffectStatus
@@ -17,12 +18,18 @@ from threadline.kernel.ports import WithDelivery, WithLog
 from threadline.kernel.sender import EFFECT_PRINTED, EFFECT_WITHDRAWN
 from threadline.kernel.time import parse_time
 
+WISHED = free(
+    "action", "event", "journey", "key", "kind", "path", "policy", "points", "queue", "rule", "segment", "status",
+    "step", "tag", "template", "topic", "type", "unit",
+)  # fmt: skip
+"""Marks what actions are filled in with: the names of definitions are shown."""
+
 
 class Consequence(msgspec.Struct, kw_only=True):
     """What became of one action."""
 
     action: str
-    wished: Annotated[dict[str, Any], Meta(description="What it was filled in with.")]
+    wished: Annotated[dict[str, Any], Meta(description="What it was filled in with."), WISHED]
     status: Annotated[
         Literal[
             "decided",

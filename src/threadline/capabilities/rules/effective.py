@@ -15,6 +15,7 @@ from threadline.capabilities.rules.deciding import LIVE, SOURCE, Decided, decide
 from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.rules.in_force import in_force
 from threadline.capabilities.rules.repository import Reads, stored_head
+from threadline.kernel.disclosure import SENTENCE
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context
 from threadline.kernel.person_view import PersonView
@@ -31,7 +32,7 @@ class Reason(msgspec.Struct, frozen=True):
     """Why a rule does not act."""
 
     code: Annotated[Code, Meta(description="Stable, for programs.")]
-    message: Annotated[str, Meta(description="The same in words.")]
+    message: Annotated[str, Meta(description="The same in words."), SENTENCE]
 
 
 _SILENT = (NO_MATCH, ERROR)

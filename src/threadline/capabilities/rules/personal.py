@@ -6,6 +6,7 @@ from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.events import DECISION_MADE, RULE_LOGGED
 from threadline.capabilities.rules.projection import TABLE
 from threadline.capabilities.rules.shadowing import TABLE as SHADOWS
+from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_events, shown_views
 
 _OPERATORS = "rules that operators write, for everybody"
@@ -20,3 +21,13 @@ DECISIONS_FILE = PersonFile(
     "went by, step by step, and what came of it.",
     joined(shown_views("decisions"), shown_events(DECISION_MADE, RULE_LOGGED)), ("decisions",),
 )  # fmt: skip
+_DECISION = (
+    "field", "journey", "mode", "note", "operator", "rule", "rule_set", "segment", "status", "tag", "template", "topic",
+)  # fmt: skip
+SHOWN = ShownProperties(
+    "rules",
+    {
+        DECISION_MADE: _DECISION,
+        RULE_LOGGED: ("by", "rule", "to"),
+    },
+)

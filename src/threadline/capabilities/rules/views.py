@@ -9,10 +9,14 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.rules.acting import STATUSES
+from threadline.capabilities.rules.consequences import WISHED
 from threadline.capabilities.rules.deciding import DRY, Decided
 from threadline.capabilities.rules.effective import Reason
+from threadline.kernel.disclosure import FREE, SENTENCE, free
 from threadline.kernel.event import Recorded
 
+TRACE = free("error", "field", "fields", "note", "operator", "reason")
+"""Marks the steps of a trace; what each expected and found is as personal as its field."""
 Effective = Annotated[bool, Meta(description="Whether the rule acts on the event: true if there are no `reasons`.")]
 Reasons = Annotated[list[Reason], Meta(description="Every reason why it does not act.")]
 Status = Annotated[str, Meta(description=f"One of {', '.join(STATUSES)}.")]
@@ -31,15 +35,19 @@ class DecisionView(msgspec.Struct, kw_only=True):
     rule_set: Annotated[str, Meta(description="The set through which the rule ran.")]
     mode: Annotated[str, Meta(description="live, replay, or dry for what was only tried.")]
     status: Status
-    output: Annotated[dict[str, Any], Meta(description="What the rule stored; under `error` what went wrong.")]
-    inputs: Annotated[dict[str, Any], Meta(description="Every field that was read, and what was there.")]
-    trace: Annotated[list[dict[str, Any]], Meta(description="Every condition: expected, actual, matched or skipped.")]
-    wished: Annotated[list[dict[str, Any]], Meta(description="The actions, filled in.")]
+    output: Annotated[dict[str, Any], Meta(description="What the rule stored; under `error` what went wrong."), FREE]
+    inputs: Annotated[dict[str, Any], Meta(description="Every field that was read, and what was there."), FREE]
+    trace: Annotated[
+        list[dict[str, Any]], Meta(description="Every condition: expected, actual, matched or skipped."), TRACE
+    ]
+    wished: Annotated[list[dict[str, Any]], Meta(description="The actions, filled in."), WISHED]
     evaluated_at: Instant
     engine: Annotated[int, Meta(description="The version of the form of decisions.")]
     hash: Annotated[str, Meta(description="SHA-256 over rule, inputs, status, output, trace and actions.")]
     missing: Annotated[
-        dict[str, str], Meta(description="Why fields had no value, where that is known, such as two currencies.")
+        dict[str, str],
+        Meta(description="Why fields had no value, where that is known, such as two currencies."),
+        SENTENCE,
     ] = {}
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from threadline.capabilities.definitions import Place
 from threadline.capabilities.schemas.keywords import BRANCHES, DIALECT, FORMATS, INNER, OUTERMOST, OWN, PLAIN, TYPES
+from threadline.kernel.disclosure import DECLARED_IN_SCHEMA
 from threadline.kernel.limits import SCHEMA_DEPTH_MAX, SCHEMA_PARTS_MAX
 from threadline.kernel.suggestion import suggestion
 
@@ -64,6 +65,8 @@ class Checker:
         return self._parts[at]
 
     def _keyword(self, name: str, value: Any, at: Place) -> int:
+        if name == DECLARED_IN_SCHEMA and not isinstance(value, bool):
+            self._fail(at, f"`{name}` is true or false: whether the property is personal")
         if name.startswith(OWN) or (name in OUTERMOST and len(at) == 1):
             return 0
         if name not in _KNOWN:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from threadline.kernel.disclosure import DECLARED_IN_SCHEMA
+
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 FORMATS = (
@@ -48,7 +50,7 @@ OUTERMOST = {"$id": _TEXT, "$schema": {"const": DIALECT}}
 """Those that may stand in the outermost schema only."""
 
 OWN = "x-"
-"""What begins so is a user's own and means nothing here."""
+"""What begins so is a user's own and means nothing here, but for `DECLARED_IN_SCHEMA`."""
 
 
 def definition(reference: str, *, outermost: bool) -> dict[str, Any]:
@@ -62,6 +64,7 @@ def definition(reference: str, *, outermost: bool) -> dict[str, Any]:
         "type": "object" if outermost else ["object", "boolean"],
         "properties": {
             **PLAIN, **{name: inner[holds] for name, holds in INNER.items()}, **(OUTERMOST if outermost else {}),
+            DECLARED_IN_SCHEMA: {"type": "boolean", "description": "Whether agents are not shown the property."},
         },
         "patternProperties": {f"^{OWN}": True},
         "additionalProperties": False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED
 from threadline.capabilities.segments.projection import TABLE
+from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_events, shown_views
 
 SEGMENT_TABLE = StoreTable(TABLE, "state_rows", shown_in="segments")
@@ -12,3 +13,11 @@ SEGMENTS_FILE = PersonFile(
     "when you entered and left others.",
     joined(shown_views("segments"), shown_events(SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED)), ("segments",),
 )  # fmt: skip
+SHOWN = ShownProperties(
+    "segments",
+    {
+        SEGMENT_ENTERED: ("segment",),
+        SEGMENT_LEFT: ("segment",),
+        SEGMENT_RENEWED: ("segment",),
+    },
+)

@@ -20,6 +20,7 @@ from threadline.capabilities.streaks.projection import NAME
 from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.view import Reader
 from threadline.capabilities.streaks.whereabouts import Journey
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Group, Operation
@@ -38,6 +39,7 @@ _FIRST_EVENTS = 10
 Day = Annotated[str, Meta(description="A local date, such as 2026-03-01.")]
 
 
+@not_personal
 class RunView(msgspec.Struct, kw_only=True):
     """Periods in a row."""
 
@@ -47,6 +49,7 @@ class RunView(msgspec.Struct, kw_only=True):
     frozen: Annotated[int, Meta(description="How many missed ones in between were bridged by freezes.")]
 
 
+@not_personal
 class MilestoneView(msgspec.Struct, kw_only=True):
     """A milestone, when it was last reported."""
 
@@ -54,6 +57,7 @@ class MilestoneView(msgspec.Struct, kw_only=True):
     day: Day
 
 
+@not_personal
 class StreakView(msgspec.Struct, kw_only=True):
     """One streak at one instant."""
 
@@ -109,6 +113,7 @@ class DaysParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = True
 
 
+@not_personal
 class DayView(msgspec.Struct, kw_only=True):
     """What a person did on one local day."""
 
@@ -119,6 +124,7 @@ class DayView(msgspec.Struct, kw_only=True):
     points: Annotated[int, Meta(description="Points earned on that day, whether or not they were spent since.")]
 
 
+@not_personal
 class DaysResult(msgspec.Struct, kw_only=True):
     """Active days, oldest first."""
 

@@ -11,12 +11,14 @@ from msgspec import Meta
 
 from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.whatif.candidate import CANDIDATE, Candidate
+from threadline.kernel.disclosure import not_personal
 
 VALUES_MAX = 20
 _NAMING = frozenset({"version", "name", "description"})
 """Members of a rule by which nothing is decided."""
 
 
+@not_personal
 class ValueChange(msgspec.Struct, kw_only=True):
     """A condition that compares with another value."""
 
@@ -26,6 +28,7 @@ class ValueChange(msgspec.Struct, kw_only=True):
     new: Any
 
 
+@not_personal
 class RuleChange(msgspec.Struct, kw_only=True):
     """A rule that is another one in the candidate."""
 

@@ -11,7 +11,9 @@ from msgspec import Meta
 
 from threadline.capabilities.rules import ActiveRules, RuleSet
 from threadline.capabilities.rules.acting import NO_MATCH
+from threadline.capabilities.rules.views import TRACE
 from threadline.capabilities.whatif.evaluator import is_error, same, status_of, version_of
+from threadline.kernel.disclosure import NOT_PERSONAL, free, not_personal
 from threadline.kernel.event import Recorded
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 
@@ -36,6 +38,7 @@ class RuleCount(msgspec.Struct):
     """Status -> how often; those that did not match are the rest of how often it was asked."""
 
 
+@not_personal
 class SegmentEffect(msgspec.Struct, kw_only=True):
     """Who would be elsewhere at the end."""
 
@@ -61,12 +64,13 @@ class Sample(msgspec.Struct, kw_only=True):
     rule: str = ""
     event: str = ""
     type: str = ""
-    at: str = ""
-    old: Annotated[dict[str, Any], Meta(description="Status, version and output.")] = {}
-    new: dict[str, Any] = {}
+    at: Annotated[str, NOT_PERSONAL] = ""
+    old: Annotated[dict[str, Any], Meta(description="Status, version and output."), free("status")] = {}
+    new: Annotated[dict[str, Any], free("status")] = {}
     step: Annotated[
         dict[str, Any] | None,
         Meta(description="The first step of the trace that differs, on each side; null: they differ beyond it."),
+        TRACE,
     ] = None
 
 

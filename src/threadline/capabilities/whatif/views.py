@@ -18,6 +18,7 @@ from threadline.capabilities.whatif.changes import RuleChange, rule_changes
 from threadline.capabilities.whatif.comparison import AskedRules, Counts, PointsEffect, RuleCount, Sample, SegmentEffect
 from threadline.capabilities.whatif.saved_results import About
 from threadline.capabilities.whatif.simulation import Simulation
+from threadline.kernel.disclosure import SENTENCE, not_personal
 
 Part = TypeVar("Part", Rule, RuleSet)
 
@@ -57,6 +58,7 @@ def _lines(content: Mapping[str, Any] | None) -> list[str]:
 State = Literal["running", "done", "cancelled", "failed"]
 
 
+@not_personal
 class MatrixCell(msgspec.Struct, kw_only=True):
     """How many answers went from one status to another."""
 
@@ -67,6 +69,7 @@ class MatrixCell(msgspec.Struct, kw_only=True):
     people: Annotated[list[str], Meta(description="Some with changed answers: those with the smallest ids.")] = []
 
 
+@not_personal
 class RuleTotals(msgspec.Struct, kw_only=True):
     """What became of one rule."""
 
@@ -88,13 +91,14 @@ class ActionTotals(msgspec.Struct, kw_only=True):
     new: int
 
 
+@not_personal
 class WhatIfView(msgspec.Struct, kw_only=True):
     """A what-if: what was asked, how far it is, and what has come of it so far."""
 
     id: str
     state: State
     saved: Annotated[bool, Meta(description="Whether the result is kept in the store.")]
-    problem: Annotated[str, Meta(description="Why it failed.")] = ""
+    problem: Annotated[str, Meta(description="Why it failed."), SENTENCE] = ""
     old: Annotated[str, Meta(description="What stands against the candidate.")]
     new: Annotated[str, Meta(description="The candidate.")]
     start: Instant
@@ -140,7 +144,9 @@ class WhatIfView(msgspec.Struct, kw_only=True):
     segments: list[SegmentEffect] = []
     points: PointsEffect | None = None
     samples: Annotated[list[Sample], Meta(description="People by id; the same ones every time.")] = []
-    failures: Annotated[dict[str, str], Meta(description="Person -> what went wrong, for some of the failed.")] = {}
+    failures: Annotated[
+        dict[str, str], Meta(description="Person -> what went wrong, for some of the failed."), SENTENCE
+    ] = {}
 
 
 def view(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.event_counter import EventCounter
@@ -101,6 +102,8 @@ class Catalogue:
         """Every table of the store, those of `Shared` apart, which have nothing of people."""
         self.remainders: tuple[Remainder, ...] = _unique(v for v in declared if isinstance(v, Remainder))
         self.person_files: tuple[PersonFile, ...] = _unique(v for v in declared if isinstance(v, PersonFile))
+        self.shown_properties = _by_type(_unique(v for v in declared if isinstance(v, ShownProperties)))
+        """What of our own events is not personal, by their type."""
         self.counters: tuple[EventCounter, ...] = _unique(v for v in declared if isinstance(v, EventCounter))
         self.layout = " ".join(f"{p.name}={p.version}:{p.fingerprint}" for p in self.projections)
         """Name, version and fingerprint of each state of a packed person, in order."""
@@ -265,7 +268,12 @@ Declared = TypeVar(
     StoreTable,
     PersonFile,
     Remainder,
+    ShownProperties,
 )
+
+
+def _by_type(shown: Iterable[ShownProperties]) -> dict[str, Sequence[str]]:
+    return {type: names for capability in shown for type, names in capability.types.items()}
 
 
 def _unique(values: Iterable[Declared]) -> tuple[Declared, ...]:

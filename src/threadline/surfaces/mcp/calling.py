@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from threadline.engine.context import Caller as Noted
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.kernel.disclosure import Shown
 from threadline.kernel.errors import Forbidden, InvalidValue
 from threadline.kernel.limits import MCP_ANSWER_BYTES_MAX, MCP_CONFIRMATION_SECONDS, MCP_ENTRIES
 from threadline.kernel.operation import Operation
@@ -19,7 +21,7 @@ from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import SECOND
 from threadline.kernel.typed import prepared
 from threadline.surfaces.mcp.bounds import AT, FROM, bounded, part, shown_cuts
-from threadline.surfaces.mcp.masking import masked
+from threadline.surfaces.mcp.masking import Masker
 from threadline.surfaces.mcp.schemas import LEFT_OUT, OUTPUT, input_schema
 from threadline.surfaces.mcp.tool import PERSONAL, Call, Caller, Tool, changes
 from threadline.surfaces.mcp.tools import BY_NAME, CONFIRM, TOOLS
@@ -83,6 +85,7 @@ class Calls:
         }
         self._calls = {tool.name: tool.all_calls(self._operations) for tool in TOOLS}
         self._listed: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+        self._masked_by: tuple[Catalogue, Masker] | None = None
 
     def listed(self, caller: Caller) -> list[dict[str, Any]]:
         """The tools that a caller may use, always in the same order, each with the choices that its scopes allow."""
@@ -117,6 +120,12 @@ class Calls:
         declared = self._operations[operation]
         _permit(declared, caller)
         return self._answer(declared, self._run(declared, self._context(caller), values), caller, {})
+
+    def error(self, content: Mapping[str, Any], arguments: Any, caller: Caller) -> Mapping[str, Any]:
+        """What an error says, as a caller may read it who gave these arguments."""
+        if caller.allows(PERSONAL):
+            return content
+        return self._masker().error(content, [arguments, *self._operations])
 
     def _described(self, tool: Tool, caller: Caller) -> dict[str, Any] | None:
         calls = {
@@ -166,7 +175,9 @@ class Calls:
             raise Forbidden(f"this credential lacks the scope 'admin': {reason}")
         return operation, call, values
 
-    def _shown(self, operation: Operation, call: Call, values: Mapping[str, Any], context: Context) -> Any:
+    def _shown(
+        self, operation: Operation, call: Call, values: Mapping[str, Any], context: Context
+    ) -> _Result | None:  # fmt: skip
         """What a change would do, as far as an operation can say."""
         if call.preview in self._operations:
             previewed = {there: values[here] for here, there in call.previewed.items() if here in values}
@@ -185,40 +196,53 @@ class Calls:
         result = self._run(operation, self._context(caller), _named(operation, values, once))
         return self._answer(operation, result, caller, {})
 
-    def _run(self, operation: Operation, context: Context, values: Mapping[str, Any]) -> Any:
+    def _run(self, operation: Operation, context: Context, values: Mapping[str, Any]) -> _Result:
         """The result as HTTP gives it."""
         params = convert(operation, values, strict=False)
         # Waiting for a thread is part of reading; what may write must not wait for itself.
         with self._engine.reading() if operation.method == "GET" else nullcontext():
             answer = msgspec.json.decode(rendered(run(operation, context, params), "json").body)
             stale = stale_note(operation, context, params) if operation.relies_on else ""
-        return _Result(answer, stale)
+        return _Result(answer, stale, operation.result, msgspec.structs.asdict(params))
 
     def _answer(
-        self, operation: Operation, result: Any, caller: Caller, given: Mapping[str, Any],
+        self, operation: Operation, result: _Result | None, caller: Caller, given: Mapping[str, Any],
         head: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         content: dict[str, Any] = {"notice": NOTICE, "operation": operation.name, **(head or {})}
-        answer, stale = (result.answer, result.stale) if isinstance(result, _Result) else (None, "")
+        answer, stale = (result.answer, result.stale) if result is not None else (None, "")
         if stale:
             content["stale"] = stale
         if not caller.allows(PERSONAL):
             content["masked"] = _MASKED
-            answer = masked(answer)
+            if result is not None:
+                answer = self._masker().masked(answer, result.type, result.params)
         at, start = _part_of(given)
         content["answer"], cuts = bounded(part(answer, at, start), MCP_ANSWER_BYTES_MAX, at, start)
         if cuts:
             content["more"] = shown_cuts(cuts)
         return content
 
+    def _masker(self) -> Masker:
+        # Definitions can change while the server runs, and with them what of an event is personal.
+        catalogue = self._engine.catalogue
+        if self._masked_by is None or self._masked_by[0] is not catalogue:
+            schemas = {type: requirement.schema for type, requirement in catalogue.requirements.items()}
+            self._masked_by = (catalogue, Masker(Shown(catalogue.shown_properties, schemas), catalogue.rules))
+        return self._masked_by[1]
+
     def _context(self, caller: Caller) -> Context:
         noted = Noted(caller.name, "token" if caller.over_wire else "os_user", "mcp")
         return Context(self._engine, caller.workspace, self._engine.now(), caller.name, caller.over_wire, noted)
 
 
-class _Result(msgspec.Struct):
+class _Result(NamedTuple):
+    """What an operation has answered, as plain data, of this type and to these parameters."""
+
     answer: Any
     stale: str
+    type: Any
+    params: Mapping[str, Any]
 
 
 @prepared

@@ -140,7 +140,7 @@ class Protocol:
             if isinstance(problem, EventDamaged):
                 self._damage.note(problem)
             # A failure of the tool and no error of the protocol, so that the model reads it and can do better.
-            answer, is_error = {"error": described(problem)}, True
+            answer, is_error = {"error": self._calls.error(described(problem), arguments, caller)}, True
         text = msgspec.json.encode(answer).decode()
         return {"content": [{"type": "text", "text": text}], "structuredContent": answer, "isError": is_error}
 
@@ -154,7 +154,7 @@ class Protocol:
             code = INVALID_PARAMS if request.is_modern else _LEGACY_NOT_FOUND
             raise Failure(code, str(problem), {"uri": uri[:200]}) from None
         except ThreadlineError as problem:
-            raise _failure(problem) from None
+            raise _failure(problem, self._calls.error(described(problem), uri, caller)) from None
 
     def _prompt(self, request: Request, caller: Caller) -> dict[str, Any]:
         name, arguments = request.params.get("name"), request.params.get("arguments")
@@ -225,6 +225,7 @@ def described(problem: ThreadlineError) -> dict[str, Any]:
     return content
 
 
-def _failure(problem: ThreadlineError) -> Failure:
+def _failure(problem: ThreadlineError, content: Mapping[str, Any] | None = None) -> Failure:
     code = INVALID_PARAMS if isinstance(problem, InvalidValue | NotFound) else INTERNAL
-    return Failure(code, str(described(problem)["detail"]), described(problem))
+    content = described(problem) if content is None else content
+    return Failure(code, str(content["detail"]), content)

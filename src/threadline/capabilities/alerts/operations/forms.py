@@ -10,6 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.alerts.definition import Alert, Severity, Version
 from threadline.capabilities.alerts.projection import ID_PATTERN
 from threadline.capabilities.events.forms import Instant, instant
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.limits import ALERT_VERSIONS_MAX
 
 AlertId = Annotated[
@@ -19,6 +20,7 @@ Number = Annotated[int, Meta(description="The number of a version.", ge=1, le=AL
 Note = Annotated[str, Meta(description="Why, in the words of the caller; kept with the version.", max_length=1_000)]
 
 
+@not_personal
 class AlertContent(msgspec.Struct, kw_only=True):
     """What an alert says, to whom and when."""
 
@@ -48,6 +50,7 @@ def optional(at: int | None) -> Instant | None:
     return None if at is None else instant(at)
 
 
+@not_personal
 class AlertVersion(msgspec.Struct, kw_only=True):
     """A version of an alert, whole."""
 

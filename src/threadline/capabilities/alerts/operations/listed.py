@@ -15,6 +15,7 @@ from threadline.capabilities.alerts.operations.forms import AlertId, AlertVersio
 from threadline.capabilities.events.forms import Instant
 from threadline.capabilities.events.parameters import Next, Page, number_of
 from threadline.capabilities.segments.operations.definitions import Segments
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithStore
@@ -28,6 +29,7 @@ class AlertListParams(Page, kw_only=True, forbid_unknown_fields=True):
     state: Annotated[Literal["", State], Meta(description="Only alerts in this state.")] = ""
 
 
+@not_personal
 class AlertLine(msgspec.Struct, kw_only=True):
     """An alert in a list."""
 

@@ -20,6 +20,7 @@ from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.requests import derived_key, place_and_key, wish
 from threadline.capabilities.segments.membership import Memberships
 from threadline.capabilities.segments.operations.definitions import Segments
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, NotFound
 from threadline.kernel.event import Receipt, identifier_named, thread_id
 from threadline.kernel.operation import Context, Operation
@@ -44,6 +45,7 @@ class AlertsParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = None
 
 
+@not_personal
 class AlertView(msgspec.Struct, kw_only=True):
     """An alert as its reader sees it."""
 
@@ -142,6 +144,7 @@ class AlertDismissParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tru
     ] = False
 
 
+@not_personal
 class AlertDismissResult(msgspec.Struct, kw_only=True):
     """The receipt of the event. Dismissing the same version again changes nothing."""
 

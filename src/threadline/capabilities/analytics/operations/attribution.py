@@ -26,6 +26,7 @@ from threadline.capabilities.analytics.removal import Move, removal_effects
 from threadline.capabilities.events.forms import Duration
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.disclosure import free
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration
@@ -125,7 +126,9 @@ class AttributionParams(Span, kw_only=True, forbid_unknown_fields=True):
 class AttributionRow(msgspec.Struct, kw_only=True):
     """A channel, and its credit by each model."""
 
-    channel: Annotated[str, Meta(description=f"`{OTHER}`: all further ones.")]
+    channel: Annotated[
+        str, Meta(description=f"`{OTHER}`: all further ones."), free(values=(OTHER,), asked_by="channel")
+    ]
     touches: Annotated[int, Meta(description="Touches before conversions; one counts for each that it precedes.")]
     first: Annotated[float, Meta(description="All credit to the first touch.")]
     last: Annotated[float, Meta(description="All to the last.")]

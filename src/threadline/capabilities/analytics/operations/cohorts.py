@@ -20,6 +20,7 @@ from threadline.capabilities.analytics.parts import Answered, Per, Step, asked, 
 from threadline.capabilities.events.forms import Date
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithAnalytics
 
@@ -61,6 +62,7 @@ class CohortsRow(msgspec.Struct, kw_only=True):
     complete: Annotated[bool, Meta(description="Whether the period is over: until then more may come.")]
 
 
+@not_personal
 class Cohorts(Answered, kw_only=True):
     """Cohorts by their beginning, each by period; periods that have not begun are left out."""
 

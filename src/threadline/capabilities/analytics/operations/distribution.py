@@ -19,6 +19,7 @@ from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEF
 from threadline.kernel.analytics import Sql, filled, literal
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
+from threadline.kernel.disclosure import free, not_personal
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithAnalytics, WithCatalogue
 from threadline.kernel.time import to_datetime
@@ -119,11 +120,16 @@ class Bin(msgspec.Struct, kw_only=True):
 
     low: Annotated[float | None, Meta(description="From this value on; null for a text.")] = None
     high: Annotated[float | None, Meta(description="Up to this value, without it.")] = None
-    value: Annotated[str, Meta(description=f"The text; `{OTHER}`: all rarer ones; empty for a number.")] = ""
+    value: Annotated[
+        str,
+        Meta(description=f"The text; `{OTHER}`: all rarer ones; empty for a number."),
+        free(values=(OTHER,), asked_by="feature"),
+    ] = ""
     people: int
     baseline: Annotated[int | None, Meta(description="People of the baseline; null without one.")] = None
 
 
+@not_personal
 class Side(msgspec.Struct, kw_only=True):
     """The people of a side, and their values in numbers, each null for texts."""
 

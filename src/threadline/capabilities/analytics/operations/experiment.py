@@ -30,6 +30,7 @@ from threadline.capabilities.broadcasts.events import HOLDOUT
 from threadline.capabilities.events.forms import Duration
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
+from threadline.kernel.disclosure import NOT_PERSONAL, free
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import ANALYTICS_VALUES_MAX
 from threadline.kernel.operation import EVENT_TYPE, Choice, Context, Operation
@@ -107,10 +108,14 @@ class ExperimentParams(Span, kw_only=True, forbid_unknown_fields=True):
     ] = 1_000
 
 
+ARM = free("arm", values=(HOLDOUT,), asked_by="arm")
+"""Marks the name of an arm, which is whatever the property of the assignment holds that was asked for."""
+
+
 class ExperimentRow(msgspec.Struct, kw_only=True):
     """An arm, and its difference from the control."""
 
-    arm: str
+    arm: Annotated[str, ARM]
     people: Annotated[int, Meta(description="Assigned to it, and to no other.")]
     undecided: Annotated[int, Meta(description="Those whose window is not over: they are not in the figures.")]
     conversions: Annotated[int, Meta(description="People who had the event within their window.")]
@@ -125,7 +130,7 @@ class ExperimentRow(msgspec.Struct, kw_only=True):
 class SampleRatio(msgspec.Struct, kw_only=True):
     """Whether people came to the arms in the shares meant."""
 
-    expected: Annotated[dict[str, float], Meta(description="The shares meant.")]
+    expected: Annotated[dict[str, float], Meta(description="The shares meant."), ARM]
     p: Annotated[float, Meta(description="The chance of numbers as far from them.")]
     mismatch: Annotated[bool, Meta(description=f"Below {MISMATCH_BELOW}: something assigns or records wrongly.")]
 
@@ -134,11 +139,11 @@ class Experiment(Answered, kw_only=True):
     """The arms, the control first."""
 
     rows: list[ExperimentRow]
-    control: str
-    metric: Annotated[str, EVENT_TYPE]
+    control: Annotated[str, ARM]
+    metric: Annotated[str, EVENT_TYPE, NOT_PERSONAL]
     crossed: Annotated[int, Meta(description="People who were assigned to several arms; left out.")]
     ratio: SampleRatio
-    value: Annotated[str, Meta(description="As asked.")] = ""
+    value: Annotated[str, Meta(description="As asked."), NOT_PERSONAL] = ""
 
 
 class _Arm(NamedTuple):

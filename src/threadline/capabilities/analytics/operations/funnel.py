@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.analytics.parts import (
+    ASKED,
     NAMED,
     OTHER,
     Answered,
@@ -26,6 +27,7 @@ from threadline.capabilities.analytics.parts import (
 from threadline.capabilities.events.forms import Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
+from threadline.kernel.disclosure import NOT_PERSONAL, not_personal
 from threadline.kernel.limits import ANALYTICS_STEPS_MAX
 from threadline.kernel.operation import BY_EVENT_TYPE, EVENT_TYPE, Context, Operation
 from threadline.kernel.ports import WithAnalytics
@@ -90,9 +92,10 @@ class FunnelRow(msgspec.Struct, kw_only=True):
             f"`{OTHER}` for all further ones."
         ),
         BY_EVENT_TYPE,
+        ASKED,
     ]
     step: Annotated[int, Meta(description="From 1 on.")]
-    name: Annotated[str, EVENT_TYPE]
+    name: Annotated[str, EVENT_TYPE, NOT_PERSONAL]
     people: Annotated[int, Meta(description="People who came as far as this.")]
     share_of_first: Annotated[float, Meta(description="Of those who entered.")]
     share_of_previous: Annotated[float, Meta(description="Of those who reached the step before.")]
@@ -102,6 +105,7 @@ class FunnelRow(msgspec.Struct, kw_only=True):
     seconds_p90: float | None
 
 
+@not_personal
 class Funnel(Answered, kw_only=True):
     """How many people came how far, by value of the break-down and step."""
 

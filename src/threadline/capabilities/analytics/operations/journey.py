@@ -12,6 +12,7 @@ from threadline.capabilities.analytics.parts import Answered, Span, asked, span_
 from threadline.capabilities.journeys.events import JOURNEY_ENTERED, RUN_EVENTS
 from threadline.capabilities.journeys.operations import Name
 from threadline.capabilities.journeys.projection import COMPLETED
+from threadline.capabilities.journeys.reacting import ENDINGS
 from threadline.kernel.analytics import Sql, listed
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.operation import Context, Operation
@@ -70,7 +71,7 @@ class StepFlow(msgspec.Struct, kw_only=True):
     step: str
     reached: int
     left: Annotated[int, Meta(description="Who left the journey here, before its end.")] = 0
-    reasons: Annotated[dict[str, int], Meta(description="Why they left -> how many.")] = {}
+    reasons: Annotated[dict[str, int], Meta(description="Why they left -> how many."), ENDINGS] = {}
 
 
 class Arrow(msgspec.Struct, kw_only=True):

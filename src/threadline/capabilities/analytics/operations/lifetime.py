@@ -30,6 +30,7 @@ from threadline.capabilities.analytics.parts import (
 from threadline.capabilities.events.forms import time_param
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
@@ -85,6 +86,7 @@ class Alive(msgspec.Struct, kw_only=True):
     people: int
 
 
+@not_personal
 class Lifetime(Answered, kw_only=True):
     """The people of whom most is to be expected, and the parameters of the models."""
 

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.analytics.parts import (
+    ASKED,
     OTHER,
     Answered,
     By,
@@ -25,6 +26,7 @@ from threadline.capabilities.analytics.visits import NUMBERED
 from threadline.capabilities.events.forms import Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Flow
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import BY_EVENT_TYPE, Context, Operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration
@@ -89,13 +91,17 @@ class PathsRow(msgspec.Struct, kw_only=True):
         str,
         Meta(description=f"The type of the event, or its value of `by`; `{OTHER}`: all rarer ones."),
         BY_EVENT_TYPE,
+        ASKED,
     ]
-    target: Annotated[str, Meta(description="The same of the next one; empty: the session ends here."), BY_EVENT_TYPE]
+    target: Annotated[
+        str, Meta(description="The same of the next one; empty: the session ends here."), BY_EVENT_TYPE, ASKED
+    ]
     ways: int
     people: Annotated[int, Meta(description="Different people who went so.")]
     share: Annotated[float, Meta(description="Of the ways that come to `source` at this step.")]
 
 
+@not_personal
 class Paths(Answered, kw_only=True):
     """Moves by step, the source and how frequent they are; those of step n + 1 add up to those of n that do not end."""
 

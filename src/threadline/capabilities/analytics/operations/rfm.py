@@ -23,6 +23,7 @@ from threadline.capabilities.analytics.parts import (
 from threadline.capabilities.events.forms import time_param
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
@@ -81,6 +82,7 @@ class RfmParams(Span, kw_only=True, forbid_unknown_fields=True):
     most: Annotated[int, Meta(description="People who are listed.", ge=0, le=1_000)] = 100
 
 
+@not_personal
 class RfmRow(msgspec.Struct, kw_only=True):
     """People with the same scores for recency and frequency."""
 
@@ -95,6 +97,7 @@ class RfmRow(msgspec.Struct, kw_only=True):
     value: Annotated[float, Meta(description="What they spent.")]
 
 
+@not_personal
 class RfmPerson(msgspec.Struct, kw_only=True):
     """A person and their scores."""
 

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.analytics.parts import (
+    ASKED,
     NAMED,
     OTHER,
     Answered,
@@ -94,6 +95,7 @@ class SessionsRow(SessionsTotal, kw_only=True):
             f"`{OTHER}` for all further ones."
         ),
         BY_EVENT_TYPE,
+        ASKED,
     ]
     complete: Annotated[bool, Meta(description="Whether the period is over.")]
 

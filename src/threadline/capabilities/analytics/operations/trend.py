@@ -30,6 +30,7 @@ from threadline.capabilities.analytics.parts import (
 from threadline.capabilities.events.forms import Date, time_param
 from threadline.kernel.analytics import Sql, literal
 from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.disclosure import free
 from threadline.kernel.operation import BY_EVENT_TYPE, Context, Operation
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
@@ -74,6 +75,7 @@ class TrendRow(msgspec.Struct, kw_only=True):
         str,
         Meta(description=f"Of the break-down; empty without one; `{OTHER}` for all further ones."),
         BY_EVENT_TYPE,
+        free(values=(OTHER,), asked_by="by", type_by="event"),
     ]
     events: int
     people: Annotated[int, Meta(description="Different people with such an event in the period.")]

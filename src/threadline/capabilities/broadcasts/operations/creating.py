@@ -20,6 +20,7 @@ from threadline.capabilities.events.forms import Identifiers
 from threadline.capabilities.jobs.filling import BeingFilled, being_filled
 from threadline.capabilities.mail.definition import Mail
 from threadline.capabilities.segments.operations.definitions import Segments
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation
@@ -46,6 +47,7 @@ class Sample(msgspec.Struct, kw_only=True):
     arm: Annotated[str, Meta(description="`holdout`: gets nothing; empty: gets the winner of the test.")]
 
 
+@not_personal
 class Preview(msgspec.Struct, kw_only=True):
     """The audience as it is now. Nothing was written or sent."""
 

@@ -19,6 +19,7 @@ from threadline.capabilities.broadcasts.repository import Created, Needs, rows_o
 from threadline.capabilities.events.forms import Identifiers, Instant, instant, time_param
 from threadline.capabilities.events.parameters import Next, Page, TimePage, checked_cursor
 from threadline.capabilities.mail.events import MAIL_SKIPPED
+from threadline.kernel.disclosure import SENTENCE, not_personal
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithReader
 from threadline.kernel.time import time_key
@@ -42,6 +43,7 @@ class ArmResult(msgspec.Struct, kw_only=True):
     gained: Annotated[int, Meta(description="People who count for the metric of the winner rule.")]
 
 
+@not_personal
 class BroadcastView(msgspec.Struct, kw_only=True):
     """A broadcast and how far it has come."""
 
@@ -62,7 +64,7 @@ class BroadcastView(msgspec.Struct, kw_only=True):
     addressed: Annotated[dict[str, int], Meta(description="By arm; `holdout` got nothing.")] = {}
     test: Annotated[list[ArmResult], Meta(description="By the winner rule, once measured.")] = []
     winner: Annotated[str, Meta(description="The arm that the rest gets; empty until that is known.")] = ""
-    problem: Annotated[str, Meta(description="Why it has failed; empty otherwise.")] = ""
+    problem: Annotated[str, Meta(description="Why it has failed; empty otherwise."), SENTENCE] = ""
     waits_for: Annotated[
         str, Meta(description="Whom it waits for before it is resolved: a segment that is being filled, and how far.")
     ] = ""
@@ -85,6 +87,7 @@ class RecipientsParams(Page, kw_only=True, forbid_unknown_fields=True):
     id: BroadcastId
 
 
+@not_personal
 class RecipientView(msgspec.Struct, kw_only=True):
     """Somebody in the audience."""
 
@@ -96,7 +99,7 @@ class RecipientView(msgspec.Struct, kw_only=True):
         Meta(description="What events say: addressed, sent, skipped, withdrawn, parked, unknown, delivered, opened, "
              "clicked, bounced, complained, replied. Opens and clicks of machines are left out."),
     ]  # fmt: skip
-    reason: Annotated[str, Meta(description="Why the mail was skipped; empty otherwise.")] = ""
+    reason: Annotated[str, Meta(description="Why the mail was skipped; empty otherwise."), SENTENCE] = ""
 
 
 class RecipientsPage(msgspec.Struct, kw_only=True):

@@ -18,6 +18,7 @@ from threadline.capabilities.consent.standing import GETS_MAIL
 from threadline.capabilities.events.forms import PersonRef
 from threadline.capabilities.events.requests import RequestKey, place_and_key, wish
 from threadline.kernel.address import checked_address, normal_address
+from threadline.kernel.disclosure import PERSONAL, not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Receipt
 from threadline.kernel.operation import Context, NoParams, Operation
@@ -47,6 +48,7 @@ class Needs(WithReader, WithRecorder, WithStore, WithCatalogue, WithLog, Protoco
     """What is needed here of the engine."""
 
 
+@not_personal
 class TopicView(msgspec.Struct, kw_only=True):
     """A topic as it is declared."""
 
@@ -82,6 +84,7 @@ class ConsentParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     address: OptionalAddress = ""
 
 
+@not_personal
 class Subscription(msgspec.Struct, kw_only=True):
     """How an address of a person stands to a topic."""
 
@@ -93,11 +96,12 @@ class Subscription(msgspec.Struct, kw_only=True):
     unsubscribed_at: Annotated[str, Meta(description="Empty: never.")]
 
 
+@not_personal
 class ConsentResult(msgspec.Struct, kw_only=True):
     """Whether a person may be written to at an address, and about what."""
 
     person: str
-    address: str
+    address: Annotated[str, PERSONAL]
     suppressed: Annotated[str, Meta(description="Why the address gets no mail of any kind; empty: it does.")]
     subscriptions: list[Subscription]
 

@@ -17,6 +17,7 @@ from threadline.capabilities.events.forms import Instant
 from threadline.capabilities.events.parameters import Next, Page, checked_cursor, page_of
 from threadline.capabilities.events.requests import WISHES, derived_key, wish
 from threadline.kernel.address import checked_address
+from threadline.kernel.disclosure import PERSONAL, not_personal
 from threadline.kernel.errors import InvalidAddress, NotFound, Unavailable
 from threadline.kernel.event import Event
 from threadline.kernel.limits import SUPPRESSIONS_PER_CALL_MAX
@@ -35,14 +36,15 @@ class Needs(WithStore, WithRecorder, WithCatalogue, WithLog, Protocol):
     """What is needed here of the engine."""
 
 
+@not_personal
 class SuppressedAddress(msgspec.Struct, kw_only=True):
     """An address that gets no mail of any kind."""
 
-    address: str
+    address: Annotated[str, PERSONAL]
     reason: str
     suppressed_at: Instant
     by: str
-    note: str
+    note: Annotated[str, PERSONAL]
     event: Annotated[str, Meta(description="The id of the event that says so; empty if its person was erased since.")]
 
 
@@ -125,10 +127,11 @@ class LiftParams(AddressParams, kw_only=True, forbid_unknown_fields=True):
     ]
 
 
+@not_personal
 class LiftResult(msgspec.Struct, kw_only=True):
     """The address, which may get mail again, and why it could not before."""
 
-    address: str
+    address: Annotated[str, PERSONAL]
     was: str
 
 

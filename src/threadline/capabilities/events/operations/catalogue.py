@@ -8,10 +8,12 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.events import CATALOGUE
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithCatalogue
 
 
+@not_personal
 class ProjectionView(msgspec.Struct, kw_only=True):
     """One kind of knowledge about a person."""
 
@@ -22,6 +24,7 @@ class ProjectionView(msgspec.Struct, kw_only=True):
     fingerprint: Annotated[str, Meta(description="Changes with the definitions that shape it.")]
 
 
+@not_personal
 class PolicyView(msgspec.Struct, kw_only=True):
     """Something that is done because of events."""
 
@@ -29,6 +32,7 @@ class PolicyView(msgspec.Struct, kw_only=True):
     handles: Annotated[list[str] | None, Meta(description="The event types it reacts to; null: every type.")]
 
 
+@not_personal
 class OperationView(msgspec.Struct, kw_only=True):
     """Something that can be asked."""
 
@@ -39,6 +43,7 @@ class OperationView(msgspec.Struct, kw_only=True):
     scope: str
 
 
+@not_personal
 class KindView(msgspec.Struct, kw_only=True):
     """A kind of identifier."""
 
@@ -53,6 +58,7 @@ class KindView(msgspec.Struct, kw_only=True):
     shared: bool
 
 
+@not_personal
 class CatalogueView(msgspec.Struct, kw_only=True):
     """Everything in force."""
 

@@ -10,6 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Cursor, EventView, event_view
 from threadline.capabilities.events.operations import EVENTS_GROUP
 from threadline.capabilities.events.parameters import Page
+from threadline.kernel.disclosure import SENTENCE, not_personal
 from threadline.kernel.errors import EventDamaged
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithLog
@@ -36,12 +37,13 @@ class FeedParams(Page, kw_only=True, forbid_unknown_fields=True):
     ] = False
 
 
+@not_personal
 class DamagedView(msgspec.Struct, kw_only=True):
     """An event that is not as it was written, and is left out. Of which workspace it was is not known for certain."""
 
     id: str
     position: Annotated[str, Meta(description="Its place in the log, as a cursor of this feed.")]
-    why: str
+    why: Annotated[str, SENTENCE]
 
 
 class FeedPage(msgspec.Struct, kw_only=True):

@@ -9,10 +9,12 @@ from msgspec import Meta
 
 from threadline.capabilities.features.definition import Feature, FeatureSet
 from threadline.capabilities.features.operations import FEATURES_GROUP
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import NoParams, Operation
 from threadline.kernel.time import format_duration
 
 
+@not_personal
 class FeatureDefinition(msgspec.Struct, kw_only=True):
     """What a feature is made of."""
 

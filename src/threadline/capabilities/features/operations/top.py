@@ -11,6 +11,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Identifiers, Instant, instant
 from threadline.capabilities.features.operations import FEATURES_GROUP
 from threadline.capabilities.features.operations.vector import chosen, vector_of
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithCatalogue, WithReader
 
@@ -36,6 +37,7 @@ class TopEntry(msgspec.Struct, kw_only=True):
     value: int | float
 
 
+@not_personal
 class TopResult(msgspec.Struct, kw_only=True):
     """People in the order of a feature; equal ones in that of their ids."""
 

@@ -13,6 +13,7 @@ from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import KnownAsOf
 from threadline.capabilities.features.operations import FEATURES_GROUP
 from threadline.capabilities.features.training import Vector
+from threadline.kernel.disclosure import FREE, NOT_PERSONAL, SENTENCE, not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Context, Operation
@@ -24,15 +25,17 @@ Names = Annotated[str, Meta(description="Names separated by commas; empty: all."
 class FeatureView(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One feature of one person at one instant."""
 
-    value: Annotated[Any, Meta(description="A number, text, true or false, or null.")]
+    value: Annotated[Any, Meta(description="A number, text, true or false, or null."), FREE]
     status: Annotated[str, Meta(description="PRESENT; STALE: its last event is too old; NOT_FOUND: it had none.")]
-    reason: Annotated[str, Meta(description="Why there is no value, although it had events, or no complete one.")] = ""
+    reason: Annotated[
+        str, Meta(description="Why there is no value, although it had events, or no complete one."), SENTENCE
+    ] = ""
     computed_at: Annotated[Instant | None, Meta(description="When the newest event of its own was recorded.")]
     changes_at: Annotated[Instant | None, Meta(description="The next instant at which it may change by time alone.")]
     version: int
     unit: str = ""
-    currency: str | None = None
-    amounts: Annotated[dict[str, Any], Meta(description="Per currency, where there are several.")] = {}
+    currency: Annotated[str | None, NOT_PERSONAL] = None
+    amounts: Annotated[dict[str, Any], Meta(description="Per currency, where there are several."), FREE] = {}
     capped: Annotated[bool, Meta(description="Whether there were more different values than are told apart.")] = False
 
 
@@ -54,6 +57,7 @@ class FeaturesParams(KnownAsOf, kw_only=True, forbid_unknown_fields=True):
     names: Names = ""
 
 
+@not_personal
 class FeaturesResult(msgspec.Struct, kw_only=True):
     """A vector. Only what occurred before ``as_of`` counts."""
 

@@ -14,6 +14,7 @@ from threadline.capabilities.events.parameters import Next, TimePage, TimeRange,
 from threadline.capabilities.feedback.counting import Counts, PartCounts, count
 from threadline.capabilities.feedback.operations import FEEDBACK_GROUP
 from threadline.capabilities.feedback.rows import LISTED, NAME_LENGTH_MAX, SUBJECTS, Found, Subject, rows_of
+from threadline.kernel.disclosure import PERSONAL, SENTENCE, not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Choice, Context, Operation
 from threadline.kernel.ports import Person, WithReader, WithStore
@@ -38,6 +39,7 @@ class FeedbackEventsParams(TimePage, kw_only=True, forbid_unknown_fields=True):
     type: Annotated[Literal["", *TYPES], Meta(description="Only events of this type.")] = ""  # type: ignore[valid-type]
 
 
+@not_personal
 class MailEventView(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Something that happened to a mail."""
 
@@ -46,15 +48,15 @@ class MailEventView(msgspec.Struct, kw_only=True, omit_defaults=True):
     at: Instant
     person: str
     message: str
-    address: str = ""
+    address: Annotated[str, PERSONAL] = ""
     template: str = ""
     step: str = ""
     arm: str = ""
     machine: bool = False
-    why: str = ""
-    link: str = ""
-    bounce: str = ""
-    reason: Annotated[str, Meta(description="Why a mail was skipped.")] = ""
+    why: Annotated[str, SENTENCE] = ""
+    link: Annotated[str, PERSONAL] = ""
+    bounce: Annotated[str, SENTENCE] = ""
+    reason: Annotated[str, Meta(description="Why a mail was skipped."), SENTENCE] = ""
     fetch: Annotated[str, Meta(description="What a machine or a repetition asked for: opened or clicked.")] = ""
     count: Annotated[int, Meta(description="How often.")] = 1
 

@@ -19,6 +19,7 @@ from threadline.capabilities.journeys.operations import JOURNEYS_GROUP, Journeys
 from threadline.capabilities.journeys.program import compiled
 from threadline.capabilities.journeys.projection import TABLE, Entry, entry_of, partition
 from threadline.capabilities.journeys.steps import JOURNEYS
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import IndexRows, WithRows, WithShared
 
@@ -29,6 +30,7 @@ class Needs(WithRows, WithShared, Protocol):
     """What is needed here of the engine."""
 
 
+@not_personal
 class JourneySummary(msgspec.Struct, kw_only=True):
     """A journey in one line."""
 
@@ -73,6 +75,7 @@ class JourneyParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     name: Name
 
 
+@not_personal
 class Way(msgspec.Struct, kw_only=True):
     """An arrow from a step to another one."""
 
@@ -80,6 +83,7 @@ class Way(msgspec.Struct, kw_only=True):
     when: Annotated[str, Meta(description="What decides for it, in words; empty: there is no other.")] = ""
 
 
+@not_personal
 class StepCount(msgspec.Struct, kw_only=True):
     """A step, where it leads to, and who is there."""
 
@@ -92,6 +96,7 @@ class StepCount(msgspec.Struct, kw_only=True):
     people: Annotated[int, Meta(description="People who wait there now.")]
 
 
+@not_personal
 class JourneyView(msgspec.Struct, kw_only=True):
     """A journey, drawn."""
 

@@ -18,7 +18,9 @@ from threadline.capabilities.journeys.labels import step_label
 from threadline.capabilities.journeys.operations import JOURNEYS_GROUP, Journeys, Name, RunId, journey_named
 from threadline.capabilities.journeys.operations.definitions import entries
 from threadline.capabilities.journeys.projection import Run, is_paused, runs_of
+from threadline.capabilities.journeys.reacting import ENDINGS
 from threadline.capabilities.journeys.steps import JOURNEYS
+from threadline.kernel.disclosure import FREE, not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Operation
@@ -52,6 +54,7 @@ class PersonInJourney(msgspec.Struct, kw_only=True):
     until: Annotated[Instant | None, Meta(description="When the wait ends by time; null: by an event alone.")]
 
 
+@not_personal
 class JourneyPeopleResult(msgspec.Struct, kw_only=True):
     """People in a journey by step, found in an index."""
 
@@ -100,9 +103,9 @@ class Execution(msgspec.Struct, kw_only=True):
     until: Annotated[Instant | None, Meta(description="When that wait ends by time.")]
     paused: bool
     holdout: Annotated[bool, Meta(description="Whether no mail is sent, to compare with.")]
-    variables: dict[str, Any]
+    variables: Annotated[dict[str, Any], FREE]
     ended_at: Instant | None
-    reason: Annotated[str, Meta(description="Why it ended: completed, or why it was left.")]
+    reason: Annotated[str, Meta(description="Why it ended: completed, or why it was left."), ENDINGS]
 
 
 class JourneysOfResult(msgspec.Struct, kw_only=True):
@@ -151,6 +154,7 @@ class SentMail(msgspec.Struct, kw_only=True):
     arm: str = ""
 
 
+@not_personal
 class Advance(msgspec.Struct, kw_only=True):
     """What happened at one instant."""
 
@@ -163,7 +167,7 @@ class Advance(msgspec.Struct, kw_only=True):
     step: Annotated[str, Meta(description="Where the person waits after it.")]
     label: Annotated[str, Meta(description="What the step does; its name, where another version is in force.")]
     until: Instant | None
-    reason: Annotated[str, Meta(description="Why the way ended; empty: it goes on.")]
+    reason: Annotated[str, Meta(description="Why the way ended; empty: it goes on."), ENDINGS]
 
 
 class JourneyHistoryResult(msgspec.Struct, kw_only=True):

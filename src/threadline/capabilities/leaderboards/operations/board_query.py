@@ -16,6 +16,7 @@ from threadline.capabilities.leaderboards.recomputed import Nearest, RecomputedB
 from threadline.capabilities.points.calendar import Calendar
 from threadline.capabilities.segments.definition import SECTION_NAME
 from threadline.kernel.applied import IndexPart
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import Person, WithCatalogue, WithMaintenance, WithRanks, WithReader
@@ -47,6 +48,7 @@ class Entry(msgspec.Struct, kw_only=True):
     identifiers: Identifiers
 
 
+@not_personal
 class Leaderboard(msgspec.Struct, kw_only=True):
     """The first places. People of equal score stand in the order of their ids, which means nothing."""
 

@@ -9,9 +9,11 @@ from msgspec import Meta
 
 from threadline.capabilities.leaderboards.definition import Boards
 from threadline.capabilities.leaderboards.operations import LEADERBOARDS_GROUP
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import NoParams, Operation
 
 
+@not_personal
 class BoardView(msgspec.Struct, kw_only=True):
     """What a board ranks, and among whom."""
 

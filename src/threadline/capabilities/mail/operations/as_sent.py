@@ -19,6 +19,7 @@ from threadline.capabilities.mail.operations.group import MAIL_GROUP
 from threadline.capabilities.mail.order import order_of
 from threadline.capabilities.mail.rendering import TemplateFailed, render
 from threadline.capabilities.mail.templates import Templates
+from threadline.kernel.disclosure import NOT_PERSONAL, PERSONAL
 from threadline.kernel.errors import NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Operation
@@ -39,15 +40,15 @@ class MailAsSent(msgspec.Struct, kw_only=True):
     """
 
     person: str
-    message: str
+    message: Annotated[str, NOT_PERSONAL]
     template: str
     version: Annotated[str, Meta(description="That of the template with which it was sent.")]
     at: Annotated[Instant, Meta(description="When it was sent.")]
-    subject: Annotated[str, Meta(description="As it was sent.")]
+    subject: Annotated[str, Meta(description="As it was sent."), PERSONAL]
     sender: str
-    recipient: str
-    html: Annotated[str, Meta(description="Empty for a mail of text alone.")]
-    text: str
+    recipient: Annotated[str, PERSONAL]
+    html: Annotated[str, Meta(description="Empty for a mail of text alone."), PERSONAL]
+    text: Annotated[str, PERSONAL]
 
 
 def _as_sent(templates: Templates, context: Context[Ports], params: MailAsSentParams) -> MailAsSent:

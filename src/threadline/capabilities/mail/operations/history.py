@@ -13,6 +13,7 @@ from threadline.capabilities.events.parameters import AsOf
 from threadline.capabilities.mail.operations.group import MAIL_GROUP
 from threadline.capabilities.mail.operations.templates import Name
 from threadline.capabilities.mail.projection import LEDGER, STATUSES
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.limits import MAIL_LEDGER_MAX
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithReader
@@ -27,6 +28,7 @@ class MailHistoryParams(AsOf, kw_only=True, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=MAIL_LEDGER_MAX)] = MAIL_LEDGER_MAX
 
 
+@not_personal
 class MailEntry(msgspec.Struct, kw_only=True):
     """One mail."""
 

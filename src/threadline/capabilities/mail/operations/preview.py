@@ -22,6 +22,7 @@ from threadline.capabilities.mail.order import mailing_of, order_of
 from threadline.capabilities.mail.rendering import TemplateFailed
 from threadline.capabilities.mail.sample_person import SamplePerson
 from threadline.capabilities.mail.templates import Templates
+from threadline.kernel.disclosure import PERSONAL, SENTENCE
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.person_view import PersonView
@@ -53,13 +54,13 @@ class MailPreviewResult(msgspec.Struct, kw_only=True):
 
     template: str
     version: str
-    subject: str
+    subject: Annotated[str, PERSONAL]
     sender: Annotated[str, Meta(description="The address that it is from.")]
-    recipient: str
-    html: Annotated[str, Meta(description="Empty for a mail of text alone.")]
-    text: str
-    message: Annotated[str, Meta(description="The whole message as it goes over the wire.")]
-    warnings: Annotated[list[str], Meta(description="What is likely not meant, or keeps it from being sent.")]
+    recipient: Annotated[str, PERSONAL]
+    html: Annotated[str, Meta(description="Empty for a mail of text alone."), PERSONAL]
+    text: Annotated[str, PERSONAL]
+    message: Annotated[str, Meta(description="The whole message as it goes over the wire."), PERSONAL]
+    warnings: Annotated[list[str], Meta(description="What is likely not meant, or keeps it from being sent."), SENTENCE]
 
 
 def _preview(templates: Templates, context: Context[Ports], params: MailPreviewParams) -> MailPreviewResult:

@@ -16,6 +16,7 @@ from threadline.capabilities.mail.operations.templates import Name
 from threadline.capabilities.mail.policy import NAME, REQUEST
 from threadline.capabilities.mail.templates import Templates
 from threadline.kernel.canonical import canonical_json
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithDelivery, WithLog, WithReader, WithRecorder
@@ -34,6 +35,7 @@ class MailSendParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     request: RequestKey = ""
 
 
+@not_personal
 class MailSendResult(msgspec.Struct, kw_only=True):
     """The mail waits in the outbox; what becomes of it is in the person's history."""
 

@@ -12,6 +12,7 @@ from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.mail.operations.group import MAIL_GROUP
 from threadline.capabilities.mail.rendering import Compiled
 from threadline.capabilities.mail.templates import SHARED, Templates, version_of
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithDefinitionHistory
 
@@ -21,6 +22,7 @@ Version = Annotated[
 ]
 
 
+@not_personal
 class MailVariable(msgspec.Struct, kw_only=True):
     """A value that whoever sends the mail gives."""
 
@@ -31,6 +33,7 @@ class MailVariable(msgspec.Struct, kw_only=True):
     description: str = ""
 
 
+@not_personal
 class MailTemplate(msgspec.Struct, kw_only=True):
     """A template in force."""
 
@@ -85,6 +88,7 @@ class MailTemplateVersion(msgspec.Struct, kw_only=True):
     since: Instant
 
 
+@not_personal
 class MailTemplateResult(msgspec.Struct, kw_only=True):
     """How a template is written."""
 

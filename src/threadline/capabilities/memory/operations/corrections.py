@@ -23,6 +23,7 @@ from threadline.capabilities.memory.operations.facts import (
 )
 from threadline.capabilities.memory.paths import keep
 from threadline.kernel.canonical import canonical_json
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, InvalidValue, LimitExceeded
 from threadline.kernel.event import Receipt
 from threadline.kernel.limits import FACT_VALUE_BYTES_MAX, FACTS_RETRACTED_MAX
@@ -154,6 +155,7 @@ class RetractParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     request: RequestKey = ""
 
 
+@not_personal
 class RetractResult(msgspec.Struct, kw_only=True):
     """The retraction, and all facts that it took away."""
 
@@ -203,6 +205,7 @@ class UnretractParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: EventId
 
 
+@not_personal
 class UnretractResult(msgspec.Struct, kw_only=True):
     """The undoing, and all facts that are back."""
 

@@ -9,10 +9,12 @@ from msgspec import Meta
 
 from threadline.capabilities.memory.definition import DerivationSet
 from threadline.capabilities.memory.operations import MEMORY_GROUP
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import NoParams, Operation
 from threadline.kernel.time import format_duration
 
 
+@not_personal
 class DerivationView(msgspec.Struct, kw_only=True):
     """How events make facts of one kind."""
 

@@ -13,6 +13,7 @@ from threadline.capabilities.events.parameters import KnownAsOf
 from threadline.capabilities.memory.definition import SOURCES, TYPES
 from threadline.capabilities.memory.operations import MEMORY_GROUP
 from threadline.capabilities.memory.search import ranked
+from threadline.kernel.disclosure import FREE, free, not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import FACT_KEY_LENGTH_MAX
 from threadline.kernel.operation import Context, Operation
@@ -32,10 +33,11 @@ ExpiresAt = Annotated[Instant | None, Meta(description="From this instant on the
 Voices = Annotated[list[str], Meta(description="The voices that say so, by name.")]
 
 
+@not_personal
 class ConflictView(msgspec.Struct, kw_only=True):
     """What one or several sources say of a fact."""
 
-    value: Value
+    value: Annotated[Value, FREE]
     source: Source
     confidence: Confidence
     updated_at: UpdatedAt
@@ -43,12 +45,13 @@ class ConflictView(msgspec.Struct, kw_only=True):
     voices: Voices = []
 
 
+@not_personal
 class FactView(msgspec.Struct, kw_only=True):
     """One fact."""
 
     type: str
     key: str
-    value: Value
+    value: Annotated[Value, free(named_by="key")]
     source: Source
     confidence: Confidence
     created_at: Annotated[Instant, Meta(description="When the first event that made it occurred.")]
@@ -63,6 +66,7 @@ class FactView(msgspec.Struct, kw_only=True):
     score: Annotated[float | None, Meta(description="How well it matches the search text.")] = None
 
 
+@not_personal
 class RetractedView(msgspec.Struct, kw_only=True):
     """A fact that was taken back, or that went with one."""
 

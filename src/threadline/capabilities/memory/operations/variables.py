@@ -11,6 +11,7 @@ from threadline.capabilities.events.forms import PersonRef
 from threadline.capabilities.memory.operations import MEMORY_GROUP
 from threadline.capabilities.memory.operations.facts import memory_of
 from threadline.capabilities.memory.variables import resolve
+from threadline.kernel.disclosure import FREE, NOT_PERSONAL
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.operation import Context, Operation
@@ -32,8 +33,8 @@ class VariablesResult(msgspec.Struct, kw_only=True):
     """Values for a template."""
 
     person: str
-    values: Annotated[dict[str, Any], Meta(description="Variable -> value; null for one without a value.")]
-    missing: Annotated[list[str], Meta(description="The variables without a value.")]
+    values: Annotated[dict[str, Any], Meta(description="Variable -> value; null for one without a value."), FREE]
+    missing: Annotated[list[str], Meta(description="The variables without a value."), NOT_PERSONAL]
 
 
 def _variables(context: Context[WithReader], params: VariablesParams) -> VariablesResult:

@@ -12,6 +12,7 @@ from threadline.capabilities.events.parameters import Next, Page, next_of
 from threadline.capabilities.events.requests import RequestKey, derived_key
 from threadline.capabilities.people.operations import PEOPLE_GROUP, QUARANTINE_GROUP
 from threadline.capabilities.people.operations.people import PersonSummary, summary
+from threadline.kernel.disclosure import IDENTIFIERS, SENTENCE, not_personal
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.operation import Context, Operation
@@ -40,13 +41,14 @@ class MergeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     request: RequestKey = ""
 
 
+@not_personal
 class MergeResult(msgspec.Struct, kw_only=True):
     """Who stays, who goes (an alias from then on), and the person that the two are or would be."""
 
     done: bool
     survivor: str
     merged: str
-    objection: Annotated[str, Meta(description="What speaks against it; empty if nothing does.")] = ""
+    objection: Annotated[str, Meta(description="What speaks against it; empty if nothing does."), SENTENCE] = ""
     event: Annotated[str, Meta(description="The id of the merge's event; `unmerge` takes it.")] = ""
     person: PersonSummary
 
@@ -254,8 +256,8 @@ class DoubtfulJoin(msgspec.Struct, kw_only=True):
     """A join that an event asked for and a guard stopped."""
 
     id: str
-    identifiers: Annotated[list[str], Meta(description="The two that stood in one event, kind:value.")]
-    reason: Annotated[str, Meta(description="What speaks against it.")]
+    identifiers: Annotated[list[str], Meta(description="The two that stood in one event, kind:value."), IDENTIFIERS]
+    reason: Annotated[str, Meta(description="What speaks against it."), SENTENCE]
     event: Annotated[str, Meta(description="The first event that asked for it.")]
     at: Instant
     status: Annotated[str, Meta(description="open, joined or dismissed.")]

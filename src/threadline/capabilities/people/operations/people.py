@@ -20,6 +20,7 @@ from threadline.capabilities.segments.definition import SECTION_NAME
 from threadline.capabilities.segments.operations.definitions import Segments, segment_named
 from threadline.capabilities.segments.projection import member_rows
 from threadline.kernel.applied import IndexPart
+from threadline.kernel.disclosure import PERSONAL
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX, PAGE_ITEMS_MAX
 from threadline.kernel.operation import JSON_TEXT, Choice, Context, Operation
@@ -63,7 +64,9 @@ class PersonSummary(msgspec.Struct, kw_only=True):
     """A person in a list."""
 
     id: str
-    name: Annotated[str, Meta(description="What to call them, by their traits; empty where these do not say.")] = ""
+    name: Annotated[
+        str, Meta(description="What to call them, by their traits; empty where these do not say."), PERSONAL
+    ] = ""
     identifiers: Identifiers
     tags: list[str] = []
     events: int

@@ -13,6 +13,8 @@ from threadline.capabilities.events.forms import EventView, Instant, PersonRef, 
 from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import AsOf, Next
 from threadline.capabilities.features.operations.vector import FeatureView, feature_views
+from threadline.capabilities.people.events import IDENTIFY
+from threadline.kernel.disclosure import FREE, IDENTIFIER_VALUE, NOT_PERSONAL, PERSONAL, free
 from threadline.kernel.event import thread_id
 from threadline.kernel.limits import FUTURE_MAX_SECONDS
 from threadline.kernel.operation import Context, Operation
@@ -39,7 +41,7 @@ class IdentifierUse(msgspec.Struct, kw_only=True):
     """An identifier and when it was in use."""
 
     kind: str
-    value: str
+    value: Annotated[str, IDENTIFIER_VALUE]
     linked: Annotated[
         bool, Meta(description="False: it came with events but does not name this person, e.g. one set aside.")
     ]
@@ -78,17 +80,20 @@ class PersonView(msgspec.Struct, kw_only=True):
     lead_id: Annotated[
         str,
         Meta(description="The same in every workspace, from identifiers of kinds declared shared; empty without one."),
+        NOT_PERSONAL,
     ] = ""
-    name: Annotated[str, Meta(description="What to call them, by their traits; empty where these do not say.")] = ""
+    name: Annotated[
+        str, Meta(description="What to call them, by their traits; empty where these do not say."), PERSONAL
+    ] = ""
     identifiers: list[IdentifierUse]
-    traits: dict[str, Any]
+    traits: Annotated[dict[str, Any], free(type=IDENTIFY)]
     tags: list[str]
-    groups: Annotated[dict[str, Any], Meta(description="Group id -> the group's traits.")]
-    activity: dict[str, Any]
+    groups: Annotated[dict[str, Any], Meta(description="Group id -> the group's traits."), FREE]
+    activity: Annotated[dict[str, Any], FREE]
     features: dict[str, FeatureView]
     timers: list[TimerView]
     timeline: Timeline
-    views: Annotated[dict[str, Any], Meta(description="What further projections say, by their names.")]
+    views: Annotated[dict[str, Any], Meta(description="What further projections say, by their names."), FREE]
     sources: Annotated[
         dict[str, ValueSource],
         Meta(description="By traits.NAME, tags.TAG and groups.ID, where they were asked for."),
@@ -96,6 +101,7 @@ class PersonView(msgspec.Struct, kw_only=True):
     damaged_events: Annotated[
         list[str],
         Meta(description="Ids of events that are known to be damaged and are left out of the timeline; see `repair`."),
+        NOT_PERSONAL,
     ] = []
 
 

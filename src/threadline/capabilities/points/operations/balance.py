@@ -11,6 +11,7 @@ from threadline.capabilities.events.forms import Instant, PersonRef
 from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import AsOf
 from threadline.capabilities.points.operations import POINTS_GROUP
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import Person, WithCatalogue, WithReader
@@ -29,6 +30,7 @@ class Expiry(msgspec.Struct, kw_only=True):
     points: int
 
 
+@not_personal
 class PointsDay(msgspec.Struct, kw_only=True):
     """What the ledger says of one day."""
 
@@ -39,6 +41,7 @@ class PointsDay(msgspec.Struct, kw_only=True):
     expired: int
 
 
+@not_personal
 class Anomaly(msgspec.Struct, kw_only=True):
     """Something that looked wrong."""
 

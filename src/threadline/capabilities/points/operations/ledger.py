@@ -11,6 +11,7 @@ from threadline.capabilities.events.forms import EventId, Instant, PersonRef, in
 from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.points.events import LEDGER, POINTS_ADJUSTED, POINTS_EARNED, amount_of, is_trusted
 from threadline.capabilities.points.operations import POINTS_GROUP
+from threadline.kernel.disclosure import NOT_PERSONAL, PERSONAL
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithReader
@@ -31,8 +32,8 @@ class LedgerLine(msgspec.Struct, kw_only=True):
     occurred_at: Instant
     cause: Annotated[str, Meta(description="The event that made it; for an adjustment empty.")]
     rule: Annotated[str, Meta(description="By which rule it was earned.")] = ""
-    table: Annotated[str, Meta(description="The version of the table with that rule.")] = ""
-    reason: str = ""
+    table: Annotated[str, Meta(description="The version of the table with that rule."), NOT_PERSONAL] = ""
+    reason: Annotated[str, PERSONAL] = ""
 
 
 class LedgerPage(msgspec.Struct, kw_only=True):

@@ -12,6 +12,7 @@ from threadline.capabilities.points.calendar import Calendar, day_text
 from threadline.capabilities.points.definition import Points, Rule, Table
 from threadline.capabilities.points.operations import POINTS_GROUP
 from threadline.capabilities.points.operations.balance import PointsDay, Reads, points_view
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.time import EARLIEST, format_duration
 
@@ -59,6 +60,7 @@ def history_operation(points: Points) -> Operation:
     )
 
 
+@not_personal
 class RuleView(msgspec.Struct, kw_only=True):
     """What one event earns."""
 
@@ -77,6 +79,7 @@ class TableView(msgspec.Struct, kw_only=True):
     rules: list[RuleView]
 
 
+@not_personal
 class TablesResult(msgspec.Struct, kw_only=True):
     """What is declared about points."""
 

@@ -39,6 +39,7 @@ from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.verification import reckoned
 from threadline.capabilities.rules.projection import SHARDS, TABLE, decision_of, partition
 from threadline.capabilities.rules.views import DecisionView, Effective, Reasons, recorded_view, tried_view
+from threadline.kernel.disclosure import SENTENCE
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Operation
@@ -219,7 +220,9 @@ class AuditResult(msgspec.Struct, kw_only=True):
     causes: Annotated[list[EventView], Meta(description="What brought that event about, the nearest first.")]
     rule: Annotated[dict[str, Any], Meta(description="The content of the version that decided.")]
     in_force: Annotated[bool, Meta(description="Whether the log has this version in force at that time.")]
-    problems: Annotated[list[str], Meta(description="What is wrong when it is recomputed; empty if nothing is.")]
+    problems: Annotated[
+        list[str], Meta(description="What is wrong when it is recomputed; empty if nothing is."), SENTENCE
+    ]
     consequences: Annotated[list[Consequence], Meta(description="Action by action, in order.")]
 
 

@@ -15,6 +15,7 @@ from threadline.capabilities.rules.definition import Rule
 from threadline.capabilities.rules.in_force import in_force, rule_at
 from threadline.capabilities.rules.operations import RULES_GROUP
 from threadline.capabilities.rules.repository import Head, Reads, Transition
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.operation import Context, Operation
@@ -38,6 +39,7 @@ class RulesParams(Page, kw_only=True, forbid_unknown_fields=True):
     ] = ""
 
 
+@not_personal
 class RuleLine(msgspec.Struct, kw_only=True):
     """A rule in a list."""
 
@@ -118,6 +120,7 @@ class RuleParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     at: Annotated[Time | None, Meta(description="The version that was in force at this instant.")] = None
 
 
+@not_personal
 class RuleView(msgspec.Struct, kw_only=True):
     """One version of a rule, whole."""
 
@@ -252,6 +255,7 @@ class LogParams(Page, kw_only=True, forbid_unknown_fields=True):
     id: RuleId
 
 
+@not_personal
 class LogLine(msgspec.Struct, kw_only=True):
     """What became of a version, when, and by whom."""
 

@@ -11,6 +11,7 @@ from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.definition import EXISTING, RuleSet, set_of_json
 from threadline.capabilities.rules.operations import RULE_SETS_GROUP
 from threadline.capabilities.rules.repository import Needs
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithShared
@@ -18,6 +19,7 @@ from threadline.kernel.ports import WithShared
 SetName = Annotated[str, Meta(description="A rule set's name.", min_length=1, max_length=64)]
 
 
+@not_personal
 class SetView(msgspec.Struct, kw_only=True):
     """A set of rules in force."""
 
@@ -84,6 +86,7 @@ class SetWriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     description: Annotated[str, Meta(max_length=2_000)] = ""
 
 
+@not_personal
 class SetWriteResult(msgspec.Struct, kw_only=True):
     """What became of it."""
 

@@ -18,6 +18,7 @@ from threadline.capabilities.rules.operations.rules import RuleId, Version
 from threadline.capabilities.rules.operations.versions import Note
 from threadline.capabilities.rules.shadowing import TABLE
 from threadline.capabilities.rules.views import DecisionView, recorded_view
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithLog, WithReader
 
@@ -75,6 +76,7 @@ class ReportParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
     version: Annotated[Version | None, Meta(description="The shadow of now if it is left out.")] = None
 
 
+@not_personal
 class Beside(msgspec.Struct, kw_only=True):
     """How often the active version had one status and the shadow another."""
 

@@ -12,6 +12,7 @@ from threadline.capabilities.search.linked import Needs as NetworkNeeds
 from threadline.capabilities.search.linked import Network
 from threadline.capabilities.search.operations import SEARCH_GROUP
 from threadline.capabilities.search.operations.find import people_by_thread
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import CORRELATED_EVENTS_MAX
 from threadline.kernel.operation import Choice, Context, Operation
@@ -37,6 +38,7 @@ class CorrelateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(description="How many events at most.", ge=1, le=CORRELATED_EVENTS_MAX)] = 100
 
 
+@not_personal
 class Link(msgspec.Struct, kw_only=True):
     """An event that is linked to the beginning."""
 

@@ -15,6 +15,7 @@ from threadline.capabilities.rules.projection import decision_of
 from threadline.capabilities.search.documents import texts_of
 from threadline.capabilities.search.operations import SEARCH_GROUP
 from threadline.capabilities.search.words import fragments, phrases_of
+from threadline.kernel.disclosure import NOT_PERSONAL, free, not_personal
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import SEARCH_QUERY_LENGTH_MAX
 from threadline.kernel.operation import Context, Operation
@@ -56,8 +57,8 @@ class FindParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
 class Highlight(msgspec.Struct, kw_only=True):
     """Where words of the query occur in an event."""
 
-    path: Annotated[str, Meta(description="In which field, such as properties.title.")]
-    text: Annotated[str, Meta(description="The field's text around the first of them.")]
+    path: Annotated[str, Meta(description="In which field, such as properties.title."), NOT_PERSONAL]
+    text: Annotated[str, Meta(description="The field's text around the first of them."), free(named_by="path")]
     spans: Annotated[list[tuple[int, int]], Meta(description="Start and end of each in that text, in characters.")]
 
 
@@ -70,6 +71,7 @@ class Hit(msgspec.Struct, kw_only=True, omit_defaults=True):
     status: Annotated[str, Meta(description="The status, if it is a decision.")] = ""
 
 
+@not_personal
 class FacetsView(msgspec.Struct, kw_only=True):
     """How often which value occurs among the newest matches, the most frequent first."""
 

@@ -8,12 +8,14 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.search.operations import SEARCH_GROUP
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithSearch
 
 SYNC_EVENTS = 100_000
 
 
+@not_personal
 class SearchStatus(msgspec.Struct, kw_only=True):
     """A search index and how far it has come."""
 

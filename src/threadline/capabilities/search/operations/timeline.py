@@ -15,6 +15,7 @@ from threadline.capabilities.search.documents import ids_named
 from threadline.capabilities.search.linked import Needs as NetworkNeeds
 from threadline.capabilities.search.linked import Network
 from threadline.capabilities.search.operations import SEARCH_GROUP
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.event import Recorded
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.policy import TIMER_FIRED
@@ -34,6 +35,7 @@ class TimelineParams(TimePage, kw_only=True, forbid_unknown_fields=True):
 What = Literal["event", "decision", "timer", "outcome", "derived"]
 
 
+@not_personal
 class Entry(msgspec.Struct, kw_only=True):
     """An event of a timeline."""
 

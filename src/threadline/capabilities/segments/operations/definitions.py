@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from threadline.capabilities.segments.definition import Segment
 from threadline.capabilities.segments.operations import SEGMENTS_GROUP
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.suggestion import suggestion
@@ -28,6 +29,7 @@ def segment_named(segments: Segments, name: str) -> Segment:
     raise NotFound(f"there is no segment {name[:64]!r}; {hint}")
 
 
+@not_personal
 class SegmentDefinition(msgspec.Struct, kw_only=True):
     """What a segment is made of."""
 

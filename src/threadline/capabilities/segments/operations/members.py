@@ -17,6 +17,7 @@ from threadline.capabilities.segments.operations.definitions import Name, Segmen
 from threadline.capabilities.segments.operations.person import STEPS_MAX, memberships_now
 from threadline.capabilities.segments.projection import SEGMENTS, member_rows
 from threadline.kernel.applied import IndexPart
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithMaintenance, WithReader, WithStore
@@ -44,6 +45,7 @@ class Member(msgspec.Struct, kw_only=True):
     since: Instant
 
 
+@not_personal
 class MembersResult(msgspec.Struct, kw_only=True):
     """Members by id, found in an index."""
 
@@ -86,6 +88,7 @@ class Leaving(msgspec.Struct, kw_only=True):
     until: Instant
 
 
+@not_personal
 class LeavingResult(msgspec.Struct, kw_only=True):
     """Members who leave by time alone, of one page by when they leave."""
 

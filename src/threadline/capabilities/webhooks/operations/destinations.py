@@ -10,6 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.webhooks.definition import Destination
 from threadline.capabilities.webhooks.operations import WEBHOOKS_GROUP
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.outbox import QueueState
 from threadline.kernel.ports import WithDelivery
@@ -19,6 +20,7 @@ Name = Annotated[str, Meta(description="A destination's name.", min_length=1, ma
 _SHOWN_WHY_MAX = 500
 
 
+@not_personal
 class DestinationLine(msgspec.Struct, kw_only=True):
     """A destination and how it stands."""
 

@@ -15,6 +15,7 @@ from threadline.capabilities.whatif.operations.runs import WHAT_IF_GROUP, WhatIf
 from threadline.capabilities.whatif.saved_results import Saved
 from threadline.capabilities.whatif.simulation import Needs
 from threadline.capabilities.whatif.views import MatrixCell, RuleTotals, State, WhatIfView
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithStore
 
@@ -26,6 +27,7 @@ class SavedParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Which page."""
 
 
+@not_personal
 class SavedLine(msgspec.Struct, kw_only=True):
     """A what-if in a list."""
 
@@ -93,6 +95,7 @@ class RuleDifference(msgspec.Struct, kw_only=True):
     other: RuleTotals | None
 
 
+@not_personal
 class Comparison(msgspec.Struct, kw_only=True):
     """Two what-ifs side by side; numbers are those of `other` less those of `one`."""
 
