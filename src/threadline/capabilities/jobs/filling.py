@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from threadline.kernel.applied import Filling, IndexPart
+from threadline.kernel.disclosure import NOT_PERSONAL
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import Step
 from threadline.kernel.ports import Ports, WithMaintenance
@@ -22,6 +23,7 @@ BeingFilled = Annotated[
         description="Set while what the answer reads is being filled after a change of definitions: what, and how much "
         "of everybody was looked at. The answer is then of those who are in it so far."
     ),
+    NOT_PERSONAL,
 ]
 
 
