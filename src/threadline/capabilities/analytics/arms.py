@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from threadline.capabilities.analytics.parts import property_sql, step_of
 from threadline.capabilities.broadcasts import repository
 from threadline.capabilities.broadcasts.definition import ALL, Broadcast
-from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, HOLDOUT
+from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, DUE_AT, HOLDOUT
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.journeys.declared import read_journeys
 from threadline.capabilities.journeys.definition import Journey
@@ -46,6 +46,8 @@ class Assignment(NamedTuple):
     """The name of its arm; empty or NULL: it assigns to none."""
     weights: Mapping[str, float] = {}
     """As declared; empty where nothing is."""
+    since: str = "epoch_us(occurred_at)"
+    """From when on what somebody does counts, microseconds."""
 
 
 def assignment_of(context: Context[Needs], asked: Asked) -> Assignment:
@@ -55,7 +57,10 @@ def assignment_of(context: Context[Needs], asked: Asked) -> Assignment:
         own = f"type = '{BROADCAST_ADDRESSED}' AND {_is('broadcast', asked.broadcast)}"
         # The rest, who get the arm that did best, come later: they were drawn into none.
         first = f"(SELECT min(occurred_at) FROM events WHERE {own})"  # noqa: S608 — quoted above
-        return Assignment(f"{own} AND occurred_at = {first}", _text("arm"), _of_broadcast(created.broadcast))
+        weights = _of_broadcast(created.broadcast)
+        due = f"epoch_us(try_cast({_text(DUE_AT)} AS TIMESTAMP))"
+        since = f"greatest(epoch_us(occurred_at), coalesce({due}, 0))"
+        return Assignment(f"{own} AND occurred_at = {first}", _text("arm"), weights, since)
     if not asked.journey:
         return Assignment(step_of(asked.assignment, "assignment").sql, property_sql(asked.arm, "arm"))
     journeys = {journey.name: journey for journey in _journeys(context)}

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import re
 
-from threadline.kernel.event import Recorded
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import Event, Recorded
 from threadline.kernel.sender import EFFECT_WITHDRAWN
+from threadline.kernel.time import parse_time
 
 BROADCAST_ADDRESSED = "broadcast_addressed"
 """Somebody is a recipient: ``broadcast``, ``arm``, and what is sent: ``template``, ``subject``, ``sender``, ``topic``,
-``variables`` and ``due_at``, where given. Of the arm `HOLDOUT` nothing is sent."""
+``variables`` and ``due_at``, where given. Of the arm `HOLDOUT` nothing is sent; its ``due_at`` is when it would be."""
 HOLDOUT = "holdout"
 """The arm of those who are in the audience and get nothing, so that the others can be compared with them."""
 SOURCE = "threadline.broadcasts"
+DUE_AT = "due_at"
+"""The property that says when the mail is due, where that is not at once."""
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+def due_at(event: Event) -> int:
+    """When the mail of somebody who is addressed is due; 0: at once."""
+    text = event.properties.get(DUE_AT)
+    try:
+        return parse_time(text) if type(text) is str else 0
+    except InvalidValue:
+        return 0
 
 
 def broadcast_of(recorded: Recorded) -> str:

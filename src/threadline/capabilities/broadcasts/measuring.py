@@ -8,11 +8,12 @@ from itertools import islice
 
 from threadline.capabilities.broadcasts import repository
 from threadline.capabilities.broadcasts.definition import Arm, Broadcast
+from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, broadcast_of, due_at
 from threadline.capabilities.broadcasts.projection import BROADCASTS, STATUS
 from threadline.capabilities.broadcasts.repository import Recipient
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
-from threadline.kernel.ports import Ports
+from threadline.kernel.ports import Person, Ports
 from threadline.kernel.time import parse_time
 
 MEASURE_KIND = "broadcast_measure"
@@ -25,7 +26,7 @@ def measured(
     engine: Ports, workspace: str, id: str, recipients: Sequence[Recipient], metric: str, event: str, within: int
 ) -> Counter[str]:
     """By arm, how many of a page of recipients there are and for how many a metric counts: opens, clicks, or the first
-    event of a type within some time of being addressed."""
+    event of a type within some time after the mail was due for them, or would have been."""
     if metric == "conversions":
         with_it = frozenset(_converted(engine, workspace, id, recipients, event, within))
     else:
@@ -53,10 +54,17 @@ def _converted(
     for person_id, person in engine.reader.people_of(workspace, [recipient.person for recipient in recipients]).items():
         addressed = engine.reader.as_of(person, now).view(BROADCASTS.name).get(id)
         if addressed is not None:
-            start = parse_time(addressed["addressed_at"])
+            start = _due(engine, person, id, parse_time(addressed["addressed_at"]))
             types = frozenset({event})
             if engine.reader.events(person, start=start, stop=start + within, types=types, limit=1):
                 yield person_id
+
+
+def _due(engine: Ports, person: Person, id: str, addressed_at: int) -> int:
+    types = frozenset({BROADCAST_ADDRESSED})
+    addressed = engine.reader.events(person, start=addressed_at, stop=addressed_at + 1, types=types)
+    dues = [due_at(recorded.event) for recorded in addressed if broadcast_of(recorded) == id]
+    return max(addressed_at, *dues)
 
 
 def _step(engine: Ports, job: Job, limit: int) -> Step:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, HOLDOUT, broadcast_of
+from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, HOLDOUT, broadcast_of, due_at
 from threadline.capabilities.broadcasts.projection import BROADCASTS
 from threadline.capabilities.broadcasts.repository import stopped
 from threadline.capabilities.mail.effect import mail_effect
-from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Policy, PolicyView, Read, Wish
 from threadline.kernel.ports import Ports
 from threadline.kernel.preparation import DueEffect, Guard, Postponed
-from threadline.kernel.time import MINUTE, parse_time
+from threadline.kernel.time import MINUTE
 
 MESSAGE = ("subject", "sender", "topic", "arm")
 PAUSED = 10 * MINUTE
@@ -28,21 +27,14 @@ def _react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     if any(other == id and event != recorded.id for _, other, event, _ in known[BROADCASTS.name]):
         return ()
     given = {name: properties[name] for name in MESSAGE if type(properties.get(name)) is str}
-    template, variables, due = (properties.get(name) for name in ("template", "variables", "due_at"))
+    template, variables = properties.get("template"), properties.get("variables")
     about = {**given, "broadcast": id}
     return (
         mail_effect(
             id, template if type(template) is str else "", variables if type(variables) is dict else {},
-            f"broadcast/{id}", _due(due), **about,
+            f"broadcast/{id}", due_at(recorded.event), **about,
         ),
     )  # fmt: skip
-
-
-def _due(text: object) -> int:
-    try:
-        return parse_time(text) if type(text) is str else 0
-    except InvalidValue:
-        return 0
 
 
 def _allow(engine: Ports, due: Sequence[DueEffect]) -> list[str | Postponed]:

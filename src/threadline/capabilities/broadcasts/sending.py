@@ -14,7 +14,7 @@ from typing import Any
 from threadline.capabilities.broadcasts import repository
 from threadline.capabilities.broadcasts.audience import Resolver
 from threadline.capabilities.broadcasts.definition import Broadcast
-from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, HOLDOUT, SOURCE
+from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED, DUE_AT, HOLDOUT, SOURCE
 from threadline.capabilities.broadcasts.measuring import measured, winner_of
 from threadline.capabilities.broadcasts.repository import Recipient
 from threadline.capabilities.conditions.fields import PROFILE
@@ -124,10 +124,10 @@ class _Work:
         properties: dict[str, Any] = {"broadcast": self._id, "arm": arm}
         if arm != HOLDOUT:
             properties |= self._broadcast.message(arm)
-            if self._broadcast.in_zone_of_recipient:
-                profile = self._engine.reader.as_of(person, self._engine.recorder.now()).view(PROFILE)
-                due = self._broadcast.due_at(profile["traits"].get("timezone"))
-                properties["due_at"] = format_time(due)
+        if self._broadcast.in_zone_of_recipient:
+            # Of the holdout too: what came of the mail is counted from then, for both.
+            profile = self._engine.reader.as_of(person, self._engine.recorder.now()).view(PROFILE)
+            properties[DUE_AT] = format_time(self._broadcast.due_at(profile["traits"].get("timezone")))
         return Event(
             type=BROADCAST_ADDRESSED, identifiers=(person.identifiers[person.id],), occurred_at=at,
             key=f"{self._id}/{person.id}", source=SOURCE, source_type="internal", workspace=person.workspace,

@@ -43,9 +43,9 @@ FEW = 30
 # Whose window is not over yet may still convert, and would count as if they had not. Sums have an order: otherwise
 # their last digits would change from answer to answer.
 _SQL = """
-WITH drawn AS (SELECT person, position, occurred_at, $arm AS arm FROM events WHERE $assignment),
+WITH drawn AS (SELECT person, position, occurred_at, $since AS since, $arm AS arm FROM events WHERE $assignment),
 assigned AS (
-  SELECT person, epoch_us(min(occurred_at)) AS entered, min(arm) AS arm, count(DISTINCT arm) AS arms
+  SELECT person, min(since) AS entered, min(arm) AS arm, count(DISTINCT arm) AS arms
   FROM drawn WHERE arm <> '' GROUP BY person HAVING $span
 ),
 wins AS (
@@ -92,7 +92,9 @@ class ExperimentParams(Span, kw_only=True, forbid_unknown_fields=True):
         str,
         Meta(description="Compare the sum of this property by person; empty: who had the event.", max_length=200),
     ] = ""
-    window: Annotated[Duration, Meta(description="How long after the assignment it counts.")] = "14d"
+    window: Annotated[
+        Duration, Meta(description="How long after the assignment, or after a broadcast's mail is due, it counts.")
+    ] = "14d"
     control: Annotated[
         str, Meta(description=f"The arm to compare with; without it `{HOLDOUT}`, or the first by name.", max_length=200)
     ] = ""
@@ -167,7 +169,7 @@ def _experiment(context: Context[Needs], params: ExperimentParams) -> Experiment
     table, about = asked(
         context, _SQL,
         {
-            "arm": Sql(assignment.arm), "assignment": Sql(assignment.sql),
+            "arm": Sql(assignment.arm), "since": Sql(assignment.since), "assignment": Sql(assignment.sql),
             "span": Sql(span_sql(params, "min(occurred_at)")), "metric": Sql(metric.sql),
             "worth": worth_sql(params.value), "outcome": Sql("value" if params.value else "sign(wins)"),
             "window": parse_duration(params.window), "now": context.now,
