@@ -43,9 +43,9 @@ def admin(engine: Engine) -> TestClient:
 def forms(engine: Engine) -> dict[str, Operation | None]:
     """Every address of the console that takes a form, and the operation that its fields are for."""
     operations = shown(engine.catalogue.operations, "http")
-    posted = [
-        route.path for route in Console(engine, cast(Any, None), cast(Any, None)).routes() if route.method == "POST"
-    ]
+    nothing = cast(Any, None)
+    console = Console(engine, "default", nothing, nothing, nothing)
+    posted = [route.path for route in console.routes() if route.method == "POST"]
     found: dict[str, Operation | None] = {}
     for path in posted:
         if path == "/do/{operation}":

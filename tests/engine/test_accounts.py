@@ -82,8 +82,19 @@ def test_an_unknown_name_costs_a_hash_as_a_known_one_does(clock, monkeypatch):
     assert made == [(16, 1), (16, 1)]
 
 
+def test_failures_from_one_address_do_not_keep_the_right_password_out_from_another(clock):
+    accounts = opened(clock)
+    accounts.create("shop", "ada", PASSWORD, "admin")
+    for _ in range(SIGN_IN_FAILURES_MAX):
+        with pytest.raises(Unauthorized):
+            accounts.sign_in("ada", "something else entirely", "192.0.2.1")
+    with pytest.raises(TooManyRequests):
+        accounts.sign_in("ADA", PASSWORD, "192.0.2.1")
+    assert accounts.sign_in("ada", PASSWORD, "192.0.2.2")
+
+
 @pytest.mark.parametrize("name", ["ada", "nobody"])
-def test_after_ten_failures_nobody_signs_in_with_a_name_for_15_minutes(clock, name):
+def test_after_ten_failures_nobody_signs_in_with_a_name_from_there_for_15_minutes(clock, name):
     accounts = opened(clock)
     accounts.create("shop", "ada", PASSWORD, "admin")
     accounts.create("shop", "bob", PASSWORD, "admin")

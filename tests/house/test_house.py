@@ -45,7 +45,7 @@ OWN_WORDS = {
     "said": "content, details, properties", "held": "stored, before, balance",
     "kept": "stored, remaining, applied", "turn": "lock, transition, change", "turns": "locks, transitions, changes",
     "overtaken": "conflicting", "parted": "split off",
-    "lane": "queue", "lanes": "queues", "judge": "evaluator", "asker": "reader",
+    "judge": "evaluator", "asker": "reader",
 }  # fmt: skip
 """Word of a dialect that this house had -> words that everybody knows."""
 

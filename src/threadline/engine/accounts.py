@@ -132,22 +132,28 @@ class Accounts:
         account, version = self._account(workspace, name)
         changed = msgspec.structs.replace(account, password=self.hasher.hashed(password), stamp=secrets.token_hex(8))
         self._commit([_put(changed, version)])
-        self.failures.forget(_key_of(name))
         return changed
 
-    def sign_in(self, name: str, password: str) -> tuple[Session, str]:
-        """A new session of an account, and its secret. Raises `Unauthorized`, and `TooManyRequests` after failures.
+    def named(self, name: str) -> Account | None:
+        """The account of a name, in whichever workspace; None where there is none."""
+        item = self.store.get([Key(ACCOUNT, _key_of(name))])[0] if _is_name(name) else None
+        return None if item is None else msgspec.json.decode(item.value, type=Account)
+
+    def sign_in(self, name: str, password: str, address: str = "") -> tuple[Session, str]:
+        """A new session of an account, and its secret. Raises `Unauthorized`, and `TooManyRequests` after failures with
+        this name from this address: whoever fails elsewhere keeps nobody out.
 
         Whether there is an account of this name shows neither in the answer nor in the time that it takes.
         """
+        account = self.named(name)
         key = _key_of(name[: ACCOUNT_NAME_LENGTH_MAX + 1])
-        self.failures.refuse(key)
-        item = self.store.get([Key(ACCOUNT, key)])[0] if _is_name(name) else None
-        account = None if item is None else msgspec.json.decode(item.value, type=Account)
+        # With another password begins another count.
+        failing = f"{key}\n{'' if account is None else account.stamp}\n{address}"
+        self.failures.refuse(failing)
         if not self.hasher.matches(password, "" if account is None else account.password) or account is None:
-            self.failures.note(key)
+            self.failures.note(failing)
             raise Unauthorized("the name or the password is wrong")
-        self.failures.forget(key)
+        self.failures.forget(failing)
         return self._begin(_Stored(expires_at=self._end(), account=key, stamp=account.stamp))
 
     def sign_in_with_token(self, secret: str) -> tuple[Session, str]:

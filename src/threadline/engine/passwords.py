@@ -56,9 +56,9 @@ class Hasher:
 
 
 class Failures:
-    """Counts failures to sign in, by name, in the store: all processes together, and across restarts.
+    """Counts failures to sign in, by name and address, in the store: all processes together, and across restarts.
 
-    Names share a fixed number of items, so that guessed names cannot fill the store, and an unknown name is counted
+    They share a fixed number of items, so that guessed names cannot fill the store, and an unknown name is counted
     like a known one.
     """
 
@@ -67,15 +67,15 @@ class Failures:
         self._clock = clock
 
     def refuse(self, name: str) -> None:
-        """Raise `TooManyRequests` for a name with too many failures."""
+        """Raise `TooManyRequests` for what has failed too often."""
         mark = _mark(name)
         now = self._clock()
         at = [at for failed_mark, at in self._read(_bucket(mark), now)[0] if failed_mark == mark]
         if len(at) >= SIGN_IN_FAILURES_MAX:
             minutes = -(-(at[-SIGN_IN_FAILURES_MAX] + FAILURES_WITHIN - now) // MINUTE)
             raise TooManyRequests(
-                f"{SIGN_IN_FAILURES_MAX} failures to sign in with this name within 15 minutes; "
-                f"try again in {max(minutes, 1)} min",
+                f"{SIGN_IN_FAILURES_MAX} failures to sign in with this name from here within 15 "
+                f"minutes; try again in {max(minutes, 1)} min",
                 hint="An admin can set a new password: `threadline accounts change NAME --password -`.",
             )
 
@@ -84,7 +84,7 @@ class Failures:
         self._change(name, failed=True)
 
     def forget(self, name: str) -> None:
-        """Begin again for a name that has signed in or was given a new password."""
+        """Begin again for what has signed in."""
         self._change(name, failed=False)
 
     def _change(self, name: str, *, failed: bool) -> None:

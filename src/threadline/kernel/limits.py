@@ -248,6 +248,21 @@ TRAINING_ROWS_MAX = 1_000_000
 EXPORT_FILE_BYTES_MAX = 2_000_000_000
 """One file in the archive of a person: beyond 2 GiB it would take a form of ZIP that not every program reads."""
 
+# --- a server's work, by class --------------------------------------------------------------
+READS_WAITING_MAX = 1_000
+"""Short reads that wait for a thread; further ones are told to come again, as in each other class."""
+PAGES_WAITING_MAX = 200
+WRITES_WAITING_MAX = 1_000
+QUESTIONS = 2, 16
+"""Reads that may take seconds, as analytics do: how many are answered at once, and how many wait. One may be answered
+in this process and one in that of analytics; with more, each takes as much longer, and so does all else."""
+UPKEEP = 2, 8
+"""Changes that go through everybody."""
+PUBLIC_CALLS = 4, 200
+"""What anybody may ask for: links in mails, pages of preferences, notifications of providers."""
+SIGN_INS = 1, 8
+"""Passwords that are hashed at once, 0.2 s of a core and 16 MiB each, and those that wait."""
+
 # --- search ---------------------------------------------------------------------------------
 SEARCH_TEXT_LENGTH_MAX = 8_000
 """What an index takes of the text of one event, characters."""
@@ -270,7 +285,12 @@ ACCOUNT_NAME_LENGTH_MAX = 100
 PASSWORD_LENGTH_MIN = 12
 PASSWORD_LENGTH_MAX = 1_000
 SIGN_IN_FAILURES_MAX = 10
-"""Failures to sign in with one name within 15 minutes; then nobody signs in with it until the first is older."""
+"""Failures to sign in with one name from one address within 15 minutes; then nobody signs in with it from there until
+the first is older. From elsewhere the right password opens it."""
+SIGN_INS_PER_MINUTE = 20
+"""Attempts to sign in from one address, right or wrong: each hashes a password."""
+SIGN_IN_NOTES_MAX = 200
+"""Failures to sign in that the audit log of a workspace takes from one process within an hour."""
 SESSIONS_MAX = 20
 """Sessions of one account or token; one more ends the one that would end first."""
 

@@ -29,6 +29,9 @@ BY_EVENT_TYPE = msgspec.Meta(extra={"event_type": "by"})
 SECRET = msgspec.Meta(extra={"secret": True})
 """Marks a text that the command line asks for and takes from no argument, which everybody on the machine could read."""
 Scope = Literal["write", "read", "admin"]
+Work = Literal["read", "question", "write", "upkeep"]
+"""Classes of calls, each with a bounded share of a server, so that none waits for another: short reads, reads that take
+the longer the more there is in the store, short writes, and long ones."""
 
 
 E_co = TypeVar("E_co", covariant=True)
@@ -109,6 +112,11 @@ def refresh_reason(engine: WithMaintenance, name: str) -> Why:
 
 def _never(result: Any) -> bool:
     return False
+
+
+def always(params: Any) -> bool:
+    """Whatever the parameters are."""
+    return True
 
 
 def _nothing(params: Any) -> str:
@@ -214,6 +222,10 @@ class Operation:
     """Why a call with these parameters needs a token with the scope admin, whatever ``scope`` says; empty: it does
     not."""
 
+    is_long: Callable[[Any], bool] = _never
+    """Whether a call with these parameters takes the longer the more there is in the store, beyond a page of answers,
+    or whether its parameters alone can be work for a second. Such calls share few threads of a server."""
+
     audited: bool = True
     """False for one that needs more than to read and yet only tries something, or brings news of people, which the
     log of events has anyway."""
@@ -232,6 +244,12 @@ class Operation:
     def is_audited(self) -> bool:
         """Whether a call is noted in the audit log."""
         return self.audited and self.method != "GET" and self.scope != "read" and self.intake is None
+
+    def work(self, params: Any) -> Work:
+        """The class of a call with these parameters."""
+        if self.method == "GET" or self.scope == "read":
+            return "question" if self.is_long(params) else "read"
+        return "upkeep" if self.is_long(params) else "write"
 
     @property
     def verb(self) -> str:

@@ -151,7 +151,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ),
     ] = 20_000
     read_threads: Annotated[
-        int, _about("threads", "Operations that run at once beside the writer. More share the same core.", ge=1, le=64)
+        int,
+        _about(
+            "threads", "Short reads, pages and writes that run at once, each. More share the same core.", ge=1, le=64
+        ),
     ] = 4
     switch_interval_seconds: Annotated[
         float,

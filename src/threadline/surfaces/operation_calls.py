@@ -18,6 +18,7 @@ from threadline.kernel.operation import JSON_TEXT, Operation, Surface
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.typed import converted, readable
 from threadline.surfaces.auditing import note
+from threadline.surfaces.lanes import go_on_as
 
 
 def shown(operations: Iterable[Operation], surface: Surface) -> dict[str, Operation]:
@@ -150,6 +151,7 @@ def run(operation: Operation, context: Context, params: Any) -> Any:
 
     What may change something is in the audit log before the answer leaves, also where it fails.
     """
+    go_on_as(operation.work(params))
     # A dry run is a question: it changes nothing, and pages ask it to show what would be.
     if not operation.is_audited or getattr(params, "dry_run", False):
         return operation.run(context, params)

@@ -14,7 +14,7 @@ from threadline.capabilities.jobs.refreshing import begun, elsewhere
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
-from threadline.kernel.operation import Context, NoParams, Operation
+from threadline.kernel.operation import Context, NoParams, Operation, always
 from threadline.kernel.ports import Maintenance, Ports, WithJobs, WithMaintenance
 
 JOB_KIND = "definitions_apply"
@@ -102,6 +102,7 @@ CHANGES = Operation(
     params=NoParams,
     result=ChangesResult,
     run=_changes,
+    is_long=always,
     method="GET",
     path="/v1/definitions/changes",
     scope="admin",
@@ -114,6 +115,7 @@ RELOAD = Operation(
     params=NoParams,
     result=ChangesResult,
     run=_reload,
+    is_long=always,
     method="POST",
     path="/v1/definitions/reload",
     scope="admin",
@@ -126,6 +128,7 @@ APPLY = Operation(
     params=ApplyParams,
     result=ApplyResult,
     run=_apply,
+    is_long=always,
     method="POST",
     path="/v1/definitions/apply",
     scope="admin",

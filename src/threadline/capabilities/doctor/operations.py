@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.kernel.disclosure import SENTENCE, not_personal
-from threadline.kernel.operation import Context, NoParams, Operation
+from threadline.kernel.operation import Context, NoParams, Operation, always
 from threadline.kernel.ports import WithDoctor
 
 
@@ -45,6 +45,7 @@ DOCTOR = Operation(
     params=NoParams,
     result=DoctorResult,
     run=_doctor,
+    is_long=always,
     method="GET",
     path="/v1/doctor",
     shown_on=frozenset({"http", "python"}),  # the command of this name also looks at files, their lock and the disk

@@ -14,7 +14,7 @@ from threadline.capabilities.events.requests import RequestKey
 from threadline.capabilities.people.operations import PEOPLE_GROUP
 from threadline.kernel.disclosure import PERSONAL, free
 from threadline.kernel.erasure import Certificate, Erasure, certificate_of
-from threadline.kernel.operation import Context, Group, Operation
+from threadline.kernel.operation import Context, Group, Operation, always
 from threadline.kernel.ports import WithErasures
 
 ERASURES_GROUP = Group("erasures", "People who were erased: certificates without names.")
@@ -71,6 +71,7 @@ ERASE = Operation(
     params=EraseParams,
     result=EraseResult,
     run=_erase,
+    is_long=always,
     method="POST",
     path="/v1/people/{id}/erase",
     scope="admin",

@@ -10,7 +10,7 @@ import msgspec
 from threadline.capabilities.events.forms import PersonRef
 from threadline.capabilities.export.archive import archive_of
 from threadline.capabilities.people.operations import PEOPLE_GROUP
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.personal import Subject
 from threadline.kernel.ports import Ports
 
@@ -42,6 +42,7 @@ EXPORT = Operation(
     params=ExportParams,
     result=bytes,
     run=_export,
+    is_long=always,
     method="GET",
     path="/v1/people/{id}/export",
     scope="admin",

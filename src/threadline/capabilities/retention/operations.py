@@ -13,7 +13,7 @@ from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.retention.definition import Retention
 from threadline.capabilities.retention.job import EXPIRING_PAGE
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, Group, Operation
+from threadline.kernel.operation import Context, Group, Operation, always
 from threadline.kernel.ports import WithCatalogue, WithErasures, WithReader
 from threadline.kernel.time import DAY
 
@@ -83,7 +83,7 @@ def operations(rules: Sequence[Retention]) -> list[Operation]:
         Operation(
             name="retention_preview", group=RETENTION_GROUP,
             summary="Show what the declared retention would erase now, a page of people at a time.",
-            params=RetentionParams, result=RetentionPreview, run=partial(_preview, tuple(rules)), method="GET",
-            path="/v1/retention/preview", scope="admin", example=RetentionParams(limit=50),
+            params=RetentionParams, result=RetentionPreview, run=partial(_preview, tuple(rules)), is_long=always,
+            method="GET", path="/v1/retention/preview", scope="admin", example=RetentionParams(limit=50),
         ),
     ]  # fmt: skip

@@ -87,6 +87,8 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     ("webhooks_stop", "Stopped calls to {name}"),
     ("what_if_cancel", "Cancelled a what-if"),
     ("what_if_resume", "Went on with a what-if"),
+    ("sign_in", "Signed in as {name}"),
+    ("sign_in", "Signed in"),
     ("what_if_run", "Tried the rule {rule} on history"),
     ("what_if_run", "Tried definitions on history"),
 )

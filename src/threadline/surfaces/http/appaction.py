@@ -6,7 +6,6 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
@@ -31,6 +30,7 @@ from threadline.surfaces.http.operations import read_object
 from threadline.surfaces.http.problem import RateLimited
 from threadline.surfaces.http.routing import Route
 from threadline.surfaces.http.web_user import WebUsers
+from threadline.surfaces.lanes import Lanes
 from threadline.surfaces.operation_calls import convert, run, shown
 
 NAMES_MAX = 20_000
@@ -109,13 +109,13 @@ class AppActions:
         settings: Settings,
         users: WebUsers,
         window: Window,
-        threads: Executor,
+        lanes: Lanes,
         shared: SharedLimits | None = None,
     ) -> None:
         self._ingest = ingest
         self._engine = ingest.engine
         self._users = users
-        self._threads = threads
+        self._lanes = lanes
         self._shared = shared
         self._workspace = settings.workspace
         self._credential = Credential(id=SOURCE, kind="write_key", name=SOURCE, workspace=settings.workspace)
@@ -194,7 +194,7 @@ class AppActions:
             values = [value for topic in topics for value in topic.values]
             return msgspec.json.encode(_answer(values, question.include_weights))
 
-        body = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        body = await self._lanes.run("read", work)
         return Response(body, headers={"cache-control": "no-store"}, media_type="application/json")
 
     def _event(self, request: Request, action: AppAction, identifiers: list[Identifier]) -> Event:

@@ -19,6 +19,15 @@ from starlette.types import Message, Receive, Scope, Send
 from threadline.engine.engine import Engine
 from threadline.engine.tracing import Arrival, Attributes
 from threadline.kernel.errors import EventDamaged, ThreadlineError
+from threadline.kernel.limits import (
+    PAGES_WAITING_MAX,
+    PUBLIC_CALLS,
+    QUESTIONS,
+    READS_WAITING_MAX,
+    SIGN_INS,
+    UPKEEP,
+    WRITES_WAITING_MAX,
+)
 from threadline.kernel.time import format_time
 from threadline.kernel.tracing import CURRENT, TRACEPARENT
 from threadline.settings import Settings
@@ -46,6 +55,7 @@ from threadline.surfaces.http.segment import Segment
 from threadline.surfaces.http.user_alerts import UserAlerts
 from threadline.surfaces.http.web_user import web_users
 from threadline.surfaces.http.writer import Writer
+from threadline.surfaces.lanes import Bound, LaneName, Lanes
 
 log = logging.getLogger("threadline.http")
 
@@ -84,8 +94,8 @@ class Application:
             queue_events_max=settings.queue_events_max,
             observe=self.metrics.append.observe,
         )
-        self._threads = ThreadPoolExecutor(settings.read_threads, "threadline-read")
-        # Of its own, so that no key waits to be looked up until reads have ended that may take minutes.
+        self.lanes = Lanes(_bounds(settings), self._in_flight.refuse)
+        # Of their own, so that no key waits to be looked up behind anything else.
         self._looks = ThreadPoolExecutor(LOOK_THREADS, "threadline-look")
         self._limiting = ThreadPoolExecutor(1, "threadline-limit")
         self._decoding = ThreadPoolExecutor(1, "threadline-decode")
@@ -107,21 +117,21 @@ class Application:
         yield from CloudEvents(ingest, access).routes()
         yield from BrowserSettings(access).routes()
         users = web_users(settings, self.engine.clock)
-        yield from AppActions(ingest, settings, users, counts.visitors, self._threads, self._limits).routes()
-        yield from GraphQL(self.engine, settings, access, users, self._threads).routes()
-        yield from Mcp(self.engine, settings, access, self.metrics, self._threads).routes()
-        yield from UserAlerts(self.engine, settings.workspace, users, self._threads).routes()
-        yield from Operations(self.engine, access, limits, self.metrics, self._threads).routes()
-        yield from PublicRoutes(self.engine, self._threads).routes()
-        yield from Following(self.engine, access, self._threads, counts.in_flight).routes()
+        yield from AppActions(ingest, settings, users, counts.visitors, self.lanes, self._limits).routes()
+        yield from GraphQL(self.engine, settings, access, users, self.lanes).routes()
+        yield from Mcp(self.engine, settings, access, self.metrics, self.lanes).routes()
+        yield from UserAlerts(self.engine, settings.workspace, users, self.lanes).routes()
+        yield from Operations(self.engine, access, limits, self.metrics, self.lanes).routes()
+        yield from PublicRoutes(self.engine, self.lanes).routes()
+        yield from Following(self.engine, access, self.lanes, counts.in_flight).routes()
         yield from Health(self.engine, self.writer, self.metrics, access, self._looks, counts.in_flight).routes()
         yield from Pages(self.engine.catalogue).routes()
-        yield from Console(self.engine, self._threads, counts.in_flight).routes()
+        yield from Console(self.engine, settings.workspace, self.lanes, self._looks, counts).routes()
 
     async def close(self) -> None:
         """Wait for what is being written and read."""
         await self.writer.close()
-        for threads in (self._threads, self._looks, self._limiting, self._decoding, self._decoding_large):
+        for threads in (self.lanes, self._looks, self._limiting, self._decoding, self._decoding_large):
             threads.shutdown()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -224,6 +234,19 @@ class Application:
             # That nobody can be told of a request any more, as on a full disk, is no reason not to answer it.
             with suppress(OSError, ValueError):
                 self._log_line(msgspec.json.encode(line) + b"\n")
+
+
+def _bounds(settings: Settings) -> dict[LaneName, Bound]:
+    """How much of a server each class of work has."""
+    return {
+        "read": Bound(settings.read_threads, READS_WAITING_MAX),
+        "page": Bound(settings.read_threads, PAGES_WAITING_MAX),
+        "question": Bound(*QUESTIONS),
+        "write": Bound(settings.read_threads, WRITES_WAITING_MAX),
+        "upkeep": Bound(*UPKEEP),
+        "public": Bound(*PUBLIC_CALLS),
+        "sign_in": Bound(*SIGN_INS),
+    }
 
 
 def _readable(path: bytes) -> str:

@@ -28,10 +28,13 @@ from threadline.surfaces.console.naming import with_names
 from threadline.surfaces.console.navigation import navigation
 from threadline.surfaces.console.screen import Fresh, Part, Screen
 from threadline.surfaces.console.screens import screens
+from threadline.surfaces.console.signing_in import sign_in
 from threadline.surfaces.http.body import read_body
-from threadline.surfaces.http.in_flight import InFlight
-from threadline.surfaces.http.problem import server_of
+from threadline.surfaces.http.client_address import client_host, limited_name
+from threadline.surfaces.http.counts import Counts
+from threadline.surfaces.http.problem import RateLimited, headers_of, server_of
 from threadline.surfaces.http.routing import Route
+from threadline.surfaces.lanes import Lanes
 from threadline.surfaces.operation_calls import shown
 
 T = TypeVar("T")
@@ -50,10 +53,12 @@ RATE_EVERY = 5
 class Console:
     """Serves the screens to whoever is signed in."""
 
-    def __init__(self, engine: Engine, threads: Executor, in_flight: InFlight) -> None:
+    def __init__(self, engine: Engine, workspace: str, lanes: Lanes, looks: Executor, counts: Counts) -> None:
         self._engine = engine
-        self._threads = threads
-        self._in_flight = in_flight
+        self._lanes = lanes
+        self._looks = looks
+        self._workspace = workspace
+        self._counts = counts
         self._operations: Mapping[str, Operation] = shown(engine.catalogue.operations, "http")
 
     def routes(self) -> Iterator[Route]:
@@ -72,28 +77,35 @@ class Console:
 
     async def _session(self, request: Request) -> Session | None:
         secret = request.cookies.get(COOKIE, "")
-        return await self._run(partial(self._engine.accounts.find, secret)) if secret else None
+        return await self._look(partial(self._engine.accounts.find, secret)) if secret else None
 
     async def _show_sign_in(self, request: Request, names: Mapping[str, str]) -> Response:
         if await self._session(request) is not None:
             return _redirect(local_address(request.query_params.get("next", "")))
         return self._sign_in_page(request, request.query_params.get("next"))
 
-    def _sign_in_page(self, request: Request, next_: str | None, problem: str = "", name: str = "") -> Response:
+    def _sign_in_page(
+        self, request: Request, next_: str | None, error: ThreadlineError | None = None, name: str = ""
+    ) -> Response:
+        problem = "" if error is None else str(error)
         context = {"next": local_address(next_ or ""), "problem": problem, "name": name, "theme": _theme(request)}
-        return Response(render("sign_in.html", context), 401 if problem else 200, headers=PAGE_HEADERS)
+        headers = {**PAGE_HEADERS, **({} if error is None else headers_of(error))}
+        return Response(render("sign_in.html", context), 200 if error is None else error.status, headers=headers)
 
     async def _sign_in(self, request: Request, names: Mapping[str, str]) -> Response:
         _refuse_foreign(request)
         form = dict(parse_qsl((await read_body(request, 16 * 1024)).decode("utf-8", "replace")))
-        accounts, name, secret = self._engine.accounts, form.get("name", "").strip(), form.get("password", "")
+        name, secret, address = form.get("name", "").strip(), form.get("password", ""), client_host(request)
+        here = limited_name(address)
+        failures = self._counts.sign_in_failures
+        work = partial(sign_in, self._engine, failures, self._workspace, name, secret if name else secret.strip(), here)
         try:
-            if name:
-                _, made = await self._run(partial(accounts.sign_in, name, secret))
-            else:
-                _, made = await self._run(partial(accounts.sign_in_with_token, secret.strip()))
+            if wait := self._counts.sign_ins.wait(here):
+                raise RateLimited(f"too many attempts to sign in from here; try again in {wait} s", wait)
+            self._counts.sign_ins.charge(here)
+            made = await self._lanes.run("sign_in", work)
         except ThreadlineError as error:
-            return self._sign_in_page(request, form.get("next"), str(error), name)
+            return self._sign_in_page(request, form.get("next"), error, name)
         response = _redirect(local_address(form.get("next", "")))
         # Lax: an address that somebody was sent opens the page; what changes anything is a POST with a secret in it.
         response.set_cookie(COOKIE, made, httponly=True, samesite="lax", path="/", secure=_is_secure(request))
@@ -101,7 +113,7 @@ class Console:
 
     async def _sign_out(self, request: Request, names: Mapping[str, str]) -> Response:
         _refuse_foreign(request)
-        await self._run(partial(self._engine.accounts.sign_out, request.cookies.get(COOKIE, "")))
+        await self._look(partial(self._engine.accounts.sign_out, request.cookies.get(COOKIE, "")))
         response = _redirect("/sign-in")
         response.delete_cookie(COOKIE, path="/")
         return response
@@ -196,7 +208,7 @@ class Console:
         clock = asyncio.get_running_loop().time
         counts = deque([(clock(), 0)], maxlen=RATE_LOOKS)
         for number in range(LIVE_LOOKS_MAX):
-            if self._in_flight.is_ending:
+            if self._counts.in_flight.is_ending:
                 return
             try:
                 markup, fresh = await self._run(look)
@@ -258,7 +270,11 @@ class Console:
         return Response(content, headers=headers)
 
     async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        return await self._lanes.run("page", work)
+
+    async def _look(self, work: Callable[[], T]) -> T:
+        """Who is signed in is found at once, however many pages are waited for."""
+        return await asyncio.get_running_loop().run_in_executor(self._looks, work)
 
 
 def _redirect(to: str) -> Response:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from threadline.kernel.limits import SIGN_INS_PER_MINUTE
 from threadline.kernel.time import Clock
 from threadline.settings import Settings
+from threadline.surfaces.console.signing_in import FailureNotes
 from threadline.surfaces.http.appaction import Window
 from threadline.surfaces.http.descriptors import Room
 from threadline.surfaces.http.in_flight import InFlight
@@ -22,6 +24,9 @@ class Counts(NamedTuple):
     by_person: Buckets
     visitors: Window
     """Actions of visitors, by network address."""
+    sign_ins: Window
+    """Attempts to sign in, by network address."""
+    sign_in_failures: FailureNotes
     in_flight: InFlight
 
 
@@ -36,5 +41,7 @@ def counts_from_zero(settings: Settings, clock: Clock, room: Room = Room()) -> C
         Buckets(settings.address_events_per_second, settings.address_burst_events),
         Buckets(settings.person_events_per_second, settings.person_burst_events),
         Window(settings.anonymous_actions_per_minute, clock),
+        Window(SIGN_INS_PER_MINUTE, clock),
+        FailureNotes(clock),
         in_flight,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
@@ -20,6 +19,7 @@ from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.in_flight import InFlight
 from threadline.surfaces.http.operations import many_valued, read_query
 from threadline.surfaces.http.routing import Route
+from threadline.surfaces.lanes import Lanes
 from threadline.surfaces.operation_calls import convert, run, shown
 
 LOOK_SECONDS = 0.5
@@ -34,11 +34,11 @@ connection for days."""
 class Following:
     """A stream beside each operation whose result changes until it is final, at its path and ``/events``."""
 
-    def __init__(self, engine: Engine, access: Access, threads: Executor, in_flight: InFlight) -> None:
+    def __init__(self, engine: Engine, access: Access, lanes: Lanes, in_flight: InFlight) -> None:
         self._engine = engine
         self._in_flight = in_flight
         self._access = access
-        self._threads = threads
+        self._lanes = lanes
 
     def routes(self) -> Iterator[Route]:
         """One route for each of these operations."""
@@ -58,7 +58,7 @@ class Following:
             return run(operation, context, params)
 
         async def result() -> Any:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, look)
+            return await self._lanes.run(operation.work(params), look)
 
         first = await result()  # before the answer has begun: what is wrong becomes a problem, and no broken stream
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +22,7 @@ from threadline.surfaces.http.problem import NotInstalled, UnsupportedFormat
 from threadline.surfaces.http.revalidation import revalidated
 from threadline.surfaces.http.routing import Route
 from threadline.surfaces.http.web_user import WebUsers
+from threadline.surfaces.lanes import Lanes
 from threadline.surfaces.operation_calls import STALE_HEADER
 
 if TYPE_CHECKING:
@@ -40,13 +39,13 @@ class GraphQL:
     """Answers documents beside the event loop. The schema is made when it is first asked for."""
 
     def __init__(
-        self, engine: Engine, settings: Settings, access: Access, users: WebUsers, threads: Executor
+        self, engine: Engine, settings: Settings, access: Access, users: WebUsers, lanes: Lanes
     ) -> None:  # fmt: skip
         self._engine = engine
         self._settings = settings
         self._access = access
         self._users = users
-        self._threads = threads
+        self._lanes = lanes
         self._documents: Documents | None = None
         self._making = Lock()
 
@@ -114,7 +113,7 @@ class GraphQL:
             return documents.answer(question, caller())
 
         with self._engine.reading():
-            answer = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            answer = await self._lanes.run("page", work)
         media_type = _media_type(request.headers.get("accept", ""))
         # A client that knows the media type of GraphQL can tell our answer from that of a proxy by it, others cannot.
         status = 400 if not answer.ran and media_type == GRAPHQL_JSON else 200

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Executor
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -25,6 +24,7 @@ from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.problem import RateLimited, UnsupportedFormat
 from threadline.surfaces.http.rate import Buckets
 from threadline.surfaces.http.routing import Route
+from threadline.surfaces.lanes import Lanes
 from threadline.surfaces.mcp import protocol
 from threadline.surfaces.mcp.tool import Caller
 
@@ -45,11 +45,11 @@ _ROUTING = ("mcp-protocol-version", "mcp-method", "mcp-name")
 class Mcp:
     """Answers the messages of agents beside the event loop."""
 
-    def __init__(self, engine: Engine, settings: Settings, access: Access, metrics: Metrics, threads: Executor) -> None:
+    def __init__(self, engine: Engine, settings: Settings, access: Access, metrics: Metrics, lanes: Lanes) -> None:
         self._protocol = protocol.Protocol(engine, package_version())
         self._metrics = metrics
         self._access = access
-        self._threads = threads
+        self._lanes = lanes
         self._limits = Buckets(MCP_CALLS_PER_SECOND, MCP_CALLS_BURST)
         self._hosts = _LOOPBACK | {urlsplit(settings.public_url).hostname or "localhost"}
 
@@ -75,9 +75,7 @@ class Mcp:
             return Response(status_code=202)
         if asked.method == "tools/call":
             self._charge(credential)
-        answer = await asyncio.get_running_loop().run_in_executor(
-            self._threads, self._protocol.answer, asked, caller
-        )  # fmt: skip
+        answer = await self._lanes.run("page", partial(self._protocol.answer, asked, caller))
         if asked.method == "tools/call":
             self._metrics.mcp_calls.add(self._protocol.counted(asked, answer))
         status = _STATUS.get(answer["error"]["code"], 200) if is_modern and "error" in answer else 200

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from concurrent.futures import Executor
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import nullcontext
 from functools import cache, partial
-from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, cast, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
@@ -31,12 +29,11 @@ from threadline.surfaces.http.metrics import Metrics
 from threadline.surfaces.http.rate import Charge, RateLimits, merged
 from threadline.surfaces.http.revalidation import revalidated
 from threadline.surfaces.http.routing import Route
+from threadline.surfaces.lanes import Lanes
 from threadline.surfaces.operation_calls import STALE_HEADER, convert, field_names, run, shown, stale_note
 from threadline.surfaces.row_formats import MEDIA_TYPES, Format, Rendered, accepted, rendered, rows_of
 from threadline.wire.message import read_array
 from threadline.wire.scan import depth, depth_bound
-
-T = TypeVar("T")
 
 QUERY_FIELDS_MAX = 2_000
 """More than the longest list that an operation takes, so that a longer one is refused for its own bound."""
@@ -46,12 +43,12 @@ _NOT_PARAMETERS = frozenset({"access_token"})
 class Operations:
     """All operations that HTTP shows. They run beside the event loop, because any of them may read much."""
 
-    def __init__(self, engine: Engine, access: Access, limits: RateLimits, metrics: Metrics, threads: Executor) -> None:
+    def __init__(self, engine: Engine, access: Access, limits: RateLimits, metrics: Metrics, lanes: Lanes) -> None:
         self._engine = engine
         self._metrics = metrics
         self._access = access
         self._limits = limits
-        self._threads = threads
+        self._lanes = lanes
 
     def routes(self) -> Iterator[Route]:
         """One route for each operation."""
@@ -85,10 +82,11 @@ class Operations:
             return await self._stream(operation, context, params)
         charge = await self._charge(operation.intake, context, params, credential, client_host(request))
         work = partial(_work, operation, context, params, charge.refused, form)
+        lane = operation.work(params)
         # Waiting for a thread is part of reading; what may write must not wait for itself.
         with self._engine.reading() if operation.method == "GET" else nullcontext():
             try:
-                receipts, answer = await self._run(work)
+                receipts, answer, stale = await self._lanes.run(lane, work)
             except Exception:
                 charge.settle(None)
                 raise
@@ -100,7 +98,7 @@ class Operations:
                 conflicts=counts["conflict"], rejected=counts["rejected"],
             )  # fmt: skip
         headers = {"cache-control": "no-store"}  # what is known of people belongs in no cache
-        if operation.relies_on and (stale := await self._run(partial(stale_note, operation, context, params))):
+        if stale:
             headers[STALE_HEADER] = stale
         if answer.next and operation.method == "GET":
             following = {name: value for name, value in in_query.items() if name != "cursor"}
@@ -117,14 +115,15 @@ class Operations:
 
         with self._engine.reading():
             # What goes wrong before the first piece is a problem document; later the connection breaks off.
-            pieces = await self._run(lambda: run(operation, context, params))
-            first = await self._run(partial(following, pieces))
+            lane = operation.work(params)
+            pieces = await self._lanes.run(lane, lambda: run(operation, context, params))
+            first = await self._lanes.run(lane, partial(following, pieces), is_begun=True)
 
         async def rest() -> AsyncIterator[bytes]:
             piece = first
             while piece:
                 yield piece
-                piece = await self._run(partial(following, pieces))
+                piece = await self._lanes.run(lane, partial(following, pieces), is_begun=True)
 
         name = f"{operation.name}.{operation.media_type.rpartition('/')[2]}"
         headers = {"cache-control": "no-store", "content-disposition": f'attachment; filename="{name}"'}
@@ -136,23 +135,21 @@ class Operations:
         """What a call is charged for the events that it brings."""
         if intake is None or not self._limits.concern(credential):
             return Charge({})
-        given = await self._run(lambda: intake.events(context, params))
+        given = await self._lanes.run("write", lambda: intake.events(context, params))
         events = {index: item for index, item in enumerate(given) if isinstance(item, Event)}
-        checked = await self._run(lambda: self._engine.recorder.check(events.values()))
+        checked = await self._lanes.run("write", lambda: self._engine.recorder.check(events.values()), is_begun=True)
         if intake.member:
             charge = await self._limits.charge(checked, credential, host, rejected=len(given) - len(events))
             return charge.at(list(events))
         await self._limits.charge_person(checked, credential)
         return Charge({})
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-
 
 def _work(
     operation: Operation, context: Context, params: Any, refused: Mapping[int, Receipt], form: Format
-) -> tuple[list[Receipt] | None, Rendered]:
-    """The receipts, where the operation takes events in, and the answer. ``refused`` are the events left out."""
+) -> tuple[list[Receipt] | None, Rendered, str]:
+    """The receipts, where the operation takes events in, the answer, and what it relies on that is older than the
+    definitions in force. ``refused`` are the events left out."""
     # Until the answer is written and its parts are dropped, which is here.
     with gc_deferred():
         intake = operation.intake
@@ -160,12 +157,13 @@ def _work(
             params = intake.without(params, refused)
         result = run(operation, context, params)
         if intake is None or intake.receipts is None or intake.result is None:
-            return None, rendered(result, form)
+            stale = stale_note(operation, context, params) if operation.relies_on else ""
+            return None, rendered(result, form), stale
         receipts = intake.receipts(result)
         if refused:
             receipts = merged(receipts, refused)
             result = intake.result(receipts)
-        return receipts, rendered(result, form)
+        return receipts, rendered(result, form), ""
 
 
 def _form(operation: Operation, in_query: dict[str, Any], accept: str) -> Format:

@@ -132,7 +132,7 @@ def problem(error: ThreadlineError, instance: str, server: str) -> Response:
         type=f"{server}/docs#error-{error.code}", title=title, status=error.status, code=error.code, detail=text,
         instance=instance, hint="" if inside else error.hint, param=error.param, message=text,
     )  # fmt: skip
-    return Response(msgspec.json.encode(body), error.status, _headers(error), MEDIA_TYPE)
+    return Response(msgspec.json.encode(body), error.status, headers_of(error), MEDIA_TYPE)
 
 
 def server_of(request: Request) -> str:
@@ -145,7 +145,8 @@ def unexpected(instance: str, server: str) -> Response:
     return problem(Internal("something went wrong on the server; its log tells more"), instance, server)
 
 
-def _headers(error: ThreadlineError) -> Mapping[str, str]:
+def headers_of(error: ThreadlineError) -> Mapping[str, str]:
+    """The headers that belong to an error, such as when to come again."""
     headers: dict[str, Any] = {}
     if isinstance(error, RateLimited):
         # Segment's clients read the second, all others the first; both in seconds.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Executor
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -16,6 +14,7 @@ from threadline.engine.engine import Engine
 from threadline.kernel.public_route import PublicRequest, PublicRoute
 from threadline.surfaces.http.body import read_body
 from threadline.surfaces.http.routing import Route
+from threadline.surfaces.lanes import Lanes
 
 PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; "
@@ -37,9 +36,9 @@ _HEADERS = {
 class PublicRoutes:
     """All declared public routes. They run beside the event loop, like operations."""
 
-    def __init__(self, engine: Engine, threads: Executor) -> None:
+    def __init__(self, engine: Engine, lanes: Lanes) -> None:
         self._engine = engine
-        self._threads = threads
+        self._lanes = lanes
 
     def routes(self) -> Iterator[Route]:
         """One for each declaration."""
@@ -52,7 +51,7 @@ class PublicRoutes:
         asked = PublicRequest(names, query, dict(request.headers), body, now, request.method)
         work = partial(declared.answer, self._engine, asked)
         with self._engine.reading() if declared.method == "GET" and not declared.records else nullcontext():
-            answer = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            answer = await self._lanes.run("public", work)
         headers = {**_HEADERS, "content-type": answer.media_type, **(answer.headers or {})}
         return Response(answer.body, answer.status, headers)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
@@ -21,6 +19,7 @@ from threadline.surfaces.http.operations import read_query
 from threadline.surfaces.http.revalidation import revalidated
 from threadline.surfaces.http.routing import Route
 from threadline.surfaces.http.web_user import WebUsers
+from threadline.surfaces.lanes import Lanes
 from threadline.surfaces.operation_calls import convert, shown
 
 ALERTS_PATH = "/ux/user/alerts"
@@ -30,11 +29,11 @@ DISMISS_PATH = "/ux/user/alerts/{alert}/dismiss"
 class UserAlerts:
     """Renders `alerts_of` and `alerts_dismiss` for the user of a web token, known or not yet."""
 
-    def __init__(self, engine: Engine, workspace: str, users: WebUsers, threads: Executor) -> None:
+    def __init__(self, engine: Engine, workspace: str, users: WebUsers, lanes: Lanes) -> None:
         self._engine = engine
         self._workspace = workspace
         self._users = users
-        self._threads = threads
+        self._lanes = lanes
         operations = shown(engine.catalogue.operations, "http")
         self._alerts, self._dismiss = operations["alerts_of"], operations["alerts_dismiss"]
 
@@ -64,7 +63,7 @@ class UserAlerts:
         params = convert(operation, asked, strict=False)
         context = Context(self._engine, self._workspace, self._engine.now(), SOURCE, over_wire=True)
         work = partial(_encoded, operation, context, params)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        return await self._lanes.run(operation.work(params), work)
 
 
 def _encoded(operation: Operation, context: Context, params: Any) -> bytes:

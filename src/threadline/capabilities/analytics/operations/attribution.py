@@ -27,7 +27,7 @@ from threadline.capabilities.events.forms import Duration
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import free
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration
 
@@ -209,6 +209,7 @@ ATTRIBUTION = Operation(
     params=AttributionParams,
     result=Attribution,
     run=_attribution,
+    is_long=always,
     method="GET",
     path="/v1/analytics/attribution",
     example=AttributionParams(event="purchase_completed", channel="context.campaign.source", value="total"),

@@ -21,7 +21,7 @@ from threadline.capabilities.events.forms import Date
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithAnalytics
 
 # Sums have an order: otherwise their last digits would change from answer to answer.
@@ -111,6 +111,7 @@ COHORTS_OPERATION = Operation(
     params=CohortsParams,
     result=Cohorts,
     run=_cohorts,
+    is_long=always,
     method="GET",
     path="/v1/analytics/cohorts",
     example=CohortsParams(first="purchase_completed", value="total", per="month", periods=6),

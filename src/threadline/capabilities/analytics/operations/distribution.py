@@ -20,7 +20,7 @@ from threadline.kernel.analytics import Sql, filled, literal
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.disclosure import free, not_personal
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithAnalytics, WithCatalogue
 from threadline.kernel.time import to_datetime
 
@@ -271,6 +271,7 @@ DISTRIBUTION = Operation(
     params=DistributionParams,
     result=Distribution,
     run=_distribution,
+    is_long=always,
     method="GET",
     path="/v1/analytics/distribution",
     example=DistributionParams(feature="monetary_total", baseline_stop="2026-01-01T00:00:00Z"),

@@ -33,7 +33,7 @@ from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.disclosure import NOT_PERSONAL, free
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import ANALYTICS_VALUES_MAX
-from threadline.kernel.operation import EVENT_TYPE, Choice, Context, Operation
+from threadline.kernel.operation import EVENT_TYPE, Choice, Context, Operation, always
 from threadline.kernel.ports import WithAnalytics, WithCatalogue, WithStore
 from threadline.kernel.time import parse_duration
 
@@ -280,6 +280,7 @@ EXPERIMENT = Operation(
     params=ExperimentParams,
     result=Experiment,
     run=_experiment,
+    is_long=always,
     method="GET",
     path="/v1/analytics/experiment",
     example=ExperimentParams(assignment="experiment_viewed", arm="variation_name", window="7d"),

@@ -29,7 +29,7 @@ from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.disclosure import NOT_PERSONAL, not_personal
 from threadline.kernel.limits import ANALYTICS_STEPS_MAX
-from threadline.kernel.operation import BY_EVENT_TYPE, EVENT_TYPE, Context, Operation
+from threadline.kernel.operation import BY_EVENT_TYPE, EVENT_TYPE, Context, Operation, always
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration
 
@@ -179,6 +179,7 @@ FUNNEL = Operation(
     params=FunnelParams,
     result=Funnel,
     run=_funnel,
+    is_long=always,
     method="GET",
     path="/v1/analytics/funnel",
     example=FunnelParams(steps=["product_viewed", "checkout_started", "purchase_completed"], window="7d"),

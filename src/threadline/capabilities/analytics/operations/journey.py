@@ -15,7 +15,7 @@ from threadline.capabilities.journeys.projection import COMPLETED
 from threadline.capabilities.journeys.reacting import ENDINGS
 from threadline.kernel.analytics import Sql, listed
 from threadline.kernel.chart import Axis, Chart, Point, Series
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithAnalytics
 
 # A run is all events with its id, numbered by `n`. What leads on begins with the step at which the run waited; the path
@@ -138,6 +138,7 @@ JOURNEY = Operation(
     params=JourneyFlowParams,
     result=JourneyFlow,
     run=_flow,
+    is_long=always,
     method="GET",
     path="/v1/analytics/journey",
     example=JourneyFlowParams(journey="welcome"),

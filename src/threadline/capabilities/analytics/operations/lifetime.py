@@ -31,7 +31,7 @@ from threadline.capabilities.events.forms import time_param
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
 
@@ -154,6 +154,7 @@ LIFETIME = Operation(
     params=LifetimeParams,
     result=Lifetime,
     run=_lifetime,
+    is_long=always,
     method="GET",
     path="/v1/analytics/lifetime",
     example=LifetimeParams(event="purchase_completed", value="total", weeks=26),

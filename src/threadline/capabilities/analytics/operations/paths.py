@@ -27,7 +27,7 @@ from threadline.capabilities.events.forms import Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Flow
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import BY_EVENT_TYPE, Context, Operation
+from threadline.kernel.operation import BY_EVENT_TYPE, Context, Operation, always
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration
 
@@ -150,6 +150,7 @@ PATHS = Operation(
     params=PathsParams,
     result=Paths,
     run=_paths,
+    is_long=always,
     method="GET",
     path="/v1/analytics/paths",
     example=PathsParams(start_at="product_viewed", depth=3),

@@ -21,7 +21,7 @@ from threadline.capabilities.analytics.parts import (
 from threadline.capabilities.events.forms import Date
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
 
@@ -144,6 +144,7 @@ RETENTION = Operation(
     params=RetentionParams,
     result=Retention,
     run=_retention,
+    is_long=always,
     method="GET",
     path="/v1/analytics/retention",
     example=RetentionParams(first="*", returning="purchase_completed", per="month", periods=6),

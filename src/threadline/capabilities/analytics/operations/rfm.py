@@ -24,7 +24,7 @@ from threadline.capabilities.events.forms import time_param
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
 
@@ -167,6 +167,7 @@ RFM = Operation(
     params=RfmParams,
     result=Rfm,
     run=_rfm,
+    is_long=always,
     method="GET",
     path="/v1/analytics/rfm",
     example=RfmParams(value="total", group="at risk"),

@@ -29,7 +29,7 @@ from threadline.capabilities.analytics.visits import NUMBERED
 from threadline.capabilities.events.forms import Date, Duration
 from threadline.kernel.analytics import Sql, filled
 from threadline.kernel.chart import Axis, Chart, Point, Series
-from threadline.kernel.operation import BY_EVENT_TYPE, Context, Operation
+from threadline.kernel.operation import BY_EVENT_TYPE, Context, Operation, always
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import parse_duration, to_datetime
 
@@ -165,6 +165,7 @@ SESSIONS = Operation(
     params=SessionsParams,
     result=Sessions,
     run=_sessions,
+    is_long=always,
     method="GET",
     path="/v1/analytics/sessions",
     example=SessionsParams(gap="30m", per="week", by="context.campaign.source"),

@@ -10,7 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.analytics.parts import OWN, Answered, asked
 from threadline.kernel.analytics import Sql
-from threadline.kernel.operation import Context, NoParams, Operation
+from threadline.kernel.operation import Context, NoParams, Operation, always
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import DAY, to_datetime
 
@@ -84,6 +84,7 @@ TODAY = Operation(
     params=NoParams,
     result=Today,
     run=_today,
+    is_long=always,
     method="GET",
     path="/v1/analytics/today",
 )

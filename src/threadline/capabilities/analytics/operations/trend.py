@@ -31,7 +31,7 @@ from threadline.capabilities.events.forms import Date, time_param
 from threadline.kernel.analytics import Sql, literal
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import free
-from threadline.kernel.operation import BY_EVENT_TYPE, Context, Operation
+from threadline.kernel.operation import BY_EVENT_TYPE, Context, Operation, always
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
 
@@ -137,6 +137,7 @@ TREND = Operation(
     params=TrendParams,
     result=Trend,
     run=_trend,
+    is_long=always,
     method="GET",
     path="/v1/analytics/trend",
     example=TrendParams(event="purchase_completed", per="week", by="plan"),

@@ -23,7 +23,7 @@ from threadline.capabilities.segments.operations.definitions import Segments
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithCatalogue, WithMaintenance, WithReader, WithRecorder
 
 SAMPLES = 10
@@ -113,7 +113,7 @@ def operations(segments: Segments, mail: Mail | None) -> list[Operation]:
         Operation(
             name="broadcasts_preview", group=BROADCASTS_GROUP,
             summary="Count the audience of a broadcast and show ten of its people; nothing is sent.",
-            params=BroadcastParams, result=Preview, run=_preview, method="GET",
+            params=BroadcastParams, result=Preview, run=_preview, is_long=always, method="GET",
             path="/v1/broadcasts/{id}/preview", example=BroadcastParams(id="spring-sale"),
         ),
     ]  # fmt: skip

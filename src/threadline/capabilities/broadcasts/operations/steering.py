@@ -15,7 +15,7 @@ from threadline.capabilities.events.forms import Duration
 from threadline.capabilities.jobs.operations import JobView, job_view
 from threadline.kernel.errors import Conflict
 from threadline.kernel.ids import short_hash
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithRecorder
 from threadline.kernel.store import Check
 from threadline.kernel.time import parse_duration
@@ -91,7 +91,8 @@ def _measure(context: Context[Needs], params: MeasureParams) -> JobView:
 MEASURE = Operation(
     name="broadcasts_measure", group=BROADCASTS_GROUP,
     summary="Start a job that counts by arm, holdout included, who had an event after being addressed.",
-    params=MeasureParams, result=JobView, run=_measure, method="POST", path="/v1/broadcasts/{id}/measure",
+    params=MeasureParams, result=JobView, run=_measure,
+    is_long=always, method="POST", path="/v1/broadcasts/{id}/measure",
     scope="admin", example=MeasureParams(id="spring-sale", event="purchase_completed"),
 )  # fmt: skip
 START = Operation(

@@ -14,7 +14,7 @@ from threadline.capabilities.drafts.draft import ASIDE, DRAFT, DraftProblem, Sec
 from threadline.capabilities.drafts.warned import warnings
 from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.declared import in_no_set
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithCatalogue
 
 
@@ -73,6 +73,7 @@ CHECK = Operation(
     params=CheckParams,
     result=CheckResult,
     run=_check,
+    is_long=always,
     method="POST",
     path="/v1/definitions/check",
     shown_on=frozenset({"http", "python"}),

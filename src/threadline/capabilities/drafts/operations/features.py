@@ -16,7 +16,7 @@ from threadline.capabilities.features.spread import Bin, bins_of, histogram, sum
 from threadline.kernel.chart import Chart
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Recorded
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Emit, Wish
 from threadline.kernel.ports import Catalogue, WithCatalogue, WithReader, WithRecorder, WithSimulations
@@ -156,6 +156,7 @@ PREVIEW = Operation(
     params=PreviewParams,
     result=FeaturePreview,
     run=_preview,
+    is_long=always,
     method="POST",
     path="/v1/features/preview",
     shown_on=frozenset({"http", "python"}),

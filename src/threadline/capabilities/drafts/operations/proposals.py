@@ -17,7 +17,7 @@ from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.jobs.operations import JobView
 from threadline.capabilities.jobs.refreshing import begun
 from threadline.kernel.errors import Conflict, Forbidden, InvalidDefinition
-from threadline.kernel.operation import Context, NoParams, Operation
+from threadline.kernel.operation import Context, NoParams, Operation, always
 from threadline.kernel.ports import WithCatalogue, WithJobs, WithMaintenance, WithStore
 
 Section = Literal["features", "journeys", "leaderboards", "segments"]
@@ -197,7 +197,7 @@ PROPOSALS = Operation(
 ACCEPT = Operation(
     name="definitions_accept", group=DEFINITIONS_GROUP,
     summary="Put a proposed definition in force: written into the file of definitions, for everybody.",
-    params=AcceptParams, result=DeclaredResult, run=_accept, method="POST",
+    params=AcceptParams, result=DeclaredResult, run=_accept, is_long=always, method="POST",
     path=f"{_WHERE}/{{section}}/{{name}}/accept", scope="admin", shown_on=frozenset({"http", "python"}),
     example=AcceptParams(section="segments", name="big_spenders"),
 )  # fmt: skip
@@ -217,7 +217,7 @@ WITHDRAW = Operation(
 DECLARE = Operation(
     name="definitions_declare", group=DEFINITIONS_GROUP,
     summary="Put a definition in force: written into the file of definitions, for everybody.",
-    params=DeclareParams, result=DeclaredResult, run=_declare, method="POST",
+    params=DeclareParams, result=DeclaredResult, run=_declare, is_long=always, method="POST",
     path="/v1/definitions/declare", scope="admin", shown_on=frozenset({"http", "python"}),
     example=DeclareParams(section="segments", name="big_spenders", text=_EXAMPLE),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from threadline.capabilities.segments.definition import Segment, read_segments
 from threadline.capabilities.segments.membership import Memberships
 from threadline.capabilities.segments.operations import SEGMENTS_GROUP
 from threadline.kernel.errors import InvalidDefinition
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithCatalogue, WithReader, WithRecorder
 
 PAGE = 200
@@ -103,6 +103,7 @@ PREVIEW = Operation(
     params=PreviewParams,
     result=SegmentPreview,
     run=_preview,
+    is_long=always,
     method="POST",
     path="/v1/segments/preview",
     shown_on=frozenset({"http", "python"}),

@@ -13,7 +13,7 @@ from threadline.capabilities.features.operations import FEATURES_GROUP
 from threadline.capabilities.features.operations.vector import chosen, vector_of
 from threadline.capabilities.features.spread import Bin, bins_of, histogram, summary
 from threadline.kernel.chart import Chart
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithCatalogue, WithReader, WithRecorder
 
 PAGE = 200
@@ -76,6 +76,7 @@ FEATURE_SPREAD = Operation(
     params=SpreadParams,
     result=FeatureSpread,
     run=_spread,
+    is_long=always,
     method="GET",
     path="/v1/features/{name}/spread",
     picture=spread_picture,

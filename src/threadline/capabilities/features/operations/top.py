@@ -12,7 +12,7 @@ from threadline.capabilities.events.forms import Identifiers, Instant, instant
 from threadline.capabilities.features.operations import FEATURES_GROUP
 from threadline.capabilities.features.operations.vector import chosen, vector_of
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithCatalogue, WithReader
 
 
@@ -80,6 +80,7 @@ FEATURE_TOP = Operation(
     params=TopParams,
     result=TopResult,
     run=_top,
+    is_long=always,
     method="GET",
     path="/v1/features/{name}/top",
     example=TopParams(name="monetary_total", limit=10),

@@ -13,7 +13,7 @@ from threadline.capabilities.features.operations import FEATURES_GROUP
 from threadline.capabilities.features.operations.vector import chosen, vector_of
 from threadline.capabilities.features.training import ReadVector, Row, Vector, read_labels, training_rows
 from threadline.kernel.limits import TRAINING_ROWS_MAX
-from threadline.kernel.operation import COLUMNS, Context, Operation
+from threadline.kernel.operation import COLUMNS, Context, Operation, always
 from threadline.kernel.ports import WithCatalogue, WithReader
 
 
@@ -88,6 +88,7 @@ TRAINING_SET = Operation(
     params=TrainingParams,
     result=TrainingSet,
     run=_training_set,
+    is_long=always,
     method="POST",
     path="/v1/features/training_set",
     example=TrainingParams(

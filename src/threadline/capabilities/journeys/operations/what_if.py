@@ -17,7 +17,7 @@ from threadline.capabilities.journeys.steps import JOURNEYS
 from threadline.capabilities.journeys.what_if.evaluator import JourneysEvaluator
 from threadline.capabilities.journeys.what_if.tally import Counts, Tally, WouldSend
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import Catalogue, WithCatalogue, WithReader, WithShared, WithSimulations
 from threadline.kernel.simulation import Pages, VariantSpec
 from threadline.kernel.time import EARLIEST
@@ -230,7 +230,7 @@ WHAT_IF = Operation(
     name="journeys_what_if",
     audited=False, group=JOURNEYS_GROUP,
     summary="Try journeys on history: who would have got what, and when, compared with those in force.",
-    params=JourneysWhatIfParams, result=JourneysWhatIfResult, run=_what_if, method="POST",
+    params=JourneysWhatIfParams, result=JourneysWhatIfResult, run=_what_if, is_long=always, method="POST",
     path="/v1/journeys/what-if", scope="admin", shown_on=frozenset({"http", "python"}),
     example=JourneysWhatIfParams(definitions="journeys: {welcome: {steps: [{send: hello}]}}"),
 )  # fmt: skip

@@ -24,7 +24,7 @@ from threadline.capabilities.mail.sample_person import SamplePerson
 from threadline.capabilities.mail.templates import Templates
 from threadline.kernel.disclosure import PERSONAL, SENTENCE
 from threadline.kernel.errors import InvalidSetting
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import Ports
 
@@ -123,7 +123,8 @@ def operations(templates: Templates) -> list[Operation]:
         Operation(
             name="mail_preview", group=MAIL_GROUP,
             summary="Fill in a mail template for a person, and send nothing.",
-            params=MailPreviewParams, result=MailPreviewResult, run=partial(_preview, templates), method="POST",
+            params=MailPreviewParams, result=MailPreviewResult, run=partial(_preview, templates),
+            is_long=always, method="POST",
             path="/v1/mail/templates/{template}/preview",
             example=MailPreviewParams(template="welcome", person="user_id:42"),
         ),

@@ -216,6 +216,7 @@ def operation(segments: Segments) -> Operation:
         params=PeopleParams,
         result=PeoplePage,
         run=partial(_people, segments),
+        is_long=lambda params: bool(params.when),
         method="GET",
         path="/v1/people",
         choices=(Choice(("identifier", "tag", "group", "segment")),),

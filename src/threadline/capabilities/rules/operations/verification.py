@@ -23,7 +23,7 @@ from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import EventDamaged, InvalidDefinition, NotFound
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.operation import Context, Inspection, Operation
+from threadline.kernel.operation import Context, Inspection, Operation, always
 from threadline.kernel.ports import WithLog
 
 
@@ -173,6 +173,7 @@ VERIFY = Operation(
     params=VerifyParams,
     result=VerifyResult,
     run=_verify,
+    is_long=always,
     method="GET",
     path="/v1/decisions/verify",
     example=VerifyParams(limit=100),

@@ -15,7 +15,7 @@ from threadline.capabilities.search.operations.find import people_by_thread
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import CORRELATED_EVENTS_MAX
-from threadline.kernel.operation import Choice, Context, Operation
+from threadline.kernel.operation import Choice, Context, Operation, always
 from threadline.kernel.ports import WithReader
 from threadline.kernel.search import Query
 
@@ -103,6 +103,7 @@ CORRELATE = Operation(
     params=CorrelateParams,
     result=Correlated,
     run=_correlate,
+    is_long=always,
     method="GET",
     path="/v1/search/correlate",
     example=CorrelateParams(id="0123456789abcdef0123456789abcdef"),

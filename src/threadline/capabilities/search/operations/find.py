@@ -18,7 +18,7 @@ from threadline.capabilities.search.words import fragments, phrases_of
 from threadline.kernel.disclosure import NOT_PERSONAL, free, not_personal
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import SEARCH_QUERY_LENGTH_MAX
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithLog, WithReader, WithSearch
 from threadline.kernel.search import Matches, Phrase, Query
 
@@ -164,6 +164,7 @@ FIND = Operation(
     params=FindParams,
     result=Found,
     run=_find,
+    is_long=always,
     method="GET",
     path="/v1/search",
     example=FindParams(text='"red shoes" -returned', type="purchase_completed"),

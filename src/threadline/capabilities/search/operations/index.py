@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.search.operations import SEARCH_GROUP
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, NoParams, Operation
+from threadline.kernel.operation import Context, NoParams, Operation, always
 from threadline.kernel.ports import WithSearch
 
 SYNC_EVENTS = 100_000
@@ -69,6 +69,7 @@ SYNC = Operation(
     params=SyncParams,
     result=SearchStatus,
     run=_sync,
+    is_long=always,
     method="POST",
     path="/v1/search/sync",
     scope="admin",

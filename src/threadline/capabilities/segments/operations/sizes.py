@@ -15,7 +15,7 @@ from threadline.capabilities.segments.projection import SEGMENTS, member_rows
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.limits import PAGE_ITEMS_MAX
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithMaintenance, WithRecorder, WithStore
 from threadline.kernel.time import SECOND
 
@@ -88,7 +88,7 @@ def operations(segments: Segments) -> list[Operation]:
         Operation(
             name="segments_sizes", relies_on=("segments",), relied_on=_read, group=SEGMENTS_GROUP,
             summary="Count the members of each segment, by their index.",
-            params=SizesParams, result=SizesResult, run=partial(_sizes, segments), method="GET",
+            params=SizesParams, result=SizesResult, run=partial(_sizes, segments), is_long=always, method="GET",
             path="/v1/segments/sizes", picture=sizes_picture, example=SizesParams(name="big_spenders"),
         ),
     ]  # fmt: skip

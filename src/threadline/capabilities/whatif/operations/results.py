@@ -16,7 +16,7 @@ from threadline.capabilities.whatif.saved_results import Saved
 from threadline.capabilities.whatif.simulation import Needs
 from threadline.capabilities.whatif.views import MatrixCell, RuleTotals, State, WhatIfView
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.operation import Context, Operation
+from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithStore
 
 JOBS_SHOWN = 100
@@ -160,6 +160,7 @@ COMPARE = Operation(
     params=CompareParams,
     result=Comparison,
     run=_compare,
+    is_long=always,
     method="GET",
     path="/v1/whatif/compare",
     example=CompareParams(one="0123456789abcdef0123456789abcdef", other="fedcba9876543210fedcba9876543210"),
