@@ -60,15 +60,15 @@ class Lane:
 
     def take_over(self, before: Lane) -> None:
         """Let this thread go on here instead of in the lane before; it waits like a call, or is refused like one."""
-        turn = threading.Event()
+        entered = threading.Event()
         with self._lock:
             if self._takes_thread():
-                turn.set()
+                entered.set()
             else:
-                self._waiting.append(turn)
+                self._waiting.append(entered)
         if (following := before.following()) is not None:
             before.start(following)
-        turn.wait()
+        entered.wait()
 
     def start(self, call: _Call) -> None:
         """Serve a call, and what waits behind it, with a thread that was taken for it."""
