@@ -15,9 +15,10 @@ from threadline.kernel.time import DAY, HOUR
 
 RULES = """
 retention: {visits: {types: [page_viewed], days: 30}, mail: {days: 365}}
+streaks: {daily: false}
 features:
-  views: {aggregate: count, events: page_viewed}
-  visits: {aggregate: count, events: [page_viewed, bought]}
+  views: {aggregate: count, events: page_viewed, window: 30d}
+  visits: {aggregate: count, events: [page_viewed, bought], window: 30d}
 segments: {visitors: {when: {field: features.views, greater_than: 1}}}
 leaderboards: {viewers: {score: features.visits}}
 """
@@ -25,12 +26,12 @@ PEOPLE = ("ada", "bob", "eve")
 
 
 def told() -> Asked:
-    """Ada views long ago and lately, Bob only long ago, Eve only lately; everybody buys long ago."""
+    """Ada views long ago and lately, Bob only long ago, Eve only lately; everybody buys lately."""
     asked = Asked(definitions=RULES)
     for who, views in {"ada": (2, 3), "bob": (4, 0), "eve": (0, 2)}.items():
         for number in range(views[0]):
             asked.tell("page_viewed", user_id=who, at=asked.now - (60 - number) * DAY, key=f"{who}-old-{number}")
-        asked.tell("bought", user_id=who, at=asked.now - 50 * DAY)
+        asked.tell("bought", user_id=who, at=asked.now - 15 * DAY)
         for number in range(views[1]):
             asked.tell("page_viewed", user_id=who, at=asked.now - (20 - number) * DAY)
     work(asked)
@@ -110,7 +111,7 @@ def test_killed_at_any_commit_it_ends_as_undisturbed(through: int) -> None:
         store, fate = asked.engine.store, Fate(asked.engine.store)
         for each in range(4):
             asked.tell("page_viewed", user_id="bob", at=asked.now - (60 - each) * DAY, key=f"bob-old-{each}")
-        asked.tell("bought", user_id="bob", at=asked.now - 50 * DAY)
+        asked.tell("bought", user_id="bob", at=asked.now - 15 * DAY)
         fate.killed_at, fate.through = fate.commits + number, through
         try:
             work(asked)

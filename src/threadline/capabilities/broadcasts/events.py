@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+from threadline.capabilities.feedback.events import COUNTED, FETCHES, MAIL_BOUNCED, MAIL_COMPLAINED
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Recorded
+from threadline.kernel.lasting import Lasting, Until
+from threadline.kernel.limits import BROADCAST_NUMBERS_DAYS
 from threadline.kernel.sender import EFFECT_WITHDRAWN
-from threadline.kernel.time import parse_time
+from threadline.kernel.time import DAY, parse_time
 
 BROADCAST_ADDRESSED = "broadcast_addressed"
 """Somebody is a recipient: ``broadcast``, ``arm``, and what is sent: ``template``, ``subject``, ``sender``, ``topic``,
@@ -35,3 +38,13 @@ def broadcast_of(recorded: Recorded) -> str:
     properties = event.properties.get("data") if event.type == EFFECT_WITHDRAWN else event.properties
     id = properties.get("broadcast") if type(properties) is dict else None
     return id if event.source_type != "external" and type(id) is str and NAME.fullmatch(id) else ""
+
+
+LASTING = Lasting(
+    "broadcasts",
+    {BROADCAST_ADDRESSED: "whom a broadcast has addressed is known from it"},
+    dict.fromkeys(
+        (COUNTED | FETCHES) - {MAIL_BOUNCED, MAIL_COMPLAINED},
+        Until(BROADCAST_NUMBERS_DAYS * DAY, "the numbers of broadcasts and templates are made of them"),
+    ),
+)

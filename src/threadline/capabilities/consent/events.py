@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from threadline.capabilities.definitions.declaring import NAME
 from threadline.kernel.event import Event
 from threadline.kernel.former_forms import address_in_event
+from threadline.kernel.lasting import Lasting
 
 SUBSCRIBED = "subscribed"
 """The person wants mail about ``topic``, at ``address`` if it is named; ``confirmed`` by the link of a mail."""
@@ -95,3 +96,14 @@ def suppressed_of(event: Event) -> Suppressed | None:
 
 def _text(value: Any) -> str:
     return value[:NOTE_LENGTH_MAX] if isinstance(value, str) else ""
+
+
+LASTING = Lasting(
+    "consent",
+    {
+        SUBSCRIBED: "it is the proof of a consent",
+        UNSUBSCRIBED: "without it mail would be sent again",
+        ADDRESS_SUPPRESSED: "without it mail would be sent again",
+        ADDRESS_UNSUPPRESSED: "without it a suppression would hold again",
+    },
+)

@@ -7,6 +7,7 @@ known: ``template``, ``topic``, ``journey`` or ``broadcast``, ``step``, ``arm``.
 from __future__ import annotations
 
 from threadline.kernel.event import Event
+from threadline.kernel.lasting import Lasting, for_life
 
 MAIL_SENT = "mail_sent"
 """The outcome of a mail that a provider has accepted."""
@@ -55,3 +56,10 @@ SOURCE = "threadline.feedback"
 def is_trusted(event: Event) -> bool:
     """Whether an event counts: Threadline emitted it, or this process recorded it, such as an import."""
     return event.source_type != "external"
+
+
+LASTING = Lasting(
+    "feedback",
+    for_life((MAIL_BOUNCED, MAIL_COMPLAINED), "without it mail would be sent again"),
+    made=COUNTED | FETCHES,
+)

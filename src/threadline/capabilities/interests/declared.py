@@ -8,9 +8,11 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.interests.definition import read_interests
 from threadline.capabilities.interests.operations import interest_operations
 from threadline.capabilities.interests.projection import interests_projection
+from threadline.kernel.lasting import Lasting, for_life
 
 
 def declare(definitions: Definitions) -> list[Any]:
     """The projection and the operations that depend on what is declared."""
     interests = read_interests(definitions)
-    return [interests_projection(interests), *interest_operations(interests)]
+    lasting = Lasting("interests", for_life(interests.sources, "interests are counted from them"))
+    return [interests_projection(interests), lasting, *interest_operations(interests)]

@@ -6,6 +6,7 @@ from threadline.capabilities.feedback.events import MAIL_BOUNCED, MAIL_COMPLAINE
 from threadline.capabilities.mail.events import MAIL_SENT, MAIL_SKIPPED
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT
 from threadline.kernel.event import Event
+from threadline.kernel.lasting import Lasting, for_life
 
 JOURNEY_ENTERED = "journey_entered"
 """The person entered a ``journey`` and went on to the ``step`` at which the ``run`` waits; docs/journeys.md lists the
@@ -35,3 +36,19 @@ _TRUSTED = RUN_EVENTS | REQUESTS | SEGMENT_TYPES | {MAIL_SENT, MAIL_SKIPPED, MAI
 def is_believed(event: Event) -> bool:
     """Whether an event may count: a public write key must not end a journey by a bounce that never was."""
     return event.source_type != "external" or event.type not in _TRUSTED
+
+
+LASTING = Lasting(
+    "journeys",
+    {
+        JOURNEY_ENTERED: "without it a journey would begin again",
+        JOURNEY_MOVED: "where somebody is in a journey is known from it",
+        JOURNEY_EXITED: "without it a journey would go on",
+        JOURNEY_PAUSED: "without it a journey would go on",
+        JOURNEY_RESUMED: "without it a journey would stand still",
+    },
+    if_read={
+        ("journeys", "sent"): for_life((MAIL_SENT, MAIL_SKIPPED), "a condition asks whether a template was ever sent")
+    },
+    made=RUN_EVENTS | REQUESTS,
+)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.feedback.events import MAIL_SENT
 from threadline.capabilities.mail.definition import KIND, QUEUE, Mail, read_mail
 from threadline.capabilities.mail.operations import as_sent, preview, send
 from threadline.capabilities.mail.operations import templates as template_operations
 from threadline.capabilities.mail.policy import mail_policy
 from threadline.capabilities.mail.preparation import mail_preparation
 from threadline.capabilities.mail.templates import Templates, read_templates
+from threadline.kernel.lasting import Lasting, Until
 from threadline.kernel.sender import DESTINATION_FAILURES_MAX, Queue
 
 
@@ -21,7 +23,9 @@ def declare(definitions: Definitions) -> list[Any]:
     made: list[Any] = [
         operation for noun in (template_operations, preview, as_sent, send) for operation in noun.operations(templates)
     ]
-    return made if mail is None else [*made, _queue(mail), mail_policy(templates), mail_preparation(templates)]
+    if mail is None:
+        return made
+    return [*made, _lasting(mail), _queue(mail), mail_policy(templates), mail_preparation(templates)]
 
 
 def _queue(mail: Mail) -> Queue:
@@ -31,3 +35,9 @@ def _queue(mail: Mail) -> Queue:
         claims=True, per_second=mail.provider.per_second, unknown=mail.provider.unknown,
         unknown_seconds=mail.provider.unknown_seconds,
     )  # fmt: skip
+
+
+def _lasting(mail: Mail) -> Lasting:
+    """Mails that a frequency cap looks back at."""
+    longest = max((cap.per for cap in mail.caps), default=0)
+    return Lasting("mail", until={MAIL_SENT: Until(longest, "a frequency cap looks back so far")})

@@ -9,7 +9,8 @@ from threadline.capabilities.memory.definition import derivations_of
 from threadline.capabilities.memory.operations.derivations import derivations_operation
 from threadline.capabilities.memory.operations.lineage import lineage_operation
 from threadline.capabilities.memory.personal import sources_file
-from threadline.capabilities.memory.projection import fact_derivations, projection
+from threadline.capabilities.memory.projection import FactDerivations, fact_derivations, projection
+from threadline.kernel.lasting import Lasting
 
 
 def declare(definitions: Definitions) -> list[Any]:
@@ -18,5 +19,11 @@ def declare(definitions: Definitions) -> list[Any]:
     by_type = fact_derivations(derivations)
     return [
         projection(derivations, by_type), lineage_operation(by_type), derivations_operation(derivations),
-        sources_file(by_type),
+        sources_file(by_type), _lasting(by_type),
     ]  # fmt: skip
+
+
+def _lasting(by_type: FactDerivations) -> Lasting:
+    """The types that facts are made of."""
+    whys = {type: f"facts are made of them, such as {made[0].derivation.name!r}" for type, made in by_type.items()}
+    return Lasting("memory.declared", whys)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from threadline.kernel.identity import ALIAS, MERGED, SPLIT
+from threadline.kernel.lasting import Lasting, for_life
+
 IDENTIFY = "identify"
 """Properties are traits: newest occurred_at wins per trait, null removes."""
 GROUP = "group"
@@ -10,3 +13,9 @@ TAG_ADDED = "tag_added"
 """Properties: ``tag``."""
 TAG_REMOVED = "tag_removed"
 """Properties: ``tag``."""
+
+LASTING = Lasting(
+    "people",
+    for_life((MERGED, SPLIT, ALIAS), "who is one person is known from it")
+    | for_life((IDENTIFY, GROUP, TAG_ADDED, TAG_REMOVED), "a profile is made of it"),
+)

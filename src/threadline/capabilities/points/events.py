@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from threadline.kernel.event import Event
+from threadline.kernel.lasting import Lasting, for_life
 
 POINTS_EARNED = "points_earned"
 """An event earned ``points`` by the ``rule`` of the ``table`` in force; its cause is that event."""
@@ -39,3 +40,11 @@ def amount_of(event: Event) -> int | None:
     if type(points) is not int or not -AMOUNT_MAX <= points <= AMOUNT_MAX or points == 0:
         return None
     return points if points > 0 or event.type == POINTS_ADJUSTED else None
+
+
+LASTING = Lasting(
+    "points",
+    for_life(LEDGER, "the balance is made of them, and points would be spent again")
+    | {POINTS_ANOMALY_DETECTED: "without it the same anomaly would be reported again"},
+    made=OWN,
+)

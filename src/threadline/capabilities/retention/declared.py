@@ -8,9 +8,11 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.retention.definition import read_retention
 from threadline.capabilities.retention.job import retention_job
 from threadline.capabilities.retention.operations import operations
+from threadline.kernel.lasting import Expiring
 
 
 def declare(definitions: Definitions) -> list[Any]:
-    """The preview, and the job where something is declared."""
+    """The preview, and the job and what it erases where something is declared."""
     rules = read_retention(definitions)
-    return [*([retention_job(rules)] if rules else []), *operations(rules)]
+    expiring = [Expiring(f"retention rule {rule.name!r}", rule.place, rule.types, rule.days) for rule in rules]
+    return [*expiring, *([retention_job(rules)] if rules else []), *operations(rules)]

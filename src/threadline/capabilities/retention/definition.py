@@ -2,50 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.consent.events import (
-    ADDRESS_SUPPRESSED,
-    ADDRESS_UNSUPPRESSED,
-    SUBSCRIBED,
-    UNSUBSCRIBED,
-)
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.definitions.declaring import Given, Named, Problems, event_type, listed, struct
+from threadline.capabilities.definitions.declaring import Given, Named, event_type, listed, struct
 from threadline.capabilities.feedback.events import (
-    MAIL_BOUNCED,
     MAIL_CLICKED,
-    MAIL_COMPLAINED,
     MAIL_DELAYED,
     MAIL_DELIVERED,
     MAIL_OPENED,
     MAIL_REPLIED,
     MAIL_SENT,
 )
-from threadline.capabilities.journeys.events import JOURNEY_ENTERED, JOURNEY_EXITED, JOURNEY_MOVED
 from threadline.capabilities.mail.events import MAIL_SKIPPED
-from threadline.capabilities.people.events import GROUP, IDENTIFY, TAG_ADDED, TAG_REMOVED
-from threadline.kernel.identity import ALIAS, MERGED, SPLIT
 from threadline.kernel.limits import RETENTION_DAYS_MAX, RETENTION_RULES_MAX, RETENTION_TYPES_MAX
 
 MAIL_TYPES = (MAIL_SENT, MAIL_SKIPPED, MAIL_DELIVERED, MAIL_DELAYED, MAIL_OPENED, MAIL_CLICKED, MAIL_REPLIED)
 """Send logs and what became of mails, where a rule names no types."""
-NEVER = {
-    MERGED: "who is one person is known from it", SPLIT: "who is one person is known from it",
-    ALIAS: "who is one person is known from it", IDENTIFY: "a profile is made of it", GROUP: "a profile is made of it",
-    TAG_ADDED: "a profile is made of it", TAG_REMOVED: "a profile is made of it",
-    SUBSCRIBED: "it is the proof of a consent", UNSUBSCRIBED: "without it mail would be sent again",
-    ADDRESS_SUPPRESSED: "without it mail would be sent again",
-    ADDRESS_UNSUPPRESSED: "without it a suppression would hold again",
-    MAIL_BOUNCED: "without it mail would be sent again", MAIL_COMPLAINED: "without it mail would be sent again",
-    JOURNEY_ENTERED: "without it a journey would begin again", JOURNEY_MOVED: "where somebody is in a journey is known "
-    "from it", JOURNEY_EXITED: "without it a journey would go on",
-}  # fmt: skip
-"""Event type -> why it is stored as long as the person."""
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,12 +42,6 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="Which event types; where it is absent the send logs of mail and what became of mails."),
     ] = MAIL_TYPES
     place: Given = ""
-
-    def problems(self, written: Collection[str]) -> Problems:
-        """Types that have to stay."""
-        for type in self.types:
-            if type in NEVER:
-                yield "types", f"events of type {type!r} cannot be erased by age: {NEVER[type]}"
 
 
 RETENTION = Named(

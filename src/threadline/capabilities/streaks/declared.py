@@ -5,13 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.streaks.definition import read_streaks
+from threadline.capabilities.features.definition import ANY
+from threadline.capabilities.streaks.definition import StreakSet, read_streaks
 from threadline.capabilities.streaks.operations import operations
 from threadline.capabilities.streaks.policy import policy
 from threadline.capabilities.streaks.projection import projection
+from threadline.kernel.lasting import Lasting
 
 
 def declare(definitions: Definitions) -> list[Any]:
     """The projection, the policy and the operations that depend on what is declared."""
     streaks = read_streaks(definitions)
-    return [projection(streaks), policy(streaks), *operations(streaks)]
+    return [projection(streaks), policy(streaks), _lasting(streaks), *operations(streaks)]
+
+
+def _lasting(streaks: StreakSet) -> Lasting:
+    """The types that streaks count."""
+    named, any_but = dict[str, str](), dict[str, frozenset[str]]()
+    for streak in streaks.streaks:
+        source = streaks.tally(streak).source
+        why = f"the streak {streak.name!r} counts "
+        if any(feed.type == ANY for feed in source.feeds):
+            cure = "put the type under `except`, or leave the streak out"
+            any_but[f"{why}any event; {cure}"] = frozenset(source.excluded)
+        named |= {feed.type: f"{why}them" for feed in source.feeds if feed.type != ANY}
+    return Lasting("streaks.declared", named, any_but=any_but)

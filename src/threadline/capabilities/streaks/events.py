@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threadline.kernel.lasting import Lasting, for_life
+
 STREAK_MILESTONE_REACHED = "streak_milestone_reached"
 """A streak that is alive has become as long as one of its milestones; ``streak``, ``length``, ``day``. Ours."""
 ZONE_HOPPING_DETECTED = "zone_hopping_detected"
@@ -13,3 +15,9 @@ STREAK_AMNESTY_GRANTED = "streak_amnesty_granted"
 
 OURS = frozenset({STREAK_MILESTONE_REACHED, ZONE_HOPPING_DETECTED, STREAK_FREEZE_GRANTED, STREAK_AMNESTY_GRANTED})
 """None of these is something the person did, so none is activity."""
+
+LASTING = Lasting(
+    "streaks",
+    for_life((STREAK_FREEZE_GRANTED, STREAK_AMNESTY_GRANTED), "a streak goes on over the days that it saved"),
+    made=OURS,
+)

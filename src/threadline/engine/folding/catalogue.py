@@ -16,6 +16,7 @@ from threadline.kernel.event_counter import EventCounter
 from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
 from threadline.kernel.ids import short_hash
 from threadline.kernel.job_kind import JobKind
+from threadline.kernel.lasting import Expiring, Lasting, erased_too_soon
 from threadline.kernel.operation import Inspection, Operation, Refresh
 from threadline.kernel.personal import PersonFile, Remainder, StoreTable
 from threadline.kernel.policy import Policy, Read, Shared
@@ -269,6 +270,8 @@ Declared = TypeVar(
     PersonFile,
     Remainder,
     ShownProperties,
+    Lasting,
+    Expiring,
 )
 
 
@@ -309,7 +312,14 @@ def _values(packages: Iterable[str], definitions: Declarations | None) -> list[o
             values += module.values
             if module.declare is not None:
                 values += module.declare(definitions)
-    return list({id(v): v for v in values}.values())
+    values = list({id(v): v for v in values}.values())
+    if definitions is not None:
+        definitions.problems += erased_too_soon(
+            [value for value in values if isinstance(value, Expiring)],
+            [value for value in values if isinstance(value, Lasting)],
+            [value for value in values if isinstance(value, Policy)],
+        )
+    return values
 
 
 class _Declaring(NamedTuple):

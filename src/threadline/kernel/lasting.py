@@ -1,0 +1,89 @@
+"""How long events count: what a capability declares of the types that it makes or reads; none is erased too soon.
+
+What is folded of an event is gone with it. A type that counts for life, such as points spent, may never be erased by
+its age; one that counts for a time, such as a mail that a frequency cap looks back at, not before that has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from threadline.kernel.policy import Policy
+from threadline.kernel.time import DAY
+
+
+class Until(NamedTuple):
+    """A type counts for a time."""
+
+    microseconds: int
+    """From when it occurred."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """How long event types count. Declared where they are made, or by what reads them, and found by discovery.
+
+    Reasons end a sentence: "events of type 'points_spent' cannot be erased by age: the balance is made of them".
+    """
+
+    name: str
+    """Of the capability, and of a part of it where it declares several."""
+    for_life: Mapping[str, str] = field(default_factory=dict)
+    """Event type -> why."""
+    until: Mapping[str, Until] = field(default_factory=dict)
+    if_read: Mapping[tuple[str, ...], Mapping[str, str]] = field(default_factory=dict)
+    """A projection and a name in its view -> what counts for life where a policy reads that."""
+    any_but: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Why every type of what people do counts for life -> those that do not."""
+    made: frozenset[str] = frozenset()
+    """Types that only Threadline records: what people do has none of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expiring:
+    """Event types that are erased by their age. Declared by users, and found by discovery."""
+
+    name: str
+    """In words, such as "retention rule 'visits'"."""
+    place: str
+    """File and line."""
+    types: tuple[str, ...]
+    days: int
+
+
+def for_life(types: Iterable[str], why: str) -> dict[str, str]:
+    """Types that count for life for one reason."""
+    return dict.fromkeys(types, why)
+
+
+def erased_too_soon(
+    expiring: Iterable[Expiring], lasting: Iterable[Lasting], policies: Iterable[Policy]
+) -> Iterator[str]:
+    """What is erased though it still counts, each with its place and the reason."""
+    counting, read = list(lasting), {(read.projection, *read.path[:1]) for p in policies for read in p.reads}
+    made = frozenset[str]().union(*(declared.made for declared in counting))
+    for rule in expiring:
+        for type in rule.types:
+            if problem := _too_soon(type, rule.days, counting, read, type in made):
+                yield f"{rule.place}: {rule.name}: {problem}"
+
+
+def _too_soon(type: str, days: int, lasting: Iterable[Lasting], read: set[tuple[str, ...]], is_made: bool) -> str:
+    longest = Until(0, "")
+    for declared in lasting:
+        reasons = dict(declared.for_life)
+        for view in declared.if_read.keys() & read:
+            reasons |= declared.if_read[view]
+        for why, others in declared.any_but.items() if not is_made else ():
+            if type not in others:
+                reasons.setdefault(type, why)
+        if type in reasons:
+            return f"events of type {type!r} cannot be erased by age: {reasons[type]}"
+        longest = max(longest, declared.until.get(type, longest))
+    needed = -(-longest.microseconds // DAY)
+    if days >= needed:
+        return ""
+    return f"events of type {type!r} count for {needed} days: {longest.why}; write {needed} or more"

@@ -1,0 +1,154 @@
+"""Law: no rule of retention erases what still counts, by discovery over projections and over what definitions name."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.capabilities.asked import Asked
+from threadline.capabilities.definitions import Definitions
+from threadline.engine.delivery.dispatcher import Dispatcher
+from threadline.engine.folding.catalogue import discover
+from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.lasting import Expiring, Lasting, erased_too_soon
+from threadline.kernel.policy import Policy
+from threadline.kernel.projection import Projection
+from threadline.kernel.time import DAY
+
+DECLARED = """
+feature_updates: {at: "03:00"}
+memory: {colour: {events: chose, fact: preference/colour, value: colour}}
+leaderboards: {best: {score: points.earned, per: country, segments: [rich]}, coins: {score: points.balance}}
+segments: {rich: {when: {field: features.spent, greater_than: 3}}}
+streaks:
+  daily: false
+  lessons: {events: lesson_done}
+features:
+  spent: {aggregate: sum, events: paid, of: total}
+  seen_lately: {aggregate: count, events: seen, window: 20d}
+  seen_longer: {aggregate: count, events: seen, window: 40d}
+"""
+ASKED = """
+mail: {senders: {s: {from: a@b.example}}, templates: {hello: {subject: x, text: y}}}
+journeys: {j: {trigger: {event: x}, steps: [{if: {sent: hello}, then: [{send: hello}]}]}}
+"""
+FREE = {"chose": "facts", "lesson_done": "streak", "paid": "feature"}
+"""Types of users -> what reads them for life."""
+OF_WHAT_IS_STORED = {
+    "activity": "counts the events that are stored",
+    "attribution": "where somebody came from, by the events that are stored",
+    "identifiers": "which identifiers the events that are stored bring",
+}
+"""They look at every event, whatever its type, so that nothing could be erased by its age if they counted for life."""
+
+
+def problems(types: list[str], days: int, declared: str = DECLARED) -> list[str]:
+    """What is refused of a rule, by the declarations of everything that ships and of these definitions."""
+    values = discover(definitions=Definitions([("threadline.yaml", declared)]))
+    rule = Expiring("retention rule 'x'", "threadline.yaml:1", tuple(types), days)
+    return list(
+        erased_too_soon(
+            [rule], [v for v in values if isinstance(v, Lasting)], [v for v in values if isinstance(v, Policy)]
+        )
+    )
+
+
+def projections(declared: str = DECLARED) -> list[Projection]:
+    values = discover(definitions=Definitions([("threadline.yaml", declared)]))
+    return [value for value in values if isinstance(value, Projection)]
+
+
+@pytest.mark.parametrize("name", [projection.name for projection in projections()])
+def test_types_that_a_projection_folds_are_refused(name: str) -> None:
+    (projection,) = (each for each in projections() if each.name == name)
+    if projection.handles is None:
+        assert name in OF_WHAT_IS_STORED or name in ("features", "streaks")  # below, by what they name
+        return
+    types = sorted(type for type in projection.handles if not type.startswith(SYSTEM_PREFIX))
+    assert [type for type in types if not problems([type], 1)] == []
+
+
+def test_types_that_only_definitions_name_are_refused_with_what_reads_them() -> None:
+    for type, reader in FREE.items():
+        assert reader in problems([type], 36_500)[0]
+    assert problems(["seen"], 39)[0].endswith(
+        "count for 40 days: the feature 'seen_longer' reads them; write 40 or more"
+    )
+    assert problems(["seen"], 40) == problems(["page_viewed"], 1) == []
+
+
+def test_streak_of_any_event_keeps_what_people_do_but_for_types_that_it_leaves_out() -> None:
+    declared = "calendar: {active: {events: any, except: [page_viewed]}}"
+    assert "the streak 'daily' counts any event" in problems(["read"], 90, declared)[0]
+    assert problems(["page_viewed"], 90, declared) == problems(["mail_opened"], 365, declared) == []
+
+
+@pytest.mark.parametrize(
+    ("declared", "type", "days", "why"),
+    [
+        ("", "mail_sent", 2, "write 365 or more"),
+        ("", "mail_opened", 30, "the numbers of broadcasts"),
+        ("", "points_spent", 30, "points would be spent again"),
+        ("", "fact_retracted", 30, "would be there again"),
+        ("", "broadcast_addressed", 400, "whom a broadcast has addressed"),
+        ("", "mail_fetched", 364, "numbers"),
+        (ASKED, "mail_sent", 3_650, "whether a template was ever sent"),
+    ],
+)  # fmt: skip
+def test_rule_that_is_too_short_is_refused_with_file_line_and_reason(
+    declared: str, type: str, days: int, why: str
+) -> None:
+    text = f"{declared}\nretention: {{short: {{types: [{type}], days: {days}}}}}"
+    with pytest.raises(InvalidDefinition) as caught:
+        Asked(definitions=text)
+    assert f"threadline.yaml:{text.count(chr(10)) + 1}: retention rule 'short': events of type" in str(caught.value)
+    assert why in str(caught.value)
+
+
+def test_mails_may_be_as_old_as_the_longest_cap() -> None:
+    mail = (
+        "mail: {senders: {s: {from: a@b.example}}, templates: {}, caps: [{mails: 1, per: 7d}, {mails: 9, per: 365d}]}"
+    )
+    assert problems(["mail_sent"], 365, mail) == []
+    (cap,) = (
+        v for v in discover(definitions=Definitions([("m.yaml", mail)])) if isinstance(v, Lasting) and v.name == "mail"
+    )
+    assert cap.until["mail_sent"].microseconds == 365 * DAY
+
+
+@pytest.mark.parametrize("run", range(3))
+def test_views_are_the_same_with_and_without_the_rules_that_are_accepted(seed: int, run: int) -> None:
+    rules = "retention: {seen: {types: [seen, page_viewed], days: 40}}"
+    declared = DECLARED.replace('feature_updates: {at: "03:00"}\n', "")  # they say to the microsecond when they ran
+    shops = [Asked(definitions=f"{declared}\n{extra}") for extra in ("", rules)]
+    for shop in shops:
+        random = Random(f"{seed}/{run}")
+        for number in range(120):
+            shop.tell(
+                random.choice(["seen", "page_viewed", "paid", "chose", "lesson_done"]), user_id=random.choice("ab"),
+                at=shop.now - random.randrange(200 * DAY), key=str(number), properties={"total": 2, "colour": "red"},
+            )  # fmt: skip
+        for _ in range(3):
+            _work(shop)
+            shop.now += 15 * DAY
+    at = min(shop.now for shop in shops)
+    for who in "ab":
+        plain, expired = (_views(shop, who, at) for shop in shops)
+        assert plain == expired
+    assert shops[1].ask("jobs_show", id="retention")["counts"]["erased.seen"] > 20
+
+
+def _views(shop: Asked, who: str, at: int) -> dict[str, Any]:
+    person = shop.engine.reader.person("default", f"user_id:{who}")
+    views = shop.engine.reader.views(person, at)
+    features = {name: views["features"][name]["value"] for name in ("spent", "seen_lately", "seen_longer")}
+    return {name: view for name, view in views.items() if name not in OF_WHAT_IS_STORED} | {"features": features}
+
+
+def _work(shop: Asked) -> None:
+    dispatcher = Dispatcher(shop.engine, {}, f"worker {shop.now}")
+    while dispatcher.run_once():
+        shop.now += 1
