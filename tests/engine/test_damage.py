@@ -89,7 +89,7 @@ def digest_lost(whole: LogEntry) -> LogEntry:
 def found(on: Engine) -> list[Damage]:
     """All damaged events of the log."""
     log = CheckedLog(on.store)
-    assert sum(log.pages()) == log.entries == len(list(feed_pages(on.store)))
+    assert sum(map(len, log.pages())) == log.entries == len(list(feed_pages(on.store)))
     return log.damaged
 
 

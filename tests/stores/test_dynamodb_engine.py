@@ -25,8 +25,13 @@ from tests.servers.dynamodb import ministack
 from threadline.capabilities.people.definition import rules
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
+from threadline.engine.maintenance.thread_tally import SETTLED_AFTER
+from threadline.engine.maintenance.verification import verify
 from threadline.kernel.event import Event
 from threadline.kernel.store import feed_pages
+from threadline.kernel.time import MINUTE
+from threadline.stores.dynamodb.layout import journal_key
+from threadline.stores.dynamodb.store import DynamoStore
 from threadline.stores.memory import MemoryStore
 from threadline.testing import scenarios
 from threadline.testing.scenarios import telling
@@ -83,3 +88,18 @@ def test_engines_that_write_the_same_people_all_get_through(tmp_path: Path, seed
     staging.assert_log_is_whole(on)
     staging.assert_refold_changes_nothing(on)
     stores[0].close()
+
+
+def test_verify_names_the_event_of_which_the_journal_lost_its_entry(engine: Engine, clock: Clock) -> None:  # noqa: F811
+    # The page of the event is there, and found under its id and in its thread; the feed follows from the journal alone.
+    for number in range(3):
+        engine.recorder.record([staging.event("page", {"user_id": "ada"}, f"{number}", clock.now)])
+    store, entries = engine.store, [feed_entry.entry for feed_entry in feed_pages(engine.store)]
+    assert isinstance(store, DynamoStore)
+    positions = [feed_entry.cursor.partition(".")[0] for feed_entry in feed_pages(store)]
+    table = {"TableName": store.client.address.table, "Key": journal_key(positions[1])}
+    store.client.call("DeleteItem", table)
+    clock.now += SETTLED_AFTER + MINUTE
+    assert len(list(feed_pages(store))) == 2
+    lost = entries[1]
+    assert verify(engine).faults == [f"thread {lost.thread} has 1 event that the feed lacks: {lost.id}"]

@@ -64,6 +64,20 @@ def test_apply_brings_everybody_up_to_changed_definitions_and_a_second_one_does_
     assert (again["changes"], again["stale"], again["people"]) == ([], [], {})
 
 
+def test_verify_of_changed_definitions_says_so_first_and_names_the_remedy(call, clicked: Path) -> None:  # type: ignore[no-untyped-def]
+    told = call("verify")
+    lines = told.out.splitlines()
+    assert told.code == 1
+    assert lines[0].startswith("note    definitions have changed since everybody was brought up to them (people, ")
+    said = " ".join(told.out.split())
+    assert "run `threadline apply`, then verify again" in said
+    assert "3 people have states of other definitions; `threadline apply` derives them anew." in said
+    assert "differs from a fold" not in said
+    assert call("apply").code == 0
+    whole = call("verify")
+    assert (whole.code, "definitions" in whole.out) == (0, False)
+
+
 def test_answers_say_what_is_older_than_the_definitions_until_they_are_applied(call, clicked: Path) -> None:  # type: ignore[no-untyped-def]
     assert "Older than the definitions: people;" in call("features", "top", "clicks").err
     for command in (("segments", "members", "clickers"), ("people", "list", "--segment", "clickers")):

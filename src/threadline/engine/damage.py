@@ -69,14 +69,14 @@ class CheckedLog:
         self.entries = 0
         self.damaged: list[Damage] = []
 
-    def pages(self) -> Iterator[int]:
-        """Check page after page; yields the number of entries of each."""
+    def pages(self) -> Iterator[Sequence[FeedEntry]]:
+        """Check page after page; yields each once it is checked."""
         cursor = ""
         while page := self._store.feed(cursor, PAGE_ITEMS_MAX):
             cursor = page[-1].cursor
             self.entries += len(page)
             self.damaged += damage_of(self._store, page)
-            yield len(page)
+            yield page
 
 
 @prepared

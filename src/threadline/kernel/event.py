@@ -27,7 +27,8 @@ def is_workspace(name: str) -> bool:
 
 
 CLAMPED = "clamped"
-"""The mark of an event whose own time lay too far ahead to be believed: the time of receipt stands in its place."""
+"""The mark of an event whose own time cannot be believed, since it lay too far ahead, or before 1990: the time of
+receipt stands in its place."""
 CLOCK_CORRECTED = "clock_corrected"
 """The mark of an event whose time was shifted by what the producer's clock was off."""
 TIME_IGNORED = "time_ignored"

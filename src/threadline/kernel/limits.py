@@ -47,6 +47,9 @@ CLAIM_KEYS_MAX = 32
 """Keys that one effect may claim."""
 FUTURE_MAX_SECONDS = 24 * 3_600
 """A time further ahead of the clock than this is clamped to the time of receipt and marked."""
+BELIEVED_FROM_SECONDS = 631_152_000
+"""1990-01-01, in seconds since 1970: a time before this is clamped likewise, unless the event is imported history.
+Clocks that were never set say 1970, and the zero times of Go and .NET the year 1."""
 
 # --- schemas of events ----------------------------------------------------------------------
 EVENT_SCHEMAS_MAX = 1_000

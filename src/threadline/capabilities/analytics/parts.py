@@ -25,7 +25,7 @@ from threadline.kernel.analytics import Sql, Table, filled, literal
 from threadline.kernel.disclosure import free
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
-from threadline.kernel.limits import ANALYTICS_VALUES_MAX, EVENT_TYPE_LENGTH_MAX
+from threadline.kernel.limits import ANALYTICS_ROWS_MAX, ANALYTICS_VALUES_MAX, EVENT_TYPE_LENGTH_MAX
 from threadline.kernel.operation import EVENT_TYPE, JSON_TEXT, Context
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
@@ -46,6 +46,17 @@ ASKED = free(values=(OTHER,), asked_by="by")
 """Marks a value of a break-down: as personal as what was asked for in `by`."""
 
 Per = Literal["day", "week", "month"]
+_PERIODS = """
+periods AS (
+  SELECT unnest(generate_series(first, last, INTERVAL 1 $per))::DATE AS period FROM bounds WHERE filled
+  UNION SELECT period FROM (
+    SELECT unnest([period - INTERVAL 1 $per, period, period + INTERVAL 1 $per])::DATE AS period FROM counted
+  ), bounds WHERE NOT filled AND period BETWEEN first AND last
+  UNION SELECT unnest([first, last])::DATE AS period FROM bounds WHERE NOT filled
+)"""
+_PERIOD_ROWS = ANALYTICS_ROWS_MAX // 2
+_ARE_FEW = f"(date_diff('$per', first, last) + 1) * (SELECT count(DISTINCT value) FROM counted) <= {_PERIOD_ROWS}"
+EMPTY_LEFT_OUT = "Of periods in which nothing happened only those next to others are shown, as there are many."
 Where = Annotated[
     str,
     Meta(
@@ -125,6 +136,17 @@ def asked(
         entries = table.position + table.lacking
         bound = f"{bound}, of the first {table.position:,} of {entries:,} entries: the others are being taken in"
     return table, {"sql": text, "position": table.position, "bound": bound}
+
+
+def periods_sql(per: Per) -> dict[str, Sql]:
+    """Parts of a query that answers a row for each of its ``periods``, also for those in which nothing was ``counted``.
+
+    These are all from the first to the last of its table ``bounds``, where that says that they are few enough to be
+    ``filled``. Else they are those in which something was counted and their neighbours, between which a line is drawn
+    at 0: one event that is dated a thousand years ago asks for no million rows.
+    """
+    named = {"per": Sql(per)}
+    return {**named, "filled": Sql(filled(_ARE_FEW, named)), "periods": Sql(filled(_PERIODS, named))}
 
 
 def span_sql(span: TimeRange, moment: str = "occurred_at") -> str:

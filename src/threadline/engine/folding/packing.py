@@ -89,7 +89,7 @@ def _difference(entry: LogEntry) -> str:
     if (event.type, event.occurred_at) != (entry.type, entry.occurred_at):
         return "its type or time is not that of its event"
     # Python callers may have recorded objects, such as a `datetime`, that are text in the log; and the digest is of the
-    # time as it was sent, in whose place one too far ahead was given another.
+    # time as it was sent, in whose place one that cannot be believed was given another.
     if digest != entry.digest and event.source_type != "direct" and CLAMPED not in event.marks:
         return "its digest is not that of its payload"
     return ""

@@ -11,6 +11,7 @@ from threadline.engine.folding.person import THREAD, Person, thread_key
 from threadline.engine.folding.person_packing import index_rows
 from threadline.engine.maintenance.indexes import asked_for, owners_of, remove_unasked, write_person
 from threadline.engine.maintenance.marks import is_complete
+from threadline.engine.maintenance.thread_tally import ThreadTally
 from threadline.kernel.event import Recorded
 from threadline.kernel.store import Batch, Item, Key, Put, Store, scan_pages
 
@@ -78,6 +79,16 @@ class RowCheck:
         self._marks: dict[Key, tuple[str, bytes]] = {}
         self._matching = 0
         self._faults: list[RowFault] = []
+        self._tally = ThreadTally()
+
+    def counted(self, events: Iterator[Recorded]) -> Iterator[Recorded]:
+        """The same events, each counted with its thread."""
+        return self._tally.counted(events)
+
+    def tallied(self) -> ThreadTally:
+        """What was counted, since it was told last."""
+        tally, self._tally = self._tally, ThreadTally()
+        return tally
 
     def note(self, recorded: Recorded) -> None:
         """Have the rows of this event itself looked for."""

@@ -22,6 +22,7 @@ from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.maintenance.index_integrity import RowCheck, RowFault, mend
 from threadline.engine.maintenance.indexes import write_changed_rows
 from threadline.engine.maintenance.marks import PEOPLE, mark
+from threadline.engine.maintenance.thread_tally import ThreadTally
 from threadline.kernel.errors import StoreDamaged, ThreadlineError, Unavailable
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import State
@@ -44,6 +45,10 @@ class Refolded(NamedTuple):
     """Index rows that were not those that people's states and their events ask for, and threads that lead astray."""
     unreadable: tuple[str, ...] = ()
     """What keeps people from being folded, a line for each of them: such as an event that is damaged."""
+    stale: frozenset[str] = frozenset()
+    """Ids of those among the ``differing`` whose states are of other definitions than those in force."""
+    tally: ThreadTally | None = None
+    """What events there are in the threads of everybody who could be folded."""
 
 
 class Compared(NamedTuple):
@@ -67,6 +72,10 @@ class Compared(NamedTuple):
 class Onlooker(EventOnlooker, Protocol):
     """Who looks on while people are folded anew, so that nothing has to be read a second time."""
 
+    def counted(self, events: Iterator[Recorded]) -> Iterator[Recorded]:
+        """The same events of a person, whatever their types; it is called before these are folded."""
+        ...
+
     def look(self, people: Sequence[tuple[Item, Person]]) -> None:
         """The people of a page, folded anew, with the items of which they were; all their events were shown."""
         ...
@@ -78,10 +87,12 @@ class Chunk(NamedTuple):
     people: int
     events: int
     differing: Differing
+    stale: list[str]
     rows: int
     """Index rows that are as they should be."""
     rows_amiss: list[RowFault]
     unreadable: list[str]
+    tally: ThreadTally
 
 
 def refold_everybody(
@@ -107,15 +118,19 @@ def refold_everybody(
         chunks = _chunks(store, catalogue, 0, 1)
     people = events = written = rows = 0
     differing: list[str] = []
+    stale: list[str] = []
     amiss: list[RowFault] = []
     unreadable: list[str] = []
+    tally = ThreadTally()
     for chunk in chunks:
         unreadable += chunk.unreadable
+        tally.absorb(chunk.tally)
         people += chunk.people
         events += chunk.events
         rows += chunk.rows
         amiss += chunk.rows_amiss
         differing += [item.key.partition for item, _ in chunk.differing]
+        stale += chunk.stale
         if write:
             if chunk.differing:
                 written += len(chunk.differing) - len(write_refolded(store, chunk.differing))
@@ -128,13 +143,14 @@ def refold_everybody(
             write_changed_rows(store, catalogue)
             mark(store, catalogue, PEOPLE)
         amiss += unasked
-    return Refolded(people, events, tuple(differing), written, tuple(amiss), tuple(unreadable))
+    return Refolded(people, events, tuple(differing), written, tuple(amiss), tuple(unreadable), frozenset(stale), tally)
 
 
 def _chunks(store: Store, catalogue: Catalogue, shard: int, shards: int) -> Iterator[Chunk]:
     check = RowCheck(store, catalogue)
     people = events = 0
     differing: Differing = []
+    stale: list[str] = []
     unreadable: list[str] = []
     for comparison in refold_shard(store, catalogue, shard, shards, check):
         people, events = people + 1, events + comparison.events
@@ -142,11 +158,12 @@ def _chunks(store: Store, catalogue: Catalogue, shard: int, shards: int) -> Iter
             unreadable.append(f"{comparison.item.key.partition}: {comparison.unreadable}")
         if comparison.fresh is not None:
             differing.append((comparison.item, comparison.fresh))
+            stale += [comparison.item.key.partition] if comparison.is_stale else []
         if people == CHUNK_PEOPLE:
-            yield Chunk(people, events, differing, *check.result(), unreadable)
-            people, events, differing, unreadable = 0, 0, [], []
+            yield Chunk(people, events, differing, stale, *check.result(), unreadable, check.tallied())
+            people, events, differing, stale, unreadable = 0, 0, [], [], []
     if people:
-        yield Chunk(people, events, differing, *check.result(), unreadable)
+        yield Chunk(people, events, differing, stale, *check.result(), unreadable, check.tallied())
 
 
 def refold_shard(
@@ -175,6 +192,7 @@ def compared(
     for person, ahead in read_ahead(store, everybody):
         entries = person_entries(store, person, ahead)
         events = person_events(store, person, entries)
+        events = events if onlooker is None else onlooker.counted(events)
         item, is_stale = stored[person.id], bool(person.stale)
         try:
             differs = _fold_anew(catalogue, person, entries, events, onlooker)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from threadline.engine.damage import CheckedLog, Damage
 from threadline.engine.delivery.access import EngineAccess
 from threadline.engine.maintenance.rebuild import Parts, Refolded, refold_everybody
+from threadline.engine.maintenance.thread_tally import ThreadTally, differences
 from threadline.kernel.errors import StoreDamaged
 from threadline.kernel.store import Store
 
@@ -46,10 +47,11 @@ def verify(
     """Look at all of a store, and go on where something is damaged. Writes nothing."""
     store = engine.store
     faults = list(store.integrity())
-    log = CheckedLog(store)
+    log, feed = CheckedLog(store), ThreadTally()
     try:
-        for count in log.pages():
-            progress("events verified", count)
+        for page in log.pages():
+            feed.count(entry for _, entry in page)
+            progress("events verified", len(page))
     except StoreDamaged as error:
         faults.append(f"the log cannot be read beyond its event {log.entries}: {error}")
     people, breaches = Refolded(0, 0, (), 0, ()), list[str]()
@@ -58,6 +60,8 @@ def verify(
             store, engine.catalogue, write=False, jobs=jobs, opener=opener,
             progress=lambda count: progress("people verified", count),
         )  # fmt: skip
+        if people.tally is not None and not people.unreadable and not log.damaged:
+            faults += differences(store, feed, people.tally, engine.clock())
         breaches = [fault for inspection in engine.catalogue.inspections for fault in inspection.inspect(engine)]
     except StoreDamaged as error:
         faults.append(f"people and decisions cannot be read through: {error}")

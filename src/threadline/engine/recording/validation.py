@@ -11,7 +11,16 @@ from threadline.engine.folding.packing import body_bytes_max, decode_event, enco
 from threadline.engine.recording.identifiers import IdentifierResolver, ResolvedIdentifier
 from threadline.kernel import limits
 from threadline.kernel.errors import EventRejected, InvalidValue
-from threadline.kernel.event import CLAMPED, WORKSPACE_FORM, Event, Identifier, event_id, is_workspace, thread_id
+from threadline.kernel.event import (
+    CLAIMED_HISTORY,
+    CLAMPED,
+    WORKSPACE_FORM,
+    Event,
+    Identifier,
+    event_id,
+    is_workspace,
+    thread_id,
+)
 from threadline.kernel.event_limits import (
     check_identifier_count,
     check_key,
@@ -25,6 +34,7 @@ from threadline.kernel.requirement import Requirement
 from threadline.kernel.store import Check, Delete, Put
 from threadline.kernel.time import EARLIEST, LATEST, SECOND
 
+_BELIEVED_FROM = limits.BELIEVED_FROM_SECONDS * SECOND
 RESOLVED_REMEMBERED = 50_000
 """Sets of identifiers of one workspace."""
 WORKSPACES_REMEMBERED = 16
@@ -116,6 +126,8 @@ class Validator:
         sent_time = event.sent_time
         if event.occurred_at > now:
             event = self._not_too_far_ahead(event, now)
+        elif event.occurred_at < _BELIEVED_FROM:
+            event = _not_too_long_ago(event, now)
         if request.known:
             resolved = _resolved([ResolvedIdentifier(i, thread_id(workspace, i), 0, True) for i in identifiers])
         else:
@@ -184,9 +196,22 @@ class Validator:
         at_once = event.type in self._never_ahead and event.source_type != "external"
         if event.occurred_at <= now + (0 if at_once else limits.FUTURE_MAX_SECONDS * SECOND):
             return event
-        sent = event.sent_time if event.sent_time is not None else event.occurred_at
-        received_at, marks = event.received_at or now, (*event.marks, CLAMPED)
-        return msgspec.structs.replace(event, occurred_at=received_at, sent_time=sent, marks=marks)
+        return _clamped(event, now)
+
+
+def _not_too_long_ago(event: Event, now: int) -> Event:
+    """The event; if no clock can have meant its time, at the time of receipt, and marked. History is believed, unless
+    anybody may have claimed it."""
+    is_history = event.historical and CLAIMED_HISTORY not in event.marks
+    if is_history or event.source_type == "internal" or (event.received_at or now) < _BELIEVED_FROM:
+        return event
+    return _clamped(event, now)
+
+
+def _clamped(event: Event, now: int) -> Event:
+    sent = event.sent_time if event.sent_time is not None else event.occurred_at
+    received_at, marks = event.received_at or now, (*event.marks, CLAMPED)
+    return msgspec.structs.replace(event, occurred_at=received_at, sent_time=sent, marks=marks)
 
 
 def _resolved(resolved: Sequence[ResolvedIdentifier]) -> _Resolved:

@@ -79,6 +79,9 @@ def verify(session: Session, jobs: int) -> None:
     """
     console = session.console
     with session.engine(readonly=True) as engine, _counters(console) as progress:
+        if stale := engine.maintenance.stale():
+            changed = f"definitions have changed since everybody was brought up to them ({', '.join(stale)})"
+            _tell(console, "note", "yellow", f"{changed}; run `threadline apply`, then verify again")
         note = unchecked_items(engine.store)
         result = check(engine, jobs=jobs, opener=partial(_parts, session.opener()), progress=progress)
     people = result.people
@@ -88,7 +91,8 @@ def verify(session: Session, jobs: int) -> None:
     _list(console, "event", "red", [str(damage.error) for damage in result.damaged])
     _list(console, "breach", "red", result.breaches)
     _list(console, "person", "red", people.unreadable)
-    _list(console, "person", "yellow", [f"{id} differs from a fold of the log" for id in people.differing])
+    differing = [id for id in people.differing if id not in people.stale]
+    _list(console, "person", "yellow", [f"{id} differs from a fold of the log" for id in differing])
     _list(console, "row", "red", [row.problem for row in people.rows_amiss])
     console.print(
         f"{counted(people.people, 'person')} with {counted(result.events, 'event')} verified: "
@@ -101,8 +105,11 @@ def verify(session: Session, jobs: int) -> None:
     )
     if result.damaged:
         console.print("`threadline repair --from BACKUP` puts good copies in the place of damaged events.")
-    if people.differing:
-        console.print("Definitions that changed make people differ; `threadline refold` brings them up to date.")
+    if people.stale:
+        many = counted(len(people.stale), "person has", "people have")
+        console.print(f"{many} states of other definitions; `threadline apply` derives them anew.", highlight=False)
+    if differing:
+        console.print("`threadline refold` derives anew those whose states differ.")
     if any(row.can_be_mended for row in people.rows_amiss):
         console.print("`threadline refold` writes index rows anew that are amiss.")
     if result.faults:

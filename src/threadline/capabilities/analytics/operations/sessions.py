@@ -10,6 +10,7 @@ from msgspec import Meta
 from threadline.capabilities.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.analytics.parts import (
     ASKED,
+    EMPTY_LEFT_OUT,
     NAMED,
     OTHER,
     Answered,
@@ -21,6 +22,7 @@ from threadline.capabilities.analytics.parts import (
     Value,
     asked,
     period_sql,
+    periods_sql,
     span_sql,
     step_of,
     value_of,
@@ -51,13 +53,14 @@ counted AS (
     count(*) FILTER (WHERE events = 1) AS bounced, quantile_cont(seconds, [0.5, 0.95]) AS seconds
   FROM named GROUP BY GROUPING SETS ((period, value), ())
 ),
-grid AS (
-  SELECT period, value FROM (
-    SELECT unnest(generate_series(min(period), max(period), INTERVAL 1 $per))::DATE AS period FROM sessions
-  ) CROSS JOIN (SELECT DISTINCT value FROM named)
-)
+bounds AS (
+  SELECT *, $filled AS filled FROM (SELECT min(period) AS first, max(period) AS last FROM sessions)
+  WHERE first IS NOT NULL
+),$periods,
+grid AS (SELECT period, value FROM periods CROSS JOIN (SELECT DISTINCT value FROM named))
 SELECT period, value, coalesce(sessions, 0) AS sessions, coalesce(people, 0) AS people, coalesce(events, 0) AS events,
-  coalesce(bounced, 0) AS bounced, seconds, (period + INTERVAL 1 $per)::TIMESTAMPTZ <= $now AS complete
+  coalesce(bounced, 0) AS bounced, seconds, (period + INTERVAL 1 $per)::TIMESTAMPTZ <= $now AS complete,
+  (FROM (SELECT filled FROM bounds)) AS filled
 FROM (SELECT * FROM grid LEFT JOIN counted USING (period, value) UNION ALL SELECT * FROM counted WHERE period IS NULL)
 ORDER BY period NULLS FIRST, value = $other, value
 """
@@ -124,7 +127,7 @@ def _sessions(context: Context[WithAnalytics], params: SessionsParams) -> Sessio
         {
             "numbered": Sql(filled(NUMBERED, numbered)), "span": Sql(span_sql(params, "entered")),
             "named": NAMED, "most": params.most,
-            "period": Sql(period_sql(params.per, "utc_day(entered)")), "per": Sql(params.per), "other": OTHER,
+            "period": Sql(period_sql(params.per, "utc_day(entered)")), **periods_sql(params.per), "other": OTHER,
             "now": to_datetime(context.now),
         },
     )  # fmt: skip
@@ -135,8 +138,9 @@ def _sessions(context: Context[WithAnalytics], params: SessionsParams) -> Sessio
         )
         for row in records
     ]  # fmt: skip
-    notes = ("The last period is not over.",) if any(not row.complete for row in rows) else ()
-    return Sessions(rows=rows, all=SessionsTotal(**_figures(total)), notes=notes, **about)
+    notes = ["The last period is not over."] if any(not row.complete for row in rows) else []
+    notes += [] if all(record["filled"] for record in records) else [EMPTY_LEFT_OUT]
+    return Sessions(rows=rows, all=SessionsTotal(**_figures(total)), notes=tuple(notes), **about)
 
 
 def sessions_picture(result: Sessions) -> Chart:

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.analytics.parts import (
+    EMPTY_LEFT_OUT,
     NAMED,
     OTHER,
     Answered,
@@ -22,6 +23,7 @@ from threadline.capabilities.analytics.parts import (
     all_of,
     asked,
     period_sql,
+    periods_sql,
     span_sql,
     type_sql,
     value_of,
@@ -46,12 +48,14 @@ counted AS (
   SELECT period, $named AS value, count(*) AS events, count(DISTINCT person) AS people
   FROM chosen GROUP BY ALL
 ),
-periods AS (
-  SELECT unnest(generate_series($first, $last, INTERVAL 1 $per))::DATE AS period
-  FROM (SELECT min(period) AS first, max(period) AS last FROM chosen) WHERE first IS NOT NULL
-)
+bounds AS (
+  SELECT *, $filled AS filled FROM (
+    SELECT $first AS first, $last AS last FROM (SELECT min(period) AS first, max(period) AS last FROM chosen)
+    WHERE first IS NOT NULL
+  )
+),$periods
 SELECT period, value, coalesce(events, 0) AS events, coalesce(people, 0) AS people,
-  (period + INTERVAL 1 $per)::TIMESTAMPTZ <= $now AS complete
+  (period + INTERVAL 1 $per)::TIMESTAMPTZ <= $now AS complete, (FROM (SELECT filled FROM bounds)) AS filled
 FROM periods CROSS JOIN (SELECT DISTINCT value FROM counted) LEFT JOIN counted USING (period, value)
 ORDER BY value = $other, value, period
 """
@@ -97,7 +101,7 @@ def _trend(context: Context[WithAnalytics], params: TrendParams) -> Trend:
         context, _SQL,
         {
             "period": Sql(period_sql(params.per)), "value": Sql(value.text), "join": Sql(value.join),
-            "chosen": Sql(chosen), "per": Sql(params.per), "most": params.most, "other": OTHER, "named": NAMED,
+            "chosen": Sql(chosen), **periods_sql(params.per), "most": params.most, "other": OTHER, "named": NAMED,
             "first": Sql("first" if start is None else _period_of(start, params.per)),
             "last": Sql("last" if last is None else _period_of(last, params.per)),
             "now": to_datetime(context.now),
@@ -105,10 +109,11 @@ def _trend(context: Context[WithAnalytics], params: TrendParams) -> Trend:
     )  # fmt: skip
     rows = [
         TrendRow(period=period.isoformat(), value=value, events=events, people=people, complete=complete)
-        for period, value, events, people, complete in table.rows
+        for period, value, events, people, complete, _ in table.rows
     ]
-    notes = ("The last period is not over.",) if any(not row.complete for row in rows) else ()
-    return Trend(rows=rows, notes=notes, **about)
+    notes = ["The last period is not over."] if any(not row.complete for row in rows) else []
+    notes += [] if all(is_filled for *_, is_filled in table.rows) else [EMPTY_LEFT_OUT]
+    return Trend(rows=rows, notes=tuple(notes), **about)
 
 
 def trend_picture(result: Trend) -> Chart:
