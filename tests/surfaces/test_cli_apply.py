@@ -151,7 +151,7 @@ def up_to_date(engine: Engine) -> dict[str, Any]:
     return {
         "stale": engine.maintenance.stale(),
         "changes": engine.maintenance.changes(),
-        "differing": refold_everybody(engine.store, engine.catalogue, write=False)[2:],
+        "differing": refold_everybody(engine.store, engine.catalogue, write=False)[2:6],
         "members": sorted(item.key.sort for item in engine.store.scan("segment", limit=1_000)),
     }
 

@@ -75,8 +75,8 @@ def differences(store: Store, feed: ThreadTally, threads: ThreadTally, now: int)
     lost = [entry for id, entry in in_threads.items() if id not in in_feed and _is_settled(entry, now)]
     stray = [entry for id, entry in in_feed.items() if id not in in_threads and _is_settled(entry, now)]
     now_there = {entry.id for entry in _entries(store, {entry.thread for entry in stray})}
-    yield from _told(store, lost, "has {} that the feed lacks: {}")
-    yield from _told(store, [entry for entry in stray if entry.id not in now_there], "lacks {} of the feed: {}")
+    yield from _reported(store, lost, "has {} that the feed lacks: {}")
+    yield from _reported(store, [entry for entry in stray if entry.id not in now_there], "lacks {} of the feed: {}")
 
 
 def _bucket(thread: str) -> str:
@@ -100,7 +100,7 @@ def _is_settled(entry: LogEntry, now: int) -> bool:
         return False  # it is named as such
 
 
-def _told(store: Store, entries: list[LogEntry], what: str) -> Iterator[str]:
+def _reported(store: Store, entries: list[LogEntry], what: str) -> Iterator[str]:
     """By thread, in words; events that were erased meanwhile are left out."""
     digests = store.seen([entry.id for entry in entries])
     by_thread: dict[str, list[str]] = {}
