@@ -140,12 +140,6 @@ def test_what_is_no_amount_changes_nothing(points: object) -> None:
     assert folded([Recorded(event, "0" * 32, "0" * 32, 1, JANUARY)]) == empty()
 
 
-def test_nothing_that_came_over_a_wire_moves_points() -> None:
-    forged = line(POINTS_EARNED, 1_000, JANUARY)
-    event = msgspec.structs.replace(forged.event, source_type="external")
-    assert folded([msgspec.structs.replace(forged, event=event)]) == empty()
-
-
 @pytest.mark.parametrize(
     ("zone", "at", "day", "month", "week"),
     [

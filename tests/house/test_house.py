@@ -29,7 +29,9 @@ from tests.house.source import (
 LINES_PER_FILE_MAX = 800
 LINES_PER_FUNCTION_MAX = 50
 
-LONG_FILES: dict[str, str] = {}
+LONG_FILES: dict[str, str] = {
+    "src/threadline/kernel/ports.py": "every port that an operation may name, on one page",
+}
 """Path -> why this file is one thing although it is long."""
 
 LONG_FUNCTIONS: dict[str, str] = {}
@@ -264,7 +266,8 @@ def test_parameters_of_an_operation_without_any_are_the_shared_ones() -> None:
         if isinstance(node, ast.ClassDef) and len(node.body) == 1 and isinstance(node.body[0], ast.Expr)
         if [ast.unparse(base) for base in node.bases] == ["msgspec.Struct"]
     }
-    assert {name.split()[1] for name in found} == {"NoParams"}, found
+    # Of an event type whose properties are free there is nothing to declare.
+    assert {name.split()[1] for name in found} == {"NoParams", "Properties"}, found
 
 
 def test_public_names_are_sorted_and_exist() -> None:

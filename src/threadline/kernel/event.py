@@ -98,6 +98,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False
         """Whether it happened now, and is not only noticed now: what is sent because of an event asks this first."""
         return self.why in NEWS
 
+    @property
+    def is_activity(self) -> bool:
+        """Whether somebody did it, as far as is known: what Threadline made of an event, or noted, is no second thing
+        that the person did."""
+        return self.source_type != "internal"
+
 
 def marks_of(why: Why) -> tuple[str, ...]:
     """The marks of an event that Threadline makes for a reason."""

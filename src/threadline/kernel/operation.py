@@ -229,6 +229,9 @@ class Operation:
     audited: bool = True
     """False for one that needs more than to read and yet only tries something, or brings news of people, which the
     log of events has anyway."""
+    done: tuple[str, ...] = ()
+    """What a call of it was, for the audit log, with names of parameters in braces: ``Created the account {name}``. The
+    first counts of which a call has everything; without one the summary does."""
     private: frozenset[str] = frozenset()
     """Parameters that the audit log must not have: secrets, and what somebody wrote."""
 

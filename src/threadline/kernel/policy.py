@@ -142,6 +142,16 @@ def emission_budget(view: PolicyView, *types: str) -> int:
     return (view.room + 1) // share if view.room > 1 else 0
 
 
+class TimerSentence(NamedTuple):
+    """What a timer is for, for people."""
+
+    sentence: str
+    """With the named groups of `form` in braces: ``Goes on in the journey {journey}``. A group ``month`` is a number of
+    months since the year 0."""
+    form: str = ""
+    """A regular expression that the timer's key begins with; empty: any."""
+
+
 class Read(NamedTuple):
     """A part of a view that a policy depends on. The catalogue refuses one that can never have a value."""
 
@@ -229,6 +239,8 @@ class Policy:
     person's first. Called for nearly every event, so it must cost next to nothing."""
     shared: Shared | None = None
     """What it reads besides the person; `PolicyView.shared` gives it by its name."""
+    timers: tuple[TimerSentence, ...] = ()
+    """What its timers are for, by the form of their keys; the first that fits counts."""
     withdrawn: Callable[[PendingEffect, PersonView], str] | None = None
     """Asked about each of its effects right before it is prepared and sent, with its person as of now: why it is not to
     be sent any more, such as "the journey was left"; empty: it is. Its event is then `EFFECT_WITHDRAWN`. Pure; if it

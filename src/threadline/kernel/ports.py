@@ -17,6 +17,7 @@ from threadline.kernel.background import Delivery, Jobs, Simulations
 from threadline.kernel.confined import WithConfined
 from threadline.kernel.erasure import Erasures
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
+from threadline.kernel.event_type import EventTypes
 from threadline.kernel.finding import Finding
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.limits import EVENTS_PAGE_MAX
@@ -144,8 +145,9 @@ class PersonReader(Protocol):
     def all_events(
         self, person: Person, *, start: int | None = None, stop: int | None = None, types: frozenset[str] = frozenset(),
         after: Cursor | None = None, reverse: bool = False, size: int = EVENTS_PAGE_MAX, skip_damaged: bool = False,
+        counting: bool = False,
     ) -> Iterator[Recorded]:  # fmt: skip
-        """The same to the end, in pages of ``size``."""
+        """The same to the end, in pages of ``size``; ``counting``: only those whose speaker may say them."""
         ...
 
 
@@ -460,6 +462,11 @@ class Catalogue(Protocol):
         ...
 
     @property
+    def event_types(self) -> EventTypes:
+        """What is declared of types of events."""
+        ...
+
+    @property
     def operations(self) -> tuple[Any, ...]:
         """By name; each is a `threadline.kernel.operation.Operation`, whose type is made with these ports."""
         ...
@@ -497,8 +504,8 @@ class Catalogue(Protocol):
         """Whether an event of this type can change the value at a path of a projection's view."""
         ...
 
-    def folds(self, event_type: str) -> list[str]:
-        """The projections that fold events of this type."""
+    def folds(self, event: Event) -> list[str]:
+        """The projections that fold an event."""
         ...
 
     def has(self, projection: str) -> bool:

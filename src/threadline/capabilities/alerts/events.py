@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import Meta
+
+from threadline.kernel.event_type import EventType, Properties
 from threadline.kernel.lasting import Lasting
 
 ALERT_DISMISSED = "alert_dismissed"
-"""Properties: ``alert``, ``version``. Counts if `alerts_dismiss` recorded it, so that nobody forges it with a public
-write key."""
 
+
+class _Dismissed(Properties):
+    alert: Annotated[str, Meta(description="The alert's id.")]
+    version: Annotated[int, Meta(description="The version that was shown.")]
+
+
+EVENT_TYPES = (
+    EventType(
+        ALERT_DISMISSED, "The person has dismissed an alert. `alerts_dismiss` records it, so that no write key forges "
+        "it.", _Dismissed, speaker="process", sentence="Dismissed the alert {alert}",
+    ),
+)  # fmt: skip
 LASTING = Lasting("alerts", {ALERT_DISMISSED: "an alert that somebody has dismissed would be shown again"})

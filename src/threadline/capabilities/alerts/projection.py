@@ -22,7 +22,7 @@ State = dict[str, list[int]]
 def _fold(state: State, recorded: Recorded) -> State | None:
     event = recorded.event
     alert, version = event.properties.get("alert"), event.properties.get("version")
-    if event.source_type == "external" or type(alert) is not str or not _ID.fullmatch(alert):
+    if type(alert) is not str or not _ID.fullmatch(alert):
         return None
     if type(version) is not int or not 1 <= version <= ALERT_VERSIONS_MAX:
         return None

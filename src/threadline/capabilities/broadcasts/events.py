@@ -3,24 +3,53 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta
 
 from threadline.capabilities.feedback.events import COUNTED, FETCHES, MAIL_BOUNCED, MAIL_COMPLAINED
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Recorded
+from threadline.kernel.event_type import EventType, Maybe, Properties
 from threadline.kernel.lasting import Lasting, Until
 from threadline.kernel.limits import BROADCAST_NUMBERS_DAYS
 from threadline.kernel.sender import EFFECT_WITHDRAWN
 from threadline.kernel.time import DAY, parse_time
 
 BROADCAST_ADDRESSED = "broadcast_addressed"
-"""Somebody is a recipient: ``broadcast``, ``arm``, and what is sent: ``template``, ``subject``, ``sender``, ``topic``,
-``variables`` and ``due_at``, where given. Of the arm `HOLDOUT` nothing is sent; its ``due_at`` is when it would be."""
 HOLDOUT = "holdout"
 """The arm of those who are in the audience and get nothing, so that the others can be compared with them."""
 SOURCE = "threadline.broadcasts"
 DUE_AT = "due_at"
 """The property that says when the mail is due, where that is not at once."""
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+class _Addressed(Properties):
+    broadcast: Annotated[str, Meta(description="The broadcast.")]
+    arm: Annotated[str, Meta(description="The variant; `holdout`: nothing is sent.")]
+    template: Maybe[Annotated[str, Meta(description="What is sent.")]] = UNSET
+    subject: Maybe[Annotated[str, Meta(description="Its subject, where it is not the template's.")]] = UNSET
+    sender: Maybe[Annotated[str, Meta(description="Its sender, where it is not the template's.")]] = UNSET
+    topic: Maybe[Annotated[str, Meta(description="Its topic, where it is not the template's.")]] = UNSET
+    variables: Maybe[Annotated[dict[str, Any], Meta(description="What it is filled in with.")]] = UNSET
+    due_at: Maybe[Annotated[str, Meta(description="When it is due, or would be, by the recipient's clock.")]] = UNSET
+
+
+EVENT_TYPES = (
+    EventType(
+        BROADCAST_ADDRESSED, "Somebody is a recipient of a broadcast.", _Addressed, speaker="process",
+        sentence="Addressed by the broadcast {broadcast}",
+    ),
+)  # fmt: skip
+LASTING = Lasting(
+    "broadcasts",
+    {BROADCAST_ADDRESSED: "whom a broadcast has addressed is known from it"},
+    dict.fromkeys(
+        (COUNTED | FETCHES) - {MAIL_BOUNCED, MAIL_COMPLAINED},
+        Until(BROADCAST_NUMBERS_DAYS * DAY, "the numbers of broadcasts and templates are made of them"),
+    ),
+)
 
 
 def due_at(event: Event) -> int:
@@ -33,18 +62,8 @@ def due_at(event: Event) -> int:
 
 
 def broadcast_of(recorded: Recorded) -> str:
-    """The id of the broadcast that an event belongs to; empty if it belongs to none, or comes from outside."""
+    """The id of the broadcast that an event belongs to; empty if it belongs to none."""
     event = recorded.event
     properties = event.properties.get("data") if event.type == EFFECT_WITHDRAWN else event.properties
     id = properties.get("broadcast") if type(properties) is dict else None
-    return id if event.source_type != "external" and type(id) is str and NAME.fullmatch(id) else ""
-
-
-LASTING = Lasting(
-    "broadcasts",
-    {BROADCAST_ADDRESSED: "whom a broadcast has addressed is known from it"},
-    dict.fromkeys(
-        (COUNTED | FETCHES) - {MAIL_BOUNCED, MAIL_COMPLAINED},
-        Until(BROADCAST_NUMBERS_DAYS * DAY, "the numbers of broadcasts and templates are made of them"),
-    ),
-)
+    return id if type(id) is str and NAME.fullmatch(id) else ""

@@ -7,21 +7,20 @@ confirmed, suppressed or not suppressed any more, and an `address` that is not a
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+from msgspec import UNSET, Meta
 
 from threadline.capabilities.definitions.declaring import NAME
 from threadline.kernel.event import Event
+from threadline.kernel.event_type import EventType, Maybe, Properties, may_say
 from threadline.kernel.former_forms import address_in_event
 from threadline.kernel.lasting import Lasting
 
 SUBSCRIBED = "subscribed"
-"""The person wants mail about ``topic``, at ``address`` if it is named; ``confirmed`` by the link of a mail."""
 UNSUBSCRIBED = "unsubscribed"
-"""The person wants no mail about ``topic``; without a topic: about none."""
 ADDRESS_SUPPRESSED = "address_suppressed"
-"""No mail of any kind goes to ``address``, for a ``reason``; ``by`` whom, with a ``note``."""
 ADDRESS_UNSUPPRESSED = "address_unsuppressed"
-"""An operator lifted the suppression of ``address``, for a ``reason``; ``by`` whom."""
 
 SUPPRESSION = frozenset({ADDRESS_SUPPRESSED, ADDRESS_UNSUPPRESSED})
 WORDS = frozenset({SUBSCRIBED, UNSUBSCRIBED})
@@ -29,6 +28,38 @@ WORDS = frozenset({SUBSCRIBED, UNSUBSCRIBED})
 REASONS = ("bounce", "complaint", "manual", "import")
 """Why an address is suppressed."""
 NOTE_LENGTH_MAX = 500
+
+
+class _Subscription(Properties):
+    topic: Maybe[Annotated[str, Meta(description="The topic; without one `unsubscribed` is of every topic.")]] = UNSET
+    address: Maybe[Annotated[str, Meta(description="The address; any of the person's if absent.")]] = UNSET
+    confirmed: Maybe[Annotated[bool, Meta(description="Whether the link of a mail confirmed it.")]] = UNSET
+    reason: Maybe[Annotated[str, Meta(description="Why.")]] = UNSET
+
+
+class _Suppression(Properties):
+    address: Annotated[str, Meta(description="The address.")]
+    reason: Annotated[str, Meta(description="Why: bounce, complaint, manual or import.")]
+    by: Maybe[Annotated[str, Meta(description="Who did it.")]] = UNSET
+    note: Maybe[Annotated[str, Meta(description="A note.")]] = UNSET
+
+
+EVENT_TYPES = (
+    EventType(SUBSCRIBED, "The person wants mail about a topic.", _Subscription, sentence="Subscribed to {topic}"),
+    EventType(
+        UNSUBSCRIBED, "The person wants no mail about a topic, or about none.", _Subscription,
+        sentence="Unsubscribed from {topic}",
+    ),
+    EventType(
+        ADDRESS_SUPPRESSED, "No mail of any kind goes to an address any more.", _Suppression, speaker="process",
+        sentence="{address} gets no mail any more: {reason}",
+    ),
+    EventType(
+        ADDRESS_UNSUPPRESSED, "An operator lifted the suppression of an address.", _Suppression, speaker="process",
+        sentence="{address} may get mail again",
+    ),
+)  # fmt: skip
+
 
 Kind = Literal["confirmed", "subscribed", "unsubscribed"]
 
@@ -57,7 +88,7 @@ class Suppressed(NamedTuple):
 
 def is_trusted(event: Event) -> bool:
     """Whether Threadline emitted an event, or this process recorded it."""
-    return event.source_type != "external"
+    return may_say("process", event)
 
 
 def statement_of(event: Event) -> Statement | None:

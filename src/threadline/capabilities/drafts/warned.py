@@ -7,8 +7,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import chain
 
 from threadline.capabilities.definitions import Definitions, Problem
-from threadline.capabilities.events.events import CATALOGUE as EVENT_TYPES
-from threadline.capabilities.rules.actions import RESERVED
 from threadline.capabilities.schemas.definition import shipped_types
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.ports import Catalogue
@@ -61,6 +59,6 @@ Sent = Callable[[Collection[str]], frozenset[str] | None]
 def warnings(made: Catalogue, definitions: Definitions, sent: Sent | None) -> list[Problem]:
     """The warnings of definitions of which a catalogue was made, in the order of the files."""
     emitted = chain.from_iterable(policy.emits or () for policy in made.policies)
-    known = {*EVENT_TYPES, *CALLS, *shipped_types(), *made.requirements, *RESERVED, *emitted}
+    known = {*made.event_types.declared, *CALLS, *shipped_types(), *made.requirements, *emitted}
     seen = None if sent is None else sent(unknown_types(definitions, known))
     return definitions.in_order([*definitions.warnings, *type_warnings(definitions, known, seen, SEMANTIC)])

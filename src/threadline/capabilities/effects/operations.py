@@ -154,6 +154,7 @@ RESOLVE = Operation(
     name="effects_resolve",
     group=EFFECTS_GROUP,
     summary="Say what became of an unknown effect: it happened, it is sent again, or it is given up.",
+    done=("Settled an unknown effect: {outcome}",),
     params=ResolveParams,
     result=Resolved,
     run=_resolve,
@@ -234,6 +235,10 @@ REDRIVE = Operation(
     name="effects_redrive",
     group=EFFECTS_GROUP,
     summary="Make effects that were given up on due again.",
+    done=(
+        "Sent again what was given up on in the queue {queue}",
+        "Sent again what was given up on",
+    ),
     params=RedriveEffectsParams,
     result=RedrivenEffects,
     run=_redrive,

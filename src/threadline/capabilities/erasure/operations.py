@@ -68,6 +68,7 @@ ERASE = Operation(
     private=frozenset({"id"}),  # else the audit log would name whom everything else has forgotten
     group=PEOPLE_GROUP,
     summary="Erase a person for good, or count what that would remove.",
+    done=("Erased somebody",),
     params=EraseParams,
     result=EraseResult,
     run=_erase,

@@ -1,47 +1,52 @@
-"""The event types that the shipped definitions know by name. Any other name is as good: types are free."""
+"""The event types that the shipped definitions know by name. Any other name is as good: types are free.
+
+What their properties look like is in the schemas that ship, see `threadline.capabilities.schemas`.
+"""
 
 from __future__ import annotations
 
-PURCHASE_COMPLETED = "purchase_completed"
-"""The person bought; ``total`` in ``currency``."""
-PURCHASE_REFUNDED = "purchase_refunded"
-"""Money went back; ``total`` in ``currency``, a positive number."""
-PURCHASE_ABANDONED = "purchase_abandoned"
-"""The person had chosen and did not buy."""
-PRODUCT_VIEWED = "product_viewed"
-"""The person looked at a product."""
-PRODUCT_ASKED = "product_asked"
-"""The person asked about a product."""
-INTEREST_DETECTED = "interest_detected"
-"""Something showed interest in a ``topic``."""
-SENTIMENT_DETECTED = "sentiment_detected"
-"""A mood was read from what the person wrote; ``score`` from -1 to 1."""
-CONVERSATION_STARTED = "conversation_started"
-"""The person began to talk with us, on a ``channel``."""
-CONVERSATION_ENDED = "conversation_ended"
-"""The talk is over; ``message_count`` and ``response_time_seconds`` sum it up."""
-CAMPAIGN_DELIVERED = "campaign_delivered"
-"""A message of the campaign ``campaign_id`` reached the person."""
-CAMPAIGN_ENGAGED = "campaign_engaged"
-"""The person opened or clicked it; ``action`` is ``open`` or ``click``."""
-CAMPAIGN_IGNORED = "campaign_ignored"
-"""Days passed and the person did neither; Threadline itself notices."""
-SUBSCRIPTION_CREATED = "subscription_created"
-"""The person subscribed to something."""
-SUBSCRIPTION_CANCELLED = "subscription_cancelled"
-"""The person ended a subscription."""
-FORM_SUBMITTED = "form_submitted"
-"""The person filled in the form ``form``; ``answers`` by question."""
-DISCOUNT_REQUESTED = "discount_requested"
-"""The person asked for a better price."""
-DISCOUNT_ACCEPTED = "discount_accepted"
-"""The person took the better price."""
-AGENT_INSIGHT = "agent_insight"
-"""An agent, human or not, noted something about the person."""
-OBJECTION_RAISED = "objection_raised"
-"""The person said what speaks against buying."""
+from threadline.kernel.event_type import EventType
 
-CATALOGUE = {
-    value: name for name, value in list(globals().items()) if name.isupper() and isinstance(value, str)
-}  # fmt: skip
-"""Every type above -> the name of its constant."""
+PURCHASE_COMPLETED = "purchase_completed"
+PURCHASE_REFUNDED = "purchase_refunded"
+PURCHASE_ABANDONED = "purchase_abandoned"
+PRODUCT_VIEWED = "product_viewed"
+PRODUCT_ASKED = "product_asked"
+INTEREST_DETECTED = "interest_detected"
+SENTIMENT_DETECTED = "sentiment_detected"
+CONVERSATION_STARTED = "conversation_started"
+CONVERSATION_ENDED = "conversation_ended"
+CAMPAIGN_DELIVERED = "campaign_delivered"
+CAMPAIGN_ENGAGED = "campaign_engaged"
+CAMPAIGN_IGNORED = "campaign_ignored"
+SUBSCRIPTION_CREATED = "subscription_created"
+SUBSCRIPTION_CANCELLED = "subscription_cancelled"
+FORM_SUBMITTED = "form_submitted"
+DISCOUNT_REQUESTED = "discount_requested"
+DISCOUNT_ACCEPTED = "discount_accepted"
+AGENT_INSIGHT = "agent_insight"
+OBJECTION_RAISED = "objection_raised"
+
+EVENT_TYPES = (
+    EventType(PURCHASE_COMPLETED, "The person bought; `total` in `currency`."),
+    EventType(PURCHASE_REFUNDED, "Money went back; `total` in `currency`, a positive number."),
+    EventType(PURCHASE_ABANDONED, "The person had chosen and did not buy."),
+    EventType(PRODUCT_VIEWED, "The person looked at a product."),
+    EventType(PRODUCT_ASKED, "The person asked about a product."),
+    EventType(INTEREST_DETECTED, "Something showed interest in a `topic`."),
+    EventType(SENTIMENT_DETECTED, "A mood was read from what the person wrote; `score` from -1 to 1."),
+    EventType(CONVERSATION_STARTED, "The person began to talk with us, on a `channel`."),
+    EventType(CONVERSATION_ENDED, "The talk is over; `message_count` and `response_time_seconds` sum it up."),
+    EventType(CAMPAIGN_DELIVERED, "A message of the campaign `campaign_id` reached the person."),
+    EventType(CAMPAIGN_ENGAGED, "The person opened or clicked it; `action` is `open` or `click`."),
+    EventType(
+        CAMPAIGN_IGNORED, "Days passed and the person did neither.", sentence="Ignored the campaign {campaign_id}"
+    ),
+    EventType(SUBSCRIPTION_CREATED, "The person subscribed to something."),
+    EventType(SUBSCRIPTION_CANCELLED, "The person ended a subscription."),
+    EventType(FORM_SUBMITTED, "The person filled in the form `form`; `answers` by question."),
+    EventType(DISCOUNT_REQUESTED, "The person asked for a better price."),
+    EventType(DISCOUNT_ACCEPTED, "The person took the better price."),
+    EventType(AGENT_INSIGHT, "An agent, human or not, noted something about the person."),
+    EventType(OBJECTION_RAISED, "The person said what speaks against buying."),
+)

@@ -43,6 +43,7 @@ def operations(segments: Segments) -> list[Operation]:
         Operation(
             name="exports_start", group=EXPORTS_GROUP,
             summary="Start a job that writes people and their events into files, where the setting `exports` says.",
+            done=("Started an export of the segment {segment}", "Started an export of people",),
             params=ExportsParams, result=JobView, run=partial(_start, segments), method="POST", path="/v1/exports",
             scope="admin", example=ExportsParams(segment="vip"),
         )

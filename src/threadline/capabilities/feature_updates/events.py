@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from threadline.kernel.event_type import EventType, Properties
 from threadline.kernel.lasting import Lasting
 
 FEATURES_CHANGED = "features_changed"
-"""Properties: ``features``, the values by name that are others than those published last; ``as_of``, the instant at
-which they were read."""
 SOURCE = "feature_updates"
 """The source of that event."""
 
+
+class _Changed(Properties):
+    features: Annotated[
+        dict[str, Any], Meta(description="The values, by name, that are others than those published last.")
+    ]
+    as_of: Annotated[str, Meta(description="The instant at which they were read.")]
+
+
+EVENT_TYPES = (
+    EventType(
+        FEATURES_CHANGED, "Features of the person have other values than those published last.", _Changed,
+        speaker="threadline", sentence="Published features that have changed",
+    ),
+)  # fmt: skip
 LASTING = Lasting("feature_updates", {FEATURES_CHANGED: "what was published last is known from it"})

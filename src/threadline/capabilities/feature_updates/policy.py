@@ -31,8 +31,7 @@ def feature_updates_policy(updates: FeatureUpdates) -> Policy:
 
 def _react(updates: FeatureUpdates, recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     event = recorded.event
-    # Whoever sends such an event from outside speaks of features of their own.
-    if not updates.destination or event.source_type != "internal":
+    if not updates.destination:
         return ()
     payload = {"person": known.person, "features": event.properties["features"], "as_of": event.properties["as_of"]}
     call = {"destination": updates.destination, "type": FEATURES_CHANGED, "at": event.properties["as_of"]}

@@ -21,8 +21,7 @@ State = dict[str, list[Any]]
 def _fold(state: State, recorded: Recorded) -> State | None:
     event = recorded.event
     values = event.properties.get("features")
-    # Whoever sends such an event from outside speaks of features of their own.
-    if event.source_type != "internal" or type(values) is not dict:
+    if type(values) is not dict:
         return None
     for name, value in values.items():
         entry = [event.occurred_at, recorded.id, value]

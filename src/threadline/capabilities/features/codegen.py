@@ -131,7 +131,7 @@ def _hour_lines(timezone: str) -> list[str]:
 
 
 def _write_slot(writer: _Writer, slot: Slot, feed: Feed) -> None:
-    conditions = ['e.source_type != "internal"'] if feed.type == ANY else []
+    conditions = ["e.is_activity"] if feed.type == ANY else []
     if feed.where:
         conditions.append(writer.read(feed.where, f"{writer.name(feed.where.test, 'where')}(e)"))
     value, code = "", ""

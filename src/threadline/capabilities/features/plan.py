@@ -112,7 +112,7 @@ class Slot:
         event = recorded.event
         if not feed.where.test(event):
             return None
-        if feed.type == ANY and event.source_type == "internal":
+        if feed.type == ANY and not event.is_activity:
             return None  # what Threadline put into the thread is nothing the person did
         if self.kind == "none":
             at = event.occurred_at

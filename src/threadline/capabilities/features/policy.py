@@ -16,7 +16,17 @@ from threadline.capabilities.features.campaigns import (
 )
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import SPLIT
-from threadline.kernel.policy import TIMER_FIRED, CancelTimer, Emit, Policy, PolicyView, Read, Timer, Wish
+from threadline.kernel.policy import (
+    TIMER_FIRED,
+    CancelTimer,
+    Emit,
+    Policy,
+    PolicyView,
+    Read,
+    Timer,
+    TimerSentence,
+    Wish,
+)
 from threadline.kernel.time import DAY
 
 HISTORY_SETTLES = DAY
@@ -38,6 +48,10 @@ def ignored_policy(ignored_after: int = 7 * DAY) -> Policy:
         name=CAMPAIGN_IGNORED,
         handles=frozenset({CAMPAIGN_DELIVERED, CAMPAIGN_ENGAGED, TIMER_FIRED, SPLIT}),
         react=partial(_react, ignored_after),
+        timers=(
+            TimerSentence("Will have ignored the campaign {id}", "(?s:campaign:(?P<id>.+))"),
+            TimerSentence("May have ignored a campaign", "after:"),
+        ),
         emits=frozenset({CAMPAIGN_IGNORED}),
         sends=frozenset(),
         reads=(Read("campaigns"),),

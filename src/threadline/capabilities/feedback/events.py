@@ -1,41 +1,28 @@
-"""The event types of feedback. Over a wire none of them counts: a write key must not forge a bounce.
+"""The event types of feedback. A write key must not forge a bounce, so none of them counts over a wire.
 
-All have the properties ``message`` (the id of the effect that was the mail) and ``address``, and of the mail what is
-known: ``template``, ``topic``, ``journey`` or ``broadcast``, ``step``, ``arm``. Their time is that of the provider.
+Their time is that of the provider.
 """
 
 from __future__ import annotations
 
-from threadline.kernel.event import Event
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta
+
+from threadline.kernel.event_type import EventType, Maybe, Properties
 from threadline.kernel.lasting import Lasting, for_life
 
 MAIL_SENT = "mail_sent"
-"""The outcome of a mail that a provider has accepted."""
 MAIL_SKIPPED = "mail_skipped"
-"""A mail that a policy wished for was not sent, to no ``address``; ``reason``: such as ``unsubscribed`` or
-``frequency_cap``."""
 MAIL_DELIVERED = "mail_delivered"
-"""The recipient's server has accepted the mail; ``text``: what it said."""
 MAIL_DELAYED = "mail_delayed"
-"""A server goes on trying to deliver; ``code`` and ``text``: why."""
 MAIL_FETCHED = "mail_fetched"
-"""A picture or a link of the mail was asked for, by whom is still to be decided; ``fetch``: ``opened`` or ``clicked``;
-``link``, ``agent``: the user agent. With ``count``: so many more like one before, which lead to nothing."""
 MAIL_SCANNED = "mail_scanned"
-"""A machine has asked for it; ``why``: by what that is known; ``machine`` is true; the rest as in `MAIL_FETCHED`."""
 MAIL_OPENED = "mail_opened"
-"""The mail was shown to a person; ``machine`` is false, ``agent``: the user agent, ``of``: the fetch's id. Earlier
-versions recorded machines' as well, with ``machine`` true and ``why``."""
 MAIL_CLICKED = "mail_clicked"
-"""A person has followed a link, ``link``; the rest as for an open."""
 MAIL_BOUNCED = "mail_bounced"
-"""The mail was not delivered; ``bounce``: ``permanent`` (because of the address), ``transient`` (of what may pass, such
-as a full mailbox) or ``content`` (of what was sent, which says nothing about the address); ``code``: the enhanced
-status code; ``text``: what the server said."""
 MAIL_COMPLAINED = "mail_complained"
-"""The recipient has marked the mail as spam; ``feedback``: the type of complaint (RFC 5965), such as ``abuse``."""
 MAIL_REPLIED = "mail_replied"
-"""The recipient has answered; ``subject``, ``text``: the visible part of the answer; ``sender``: who wrote it."""
 
 ENGAGEMENT = frozenset(
     {MAIL_DELIVERED, MAIL_DELAYED, MAIL_OPENED, MAIL_CLICKED, MAIL_BOUNCED, MAIL_COMPLAINED, MAIL_REPLIED}
@@ -53,11 +40,125 @@ SOURCE = "threadline.feedback"
 """The source of what comes in; keys are those of the feedback."""
 
 
-def is_trusted(event: Event) -> bool:
-    """Whether an event counts: Threadline emitted it, or this process recorded it, such as an import."""
-    return event.source_type != "external"
+class _AboutMail(Properties):
+    message: Annotated[str, Meta(description="The id of the effect that was the mail.")]
+    address: Maybe[Annotated[str, Meta(description="The address that it went to.")]] = UNSET
+    template: Maybe[Annotated[str, Meta(description="Its template.")]] = UNSET
+    topic: Maybe[Annotated[str, Meta(description="Its topic.")]] = UNSET
+    journey: Maybe[Annotated[str, Meta(description="The journey that sent it.")]] = UNSET
+    broadcast: Maybe[Annotated[str, Meta(description="The broadcast that it belongs to.")]] = UNSET
+    step: Maybe[Annotated[str, Meta(description="The step of the journey.")]] = UNSET
+    arm: Maybe[Annotated[str, Meta(description="The variant.")]] = UNSET
 
 
+class _Outgoing(_AboutMail):
+    rule: Maybe[Annotated[Any, Meta(description="The rule that sent it.")]] = UNSET
+    occurrence: Maybe[Annotated[str, Meta(description="Nobody gets two mails for one.")]] = UNSET
+    transactional: Maybe[Annotated[bool, Meta(description="Whether it is one that is always sent.")]] = UNSET
+    effect: Maybe[Annotated[str, Meta(description="The effect.")]] = UNSET
+    kind: Maybe[Annotated[str, Meta(description="The kind of the effect.")]] = UNSET
+    policy: Maybe[Annotated[str, Meta(description="The policy that asked for it.")]] = UNSET
+    cause: Maybe[Annotated[str, Meta(description="The event that it follows from.")]] = UNSET
+
+
+class _Sent(_Outgoing):
+    subject: Maybe[Annotated[str, Meta(description="Its subject.")]] = UNSET
+    sender: Maybe[Annotated[str, Meta(description="Its sender, as declared.")]] = UNSET
+    domain: Maybe[Annotated[str, Meta(description="The domain of its message id.")]] = UNSET
+    version: Maybe[Annotated[str, Meta(description="The hash of the template.")]] = UNSET
+    variables: Maybe[Annotated[dict[str, Any], Meta(description="What it was filled in with.")]] = UNSET
+    event: Maybe[Annotated[str, Meta(description="The event that the template saw.")]] = UNSET
+    warm_up: Maybe[Annotated[bool, Meta(description="Whether it counts for the warm-up of its sender.")]] = UNSET
+    provider: Maybe[Annotated[str, Meta(description="The provider.")]] = UNSET
+    provider_id: Maybe[Annotated[str, Meta(description="The provider's own id.")]] = UNSET
+    by: Maybe[Annotated[str, Meta(description="Who settled it, where its outcome was unknown.")]] = UNSET
+
+
+class _Skipped(_Outgoing, kw_only=True):
+    reason: Annotated[str, Meta(description="Why, such as `unsubscribed` or `frequency_cap`.")]
+
+
+class _Reported(_AboutMail):
+    code: Maybe[Annotated[str, Meta(description="The enhanced status code.")]] = UNSET
+    text: Maybe[Annotated[str, Meta(description="What the server said, or the visible part of an answer.")]] = UNSET
+
+
+class _Bounced(_Reported, kw_only=True):
+    bounce: Annotated[
+        str,
+        Meta(
+            description="`permanent` (because of the address), `transient` (of what may pass, such as a full mailbox) "
+            "or `content` (of what was sent, which says nothing about the address)."
+        ),
+    ]
+
+
+class _Seen(_AboutMail):
+    machine: Maybe[Annotated[bool, Meta(description="Whether a machine did it.")]] = UNSET
+    why: Maybe[Annotated[str, Meta(description="By what that is known.")]] = UNSET
+    agent: Maybe[Annotated[str, Meta(description="The user agent.")]] = UNSET
+    link: Maybe[Annotated[str, Meta(description="The link, of a click.")]] = UNSET
+    of: Maybe[Annotated[str, Meta(description="The id of the fetch that it is decided of.")]] = UNSET
+
+
+class _Fetched(_Seen):
+    fetch: Maybe[Annotated[str, Meta(description="What was asked for: `opened`, the picture, or `clicked`.")]] = UNSET
+    count: Maybe[Annotated[int, Meta(description="So many more like one before; they lead to nothing.")]] = UNSET
+
+
+class _Complained(_AboutMail):
+    feedback: Maybe[Annotated[str, Meta(description="The type of complaint (RFC 5965), such as `abuse`.")]] = UNSET
+
+
+class _Replied(_Reported):
+    subject: Maybe[Annotated[str, Meta(description="The subject of the answer.")]] = UNSET
+    sender: Maybe[Annotated[str, Meta(description="Who wrote it.")]] = UNSET
+
+
+EVENT_TYPES = (
+    EventType(
+        MAIL_SENT, "A provider has accepted a mail.", _Sent, speaker="process", sentence="Mail “{template}” was sent",
+    ),
+    EventType(
+        MAIL_SKIPPED, "A mail that a policy asked for was not sent.", _Skipped, speaker="process",
+        sentence="Mail “{template}” was not sent: {reason}",
+    ),
+    EventType(
+        MAIL_DELIVERED, "The recipient's server has accepted a mail.", _Reported, speaker="process",
+        sentence="Mail “{template}” was delivered",
+    ),
+    EventType(
+        MAIL_DELAYED, "A server goes on trying to deliver a mail.", _Reported, speaker="process",
+        sentence="Mail “{template}” is delayed",
+    ),
+    EventType(
+        MAIL_FETCHED, "A picture or a link of a mail was asked for; who did is still to be decided.", _Fetched,
+        speaker="process", sentence="A picture or link of the mail “{template}” was asked for",
+    ),
+    EventType(
+        MAIL_SCANNED, "A machine has asked for a picture or a link of a mail.", _Fetched, speaker="process",
+        sentence="A machine looked through the mail “{template}”",
+    ),
+    EventType(
+        MAIL_OPENED, "A mail was shown to a person. Earlier versions recorded machines' as well, with `machine` true.",
+        _Seen, speaker="process", is_activity=True, sentence="Opened the mail “{template}”",
+    ),
+    EventType(
+        MAIL_CLICKED, "A person has followed a link of a mail.", _Seen, speaker="process", is_activity=True,
+        sentence="Clicked a link in the mail “{template}”",
+    ),
+    EventType(
+        MAIL_BOUNCED, "A mail was not delivered.", _Bounced, speaker="process", sentence="Mail “{template}” bounced",
+    ),
+    EventType(
+        MAIL_COMPLAINED, "The recipient has marked a mail as spam.", _Complained, speaker="process", is_activity=True,
+        sentence="Marked the mail “{template}” as spam",
+    ),
+    EventType(
+        MAIL_REPLIED, "The recipient has answered a mail.", _Replied, speaker="process", is_activity=True,
+        sentence="Answered the mail “{template}”",
+    ),
+)  # fmt: skip
 LASTING = Lasting(
     "feedback",
     for_life((MAIL_BOUNCED, MAIL_COMPLAINED), "without it mail would be sent again"),

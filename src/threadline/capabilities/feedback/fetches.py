@@ -10,7 +10,7 @@ from bisect import insort
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from threadline.capabilities.feedback.events import FETCHES, MAIL_CLICKED, MAIL_OPENED, is_trusted
+from threadline.capabilities.feedback.events import FETCHES, MAIL_CLICKED, MAIL_OPENED
 from threadline.capabilities.feedback.machines import BURST, HONEYPOT_WITHIN, Click, scanned
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.ids import short_hash
@@ -80,7 +80,7 @@ def _click(at: int, fetch: Fetch) -> Click:
 def _fold(state: State, recorded: Recorded) -> State | None:
     event = recorded.event
     message = event.properties.get("message")
-    if not is_trusted(event) or not isinstance(message, str) or not 0 < len(message) < 100:
+    if not isinstance(message, str) or not 0 < len(message) < 100:
         return None
     if "of" in event.properties or "count" in event.properties:
         return None  # decided about a fetch that is here, or repeats of one

@@ -15,12 +15,11 @@ from threadline.capabilities.feedback.events import (
     MAIL_FETCHED,
     MAIL_OPENED,
     MAIL_SCANNED,
-    is_trusted,
 )
 from threadline.capabilities.feedback.fetches import DECIDED_AFTER, MAIL_FETCHES, by_machine, fetch_of
 from threadline.capabilities.feedback.projection import FEEDBACK_PROJECTION, address_of, transient_bounces
 from threadline.kernel.event import Recorded
-from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Timer, Wish
+from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Timer, TimerSentence, Wish
 
 
 def feedback_policy(rules: FeedbackRules) -> Policy:
@@ -29,7 +28,7 @@ def feedback_policy(rules: FeedbackRules) -> Policy:
     def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         event = recorded.event
         address = address_of(recorded)
-        if not address or not is_trusted(event):
+        if not address:
             return ()
         reason, note = "complaint", str(event.properties.get("feedback", ""))[:100]
         if event.type == MAIL_BOUNCED:
@@ -66,7 +65,7 @@ def _bounced(recorded: Recorded, known: PolicyView, rules: FeedbackRules, addres
 def _decide(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     event = recorded.event
     if event.type == MAIL_FETCHED:
-        if not is_trusted(event) or "count" in event.properties:
+        if "count" in event.properties:
             return ()
         data = {"id": recorded.id, "at": event.occurred_at, "properties": event.properties}
         return (Timer(key=recorded.id, due_at=recorded.recorded_at + DECIDED_AFTER, data=data),)
@@ -84,6 +83,7 @@ FETCHES_POLICY = Policy(
     name="mail_fetches",
     handles=frozenset({MAIL_FETCHED, TIMER_FIRED}),
     react=_decide,
+    timers=(TimerSentence("Decides whether a person or a machine looked at a mail"),),
     emits=frozenset({MAIL_OPENED, MAIL_CLICKED, MAIL_SCANNED}),
     sends=frozenset(),
     reads=(Read(MAIL_FETCHES.name),),

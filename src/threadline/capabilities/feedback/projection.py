@@ -12,7 +12,6 @@ from threadline.capabilities.feedback.events import (
     MAIL_DELIVERED,
     MAIL_OPENED,
     MAIL_REPLIED,
-    is_trusted,
 )
 from threadline.capabilities.feedback.rows import LISTED, event_rows
 from threadline.kernel.event import Recorded
@@ -44,7 +43,7 @@ def transient_bounces(state: State, address: str, since: int) -> int:
 def _fold(state: State, recorded: Recorded) -> State | None:
     event = recorded.event
     address = address_of(recorded)
-    if not address or not is_trusted(event):
+    if not address:
         return None
     get = event.properties.get
     reached = event.type in _REACHED or (event.type in _REACHED_BY_PEOPLE and get("machine") is not True)

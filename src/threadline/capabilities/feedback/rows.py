@@ -16,7 +16,6 @@ from threadline.capabilities.feedback.events import (
     MAIL_SENT,
     MAIL_SKIPPED,
     SOURCE,
-    is_trusted,
 )
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.ids import short_hash
@@ -78,7 +77,7 @@ def event_rows(recorded: Recorded) -> Iterable[Row]:
     event = recorded.event
     get = event.properties.get
     message = get("message")
-    if event.type not in LISTED or not is_trusted(event) or not isinstance(message, str) or not 0 < len(message) < 100:
+    if event.type not in LISTED or not isinstance(message, str) or not 0 < len(message) < 100:
         return
     fetch, count = _fetch(event)
     if event.type in FETCHES and not fetch:

@@ -200,6 +200,7 @@ CLEAR = Operation(
     name="inbox_clear",
     group=INBOX_GROUP,
     summary="Remove all mail from the development inbox.",
+    done=("Emptied the development inbox",),
     params=NoParams,
     result=InboxClearResult,
     run=_clear,

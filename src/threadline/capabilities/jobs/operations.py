@@ -106,16 +106,19 @@ SHOW = Operation(
 )  # fmt: skip
 PAUSE = Operation(
     name="jobs_pause", group=JOBS_GROUP, summary="Stop a job after the page that it is at, until it is resumed.",
+    done=("Paused the job {id}",),
     params=JobParams, result=JobView, run=_pause, method="POST", path="/v1/jobs/{id}/pause", scope="admin",
     example=JobParams(id="broadcast.spring-sale"),
 )  # fmt: skip
 RESUME = Operation(
     name="jobs_resume", group=JOBS_GROUP, summary="Go on with a job that was paused or has failed.",
+    done=("Went on with the job {id}",),
     params=JobParams, result=JobView, run=_resume, method="POST", path="/v1/jobs/{id}/resume", scope="admin",
     example=JobParams(id="broadcast.spring-sale"),
 )  # fmt: skip
 CANCEL = Operation(
     name="jobs_cancel", group=JOBS_GROUP, summary="Stop a job for good after the page that it is at.",
+    done=("Cancelled the job {id}",),
     params=JobParams, result=JobView, run=_cancel, method="POST", path="/v1/jobs/{id}/cancel", scope="admin",
     example=JobParams(id="broadcast.spring-sale"),
 )  # fmt: skip

@@ -25,12 +25,12 @@ class Needs(WithJobs, WithMaintenance, Protocol):
     """What is needed here of the engine."""
 
 
-def refresh_by_job(group: Group, refresh: Refresh, summary: str) -> list[Any]:
-    """The operation that begins the job, and the job's kind."""
+def refresh_by_job(group: Group, refresh: Refresh, summary: str, done: str) -> list[Any]:
+    """The operation that begins the job, and the job's kind; ``done`` is what the audit log says of a call."""
     kind = f"{refresh.name}_refresh"
     operation = Operation(
-        name=kind, group=group, summary=summary, params=NoParams, result=JobView, run=partial(_begin, refresh),
-        method="POST", path=f"/v1/{refresh.name}/refresh", scope="admin",
+        name=kind, group=group, summary=summary, done=(done,), params=NoParams, result=JobView,
+        run=partial(_begin, refresh), method="POST", path=f"/v1/{refresh.name}/refresh", scope="admin",
     )  # fmt: skip
     return [operation, JobKind(kind, partial(_step, refresh))]
 

@@ -2,42 +2,109 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.feedback.events import MAIL_BOUNCED, MAIL_COMPLAINED
-from threadline.capabilities.mail.events import MAIL_SENT, MAIL_SKIPPED
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta
+
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT
-from threadline.kernel.event import Event
+from threadline.kernel.event_type import EventType, Maybe, Properties
 from threadline.kernel.lasting import Lasting, for_life
 
 JOURNEY_ENTERED = "journey_entered"
-"""The person entered a ``journey`` and went on to the ``step`` at which the ``run`` waits; docs/journeys.md lists the
-properties of this and the next two."""
 JOURNEY_MOVED = "journey_moved"
-"""A run went on: the ids of the steps on its ``path``, the ``mails`` of these, and the ``step`` at which it waits."""
 JOURNEY_EXITED = "journey_exited"
-"""A run ended, for a ``reason``: completed, or why it was left before."""
 JOURNEY_PAUSED = "journey_paused"
-"""The person stays where they are in a ``journey``, or without one in all of them."""
 JOURNEY_RESUMED = "journey_resumed"
-"""The person goes on in a ``journey``, or without one in all of them; ``whole``: because the journey does."""
 JOURNEY_ENTRY_REQUESTED = "journey_entry_requested"
-"""A rule or an operator wants the person in a ``journey``, with ``properties``; a rule beside ``rule`` and
-``version``."""
 JOURNEY_EXIT_REQUESTED = "journey_exit_requested"
-"""A rule or an operator wants the person out of a ``journey``."""
 
 RUN_EVENTS = frozenset({JOURNEY_ENTERED, JOURNEY_MOVED, JOURNEY_EXITED})
 REQUESTS = frozenset({JOURNEY_PAUSED, JOURNEY_RESUMED, JOURNEY_ENTRY_REQUESTED, JOURNEY_EXIT_REQUESTED})
 
 SEGMENT_TYPES = frozenset({SEGMENT_ENTERED, SEGMENT_LEFT})
 
-_TRUSTED = RUN_EVENTS | REQUESTS | SEGMENT_TYPES | {MAIL_SENT, MAIL_SKIPPED, MAIL_BOUNCED, MAIL_COMPLAINED}
+
+class _OfRun(Properties):
+    journey: Annotated[str, Meta(description="The journey.")]
+    run: Annotated[str, Meta(description="Which way through it: the id of the event that let the person enter.")]
+    n: Annotated[int, Meta(description="The number of this event in its run, from 0.")]
+    version: Annotated[int, Meta(description="The version of the journey.")]
+    entered_at: Annotated[str, Meta(description="When the run began.")]
+    path: Annotated[list[str], Meta(description="The steps that were done.")]
+    mails: Annotated[list[Any], Meta(description="Of each mail of these the step, the template and the arm.")]
+    step: Annotated[str, Meta(description="Where the person waits now.")]
+    began: Maybe[Annotated[str, Meta(description="Since when.")]] = UNSET
+    until: Maybe[Annotated[str, Meta(description="Until when, if time ends it.")]] = UNSET
+    reason: Maybe[Annotated[str, Meta(description="Why the run ended.")]] = UNSET
+    holdout: Maybe[Annotated[bool, Meta(description="Whether mails are left out.")]] = UNSET
 
 
-def is_believed(event: Event) -> bool:
-    """Whether an event may count: a public write key must not end a journey by a bounce that never was."""
-    return event.source_type != "external" or event.type not in _TRUSTED
+class _Entered(_OfRun):
+    since: Maybe[Annotated[str, Meta(description="When the trigger occurred.")]] = UNSET
+    draw: Maybe[Annotated[int, Meta(description="What decides the variants, from 0 to 65,535.")]] = UNSET
+    variables: Maybe[Annotated[dict[str, Any], Meta(description="The variables of the run.")]] = UNSET
 
 
+class _Moved(_OfRun):
+    came: Maybe[Annotated[bool, Meta(description="Whether the event came that the paused run waits for.")]] = UNSET
+
+
+class _Exited(_OfRun):
+    interrupted: Maybe[Annotated[bool, Meta(description="Whether something else than its steps ended it.")]] = UNSET
+
+
+class _Paused(Properties):
+    journey: Maybe[Annotated[str, Meta(description="The journey; all of them if absent.")]] = UNSET
+
+
+class _Resumed(_Paused):
+    whole: Maybe[Annotated[bool, Meta(description="Whether it goes on for everybody.")]] = UNSET
+
+
+class _Requested(Properties):
+    journey: Annotated[str, Meta(description="The journey.")]
+    rule: Maybe[Annotated[str, Meta(description="The rule that asks for it.")]] = UNSET
+    version: Maybe[Annotated[int, Meta(description="The rule's version.")]] = UNSET
+
+
+class _EntryRequested(_Requested):
+    properties: Maybe[Annotated[dict[str, Any], Meta(description="The variables of the run.")]] = UNSET
+
+
+class _ExitRequested(_Requested):
+    reason: Maybe[Annotated[str, Meta(description="Why.")]] = UNSET
+
+
+EVENT_TYPES = (
+    EventType(
+        JOURNEY_ENTERED, "The person entered a journey and went on to the step at which the run waits.", _Entered,
+        speaker="process", sentence="Entered the journey {journey}",
+    ),
+    EventType(
+        JOURNEY_MOVED, "A run of a journey went on.", _Moved, speaker="process",
+        sentence="Went on in the journey {journey}",
+    ),
+    EventType(
+        JOURNEY_EXITED, "A run of a journey ended: completed, or left before.", _Exited, speaker="process",
+        sentence="Left the journey {journey}: {reason}",
+    ),
+    EventType(
+        JOURNEY_PAUSED, "The person stays where they are, in one journey or in all.", _Paused, speaker="process",
+        sentence="Paused in the journey {journey}",
+    ),
+    EventType(
+        JOURNEY_RESUMED, "The person goes on, in one journey or in all.", _Resumed, speaker="process",
+        sentence="Goes on in the journey {journey}",
+    ),
+    EventType(
+        JOURNEY_ENTRY_REQUESTED, "A rule or an operator wants the person in a journey.", _EntryRequested,
+        speaker="process", sentence="Is to enter the journey {journey}",
+    ),
+    EventType(
+        JOURNEY_EXIT_REQUESTED, "A rule or an operator wants the person out of a journey.", _ExitRequested,
+        speaker="process", sentence="Is to leave the journey {journey}",
+    ),
+)  # fmt: skip
 LASTING = Lasting(
     "journeys",
     {

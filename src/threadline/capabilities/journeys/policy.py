@@ -19,7 +19,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.person_view import PersonView
-from threadline.kernel.policy import TIMER_FIRED, Policy, PolicyView, Read, Shared, Wish, emission_budget
+from threadline.kernel.policy import TIMER_FIRED, Policy, PolicyView, Read, Shared, TimerSentence, Wish, emission_budget
 from threadline.kernel.ports import Ports
 from threadline.kernel.preparation import DueEffect, Guard, Postponed
 from threadline.kernel.time import MINUTE
@@ -34,6 +34,10 @@ def journeys_policy(journeys: Sequence[Journey], zone: str, transactional: froze
         name=JOURNEYS,
         handles=None,
         react=_react,
+        timers=(
+            TimerSentence("Goes on in its journeys", "rest/"),
+            TimerSentence("Goes on in the journey {journey}", "(?P<journey>[^/]+)/"),
+        ),
         also=frozenset({TIMER_FIRED, MERGED, SPLIT}),
         emits=RUN_EVENTS,
         sends=frozenset({KIND}),

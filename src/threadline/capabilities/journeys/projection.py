@@ -13,7 +13,6 @@ from threadline.capabilities.journeys.events import (
     JOURNEY_PAUSED,
     JOURNEY_RESUMED,
     RUN_EVENTS,
-    is_believed,
 )
 from threadline.capabilities.journeys.steps import JOURNEYS
 from threadline.capabilities.mail.events import MAIL_SENT, MAIL_SKIPPED
@@ -134,8 +133,6 @@ def _run(journey: str, key: str, stored: list[Any]) -> Run:
 
 def _fold(state: State, recorded: Recorded) -> State | None:
     event = recorded.event
-    if not is_believed(event):
-        return None
     if event.type in RUN_EVENTS:
         return _fold_run(state, recorded)
     if event.type in (JOURNEY_PAUSED, JOURNEY_RESUMED):

@@ -14,7 +14,6 @@ from threadline.capabilities.journeys.events import (
     JOURNEY_ENTRY_REQUESTED,
     JOURNEY_EXIT_REQUESTED,
     JOURNEY_RESUMED,
-    is_believed,
 )
 from threadline.capabilities.journeys.projection import (
     COMPLETED,
@@ -130,8 +129,6 @@ class Reaction:
         event, type = self._event, self._event.type
         if type == TIMER_FIRED:
             return self._due()
-        if not is_believed(event):
-            return ()
         if type in (MERGED, SPLIT, JOURNEY_RESUMED):
             # Others' events may say now where a run waits and in which zone; what was split off took its timers along.
             waking = [Act("wake", run.journey, run.id) for run in active_runs(self._state)]

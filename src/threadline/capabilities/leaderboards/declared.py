@@ -20,7 +20,12 @@ def declare(declared: Definitions) -> list[Any]:
     refresh = boards_refresh(boards)
     made: list[Any] = [
         *(operation for noun in (top, standing, definitions) for operation in noun.operations(boards)),
-        *refresh_by_job(LEADERBOARDS_GROUP, refresh, "Put everybody on the leaderboards again, in a job."),
+        *refresh_by_job(
+            LEADERBOARDS_GROUP,
+            refresh,
+            "Put everybody on the leaderboards again, in a job.",
+            "Put everybody on the leaderboards again",
+        ),
         leaderboards_file(boards),
     ]
     if boards.boards:

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import UNSET, Meta
+
+from threadline.kernel.event_type import MILLIONTHS, EventType, Maybe, Properties
 from threadline.kernel.lasting import Lasting
 
 LEADERBOARD_SCORED = "leaderboard_scored"
-"""The number that a ``board`` ranks is another one now: its ``score`` in millionths, the ``end`` until which it counts,
-and ``turn``, which grows by one each time, so that of two scores of one instant the later decision stands."""
 LEADERBOARDS_REFRESHED = "leaderboards_refreshed"
-"""An operator has asked to recompute the person's scores, because boards were declared or changed."""
 
+
+class _Scored(Properties, rename={"change": "turn"}):
+    board: Annotated[str, Meta(description="The board.")]
+    score: Annotated[int, MILLIONTHS, Meta(description="The number, in millionths.")]
+    change: Annotated[
+        int, Meta(description="Grows by one each time: of two scores of one instant the later decision stands.")
+    ]
+    end: Maybe[Annotated[int | None, Meta(description="Until when it counts, in microseconds.")]] = UNSET
+
+
+EVENT_TYPES = (
+    EventType(
+        LEADERBOARD_SCORED, "The number that a board ranks is another one now.", _Scored, speaker="process",
+        sentence="Score on {board} is now {score}",
+    ),
+    EventType(
+        LEADERBOARDS_REFRESHED, "An operator has asked to compute the person's scores again, because boards were "
+        "declared or changed.", speaker="process",
+    ),
+)  # fmt: skip
 LASTING = Lasting("leaderboards", {LEADERBOARD_SCORED: "a score is known from it"})

@@ -13,7 +13,16 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.fixed import to_fixed
 from threadline.kernel.identity import MERGED, SPLIT
-from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Timer, Wish, emission_budget
+from threadline.kernel.policy import (
+    TIMER_FIRED,
+    Emit,
+    Policy,
+    PolicyView,
+    Timer,
+    TimerSentence,
+    Wish,
+    emission_budget,
+)
 from threadline.kernel.ranking import LIFE_MAX
 from threadline.kernel.time import parse_time
 
@@ -47,6 +56,7 @@ def boards_policy(boards: Boards) -> Policy | None:
         sends=frozenset(),
         reads=tuple(read for board in watched for read in board.reads),
         react=partial(_react, watched),
+        timers=(TimerSentence("May go up or down on a leaderboard"),),
     )
 
 

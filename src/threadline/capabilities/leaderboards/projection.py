@@ -11,7 +11,7 @@ from threadline.capabilities.leaderboards.definition import ALL, BoardDefinition
 from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED
 from threadline.capabilities.people.events import IDENTIFY, TAG_ADDED, TAG_REMOVED
 from threadline.capabilities.points.calendar import Calendar
-from threadline.capabilities.points.events import LEDGER, POINTS_ADJUSTED, POINTS_EARNED, amount_of, is_trusted
+from threadline.capabilities.points.events import LEDGER, POINTS_ADJUSTED, POINTS_EARNED, amount_of
 from threadline.capabilities.points.ledger import merge_tables, newest
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED
 from threadline.capabilities.segments.projection import SEGMENTS, since
@@ -87,8 +87,6 @@ class _Plan:
             tag = event.properties.get("tag")
             is_counted = isinstance(tag, str) and tag in self.tags
             return is_counted and _keep_newest(state, f"#{tag}", recorded, event.type == TAG_ADDED)
-        if not is_trusted(event):
-            return False
         if event.type in LEDGER:
             return self._add(state, recorded)
         if event.type == LEADERBOARD_SCORED:

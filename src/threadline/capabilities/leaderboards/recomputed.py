@@ -10,7 +10,7 @@ from threadline.capabilities.leaderboards.definition import ALL, BoardDefinition
 from threadline.capabilities.leaderboards.policy import measured
 from threadline.capabilities.leaderboards.projection import region_of
 from threadline.capabilities.points.calendar import Calendar, day_text
-from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_trusted
+from threadline.capabilities.points.events import POINTS_EARNED, amount_of
 from threadline.capabilities.points.ledger import DAYS_MAX
 from threadline.kernel.fixed import SCALE
 from threadline.kernel.operation import Context
@@ -62,8 +62,10 @@ def _earned(context: Context[WithReader], person: Person, period: Period, at: in
         days = context.engine.reader.views(person, context.now, names=["points"])["points"]["days"]
         return sum(day["earned"] for day in days if first <= day["day"] <= last)
     stop = at if stop is None else stop
-    earned = context.engine.reader.all_events(person, start=start, stop=stop, types=frozenset({POINTS_EARNED}))
-    return sum(amount_of(recorded.event) or 0 for recorded in earned if is_trusted(recorded.event))
+    earned = context.engine.reader.all_events(
+        person, types=frozenset({POINTS_EARNED}), start=start, stop=stop, counting=True
+    )
+    return sum(amount_of(recorded.event) or 0 for recorded in earned)
 
 
 class RecomputedBoard:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.mail.events import MAIL_SKIPPED, is_trusted
+from threadline.capabilities.mail.events import MAIL_SKIPPED
 from threadline.kernel.event import Event
 from threadline.kernel.event_counter import EventCounter
 
 
 def _reason(event: Event) -> tuple[str, ...] | None:
-    return (str(event.properties.get("reason", "")),) if is_trusted(event) else None
+    return (str(event.properties.get("reason", "")),)
 
 
 SUPPRESSIONS = EventCounter(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from threadline.capabilities.mail.definition import KIND
 from threadline.capabilities.mail.effect import mail_effect
-from threadline.capabilities.mail.events import MAIL_REQUESTED, is_trusted
+from threadline.capabilities.mail.events import MAIL_REQUESTED
 from threadline.capabilities.mail.templates import SHARED, Templates
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Policy, PolicyView, Read, Shared, Wish
@@ -23,7 +23,7 @@ def mail_policy(templates: Templates) -> Policy:
         event = recorded.event
         properties = event.properties
         template, variables = properties.get("template"), properties.get("variables", {})
-        if not is_trusted(event) or type(template) is not str or type(variables) is not dict:
+        if type(template) is not str or type(variables) is not dict:
             return ()
         about = {name: properties[name] for name in ("sender", "topic", "event") if type(properties.get(name)) is str}
         if type(properties.get("transactional")) is bool:

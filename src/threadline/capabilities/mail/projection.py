@@ -17,7 +17,7 @@ from threadline.capabilities.feedback.events import (
     MAIL_SENT,
 )
 from threadline.capabilities.mail.definition import KIND
-from threadline.capabilities.mail.events import MAIL_SKIPPED, is_trusted
+from threadline.capabilities.mail.events import MAIL_SKIPPED
 from threadline.capabilities.mail.timing import WARM_UP, warm_up_partition
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import MAIL_LEDGER_MAX, MAIL_TEMPLATES_MAX
@@ -54,7 +54,7 @@ def _fold(state: State, recorded: Recorded) -> State | None:
     event = recorded.event
     properties = event.properties
     message = properties.get("message")
-    if not is_trusted(event) or type(message) is not str or not 0 < len(message) <= _MESSAGE_LENGTH_MAX:
+    if type(message) is not str or not 0 < len(message) <= _MESSAGE_LENGTH_MAX:
         return None
     if event.type in (EFFECT_PARKED, EFFECT_UNKNOWN) and properties.get("kind") != KIND:
         return None
@@ -151,7 +151,7 @@ def marketing_sent(view: Mapping[str, Any]) -> list[int]:
 def _event_rows(recorded: Recorded) -> Iterable[Row]:
     event = recorded.event
     domain = event.properties.get("domain")
-    counts = event.type == MAIL_SENT and is_trusted(event) and event.properties.get("warm_up") is True
+    counts = event.type == MAIL_SENT and event.properties.get("warm_up") is True
     if counts and type(domain) is str and 0 < len(domain) <= _DOMAIN_LENGTH_MAX:
         partition = warm_up_partition(event.workspace, domain, event.occurred_at // DAY)
         yield Row(WARM_UP, partition, f"{event.occurred_at:020d}.{recorded.id}")

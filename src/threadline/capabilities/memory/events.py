@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta
+
+from threadline.kernel.event_type import EventType, Maybe, Properties
 from threadline.kernel.lasting import Lasting, for_life
 
 FACT_REMEMBERED = "fact_remembered"
-"""By the person. Properties: ``type``, ``key``, ``value``, and optionally ``expires_at`` and ``derived_from``."""
 FACT_COMPUTED = "fact_computed"
-"""A system computed it; properties as above and ``confidence``."""
 FACT_RETRACTED = "fact_retracted"
-"""What was known by then under ``type`` and ``key`` counts no more; ``reason`` says why."""
 FACT_RESTORED = "fact_restored"
-"""A retraction counts no more: that under ``type`` and ``key`` with the id ``retraction``, of ``retracted_at``,
-which is in microseconds."""
 
+
+class _Fact(Properties):
+    type: Annotated[str, Meta(description="The type of the fact, such as `preference`.")]
+    key: Annotated[str, Meta(description="What it is about, among the facts of its type.")]
+
+
+class _Remembered(_Fact):
+    value: Annotated[Any, Meta(description="What is so.")]
+    expires_at: Maybe[Annotated[Any, Meta(description="Until when it counts.")]] = UNSET
+    derived_from: Maybe[Annotated[Any, Meta(description="The ids of the events that it was concluded from.")]] = UNSET
+
+
+class _Computed(_Remembered):
+    confidence: Maybe[Annotated[Any, Meta(description="How sure it is, from 0 to 1.")]] = UNSET
+
+
+class _Retracted(_Fact):
+    reason: Maybe[Annotated[str, Meta(description="Why it counts no more.")]] = UNSET
+
+
+class _Restored(_Fact):
+    retraction: Annotated[str, Meta(description="The id of the retraction that counts no more.")]
+    retracted_at: Annotated[int, Meta(description="When that was, in microseconds.")]
+
+
+EVENT_TYPES = (
+    EventType(FACT_REMEMBERED, "The person said so.", _Remembered),
+    EventType(FACT_COMPUTED, "A system computed it.", _Computed, sentence="Known from now on: {key} is {value}"),
+    EventType(FACT_RETRACTED, "What was known by then under type and key counts no more.", _Retracted),
+    EventType(FACT_RESTORED, "A retraction counts no more.", _Restored),
+)
 LASTING = Lasting(
     "memory",
     for_life((FACT_REMEMBERED, FACT_COMPUTED, FACT_RESTORED), "a fact is made of it")

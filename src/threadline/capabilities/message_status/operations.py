@@ -106,7 +106,7 @@ def _message(context: Context[Needs], params: MessageParams) -> Message:
         event=event_view(recorded, person.id),
         person=person.id,
         position=person.position,
-        touched=engine.catalogue.folds(recorded.event.type),
+        touched=engine.catalogue.folds(recorded.event),
         caused=[event_view(event) for event in caused],
         effects=[*_effects_of_rules(context, caused), *_effects_of_others(context, [recorded, *caused])],
         rejected=refused,

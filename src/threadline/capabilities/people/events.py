@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import UNSET, Meta
+
+from threadline.kernel.event_type import EventType, Maybe, Properties
 from threadline.kernel.identity import ALIAS, MERGED, SPLIT
 from threadline.kernel.lasting import Lasting, for_life
 
 IDENTIFY = "identify"
-"""Properties are traits: newest occurred_at wins per trait, null removes."""
 GROUP = "group"
-"""The person belongs to the group `object_ref`; properties are the group's traits. ``left: true`` ends it."""
 TAG_ADDED = "tag_added"
-"""Properties: ``tag``."""
 TAG_REMOVED = "tag_removed"
-"""Properties: ``tag``."""
 
+
+class _Group(Properties):
+    left: Maybe[Annotated[bool, Meta(description="True ends the membership.")]] = UNSET
+
+
+class _Tag(Properties):
+    tag: Annotated[str, Meta(description="The tag.")]
+
+
+EVENT_TYPES = (
+    EventType(IDENTIFY, "The properties are traits: of each the newest counts, and null removes it."),
+    EventType(
+        GROUP, "The person belongs to the group that the object names; the other properties are the group's traits.",
+        _Group,
+    ),
+    EventType(TAG_ADDED, "The person has a tag.", _Tag, sentence="Tagged {tag}"),
+    EventType(TAG_REMOVED, "The person has a tag no more.", _Tag, sentence="Tag {tag} removed"),
+)  # fmt: skip
 LASTING = Lasting(
     "people",
     for_life((MERGED, SPLIT, ALIAS), "who is one person is known from it")

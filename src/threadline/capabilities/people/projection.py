@@ -128,7 +128,7 @@ _USES_MAX = 200
 
 def _uses_fold(state: dict[str, list[int]], recorded: Recorded) -> dict[str, list[int]] | None:
     at = recorded.event.occurred_at
-    if recorded.event.source_type == "internal":
+    if not recorded.event.is_activity:
         return None  # nobody used it: Threadline itself put the event into the thread
     touched = None
     for identifier in recorded.event.identifiers:
@@ -177,7 +177,7 @@ IDENTIFIERS = Projection(
 def _activity_fold(state: list[Any], recorded: Recorded) -> list[Any]:
     event = recorded.event
     at = event.occurred_at
-    if event.source_type == "internal":
+    if not event.is_activity:
         pass  # it is counted, but the person was not seen: Threadline itself put it into the thread
     elif state[0] is None:
         state[0] = state[1] = at

@@ -1,24 +1,22 @@
-"""The event types of the ledger. Over a wire none of them counts: a write key must not mint points."""
+"""The event types of the ledger. A write key must not mint points, so none of them counts over a wire."""
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta
+
 from threadline.kernel.event import Event
+from threadline.kernel.event_type import EventType, Maybe, Properties
 from threadline.kernel.lasting import Lasting, for_life
 
 POINTS_EARNED = "points_earned"
-"""An event earned ``points`` by the ``rule`` of the ``table`` in force; its cause is that event."""
 POINTS_SPEND_REQUESTED = "points_spend_requested"
-"""The person wants to spend ``points``, for a ``reason``. What comes of it is in the same commit."""
 POINTS_SPENT = "points_spent"
-"""The wish was granted: ``points`` are gone; ``balance`` is what was left."""
 POINTS_REFUSED = "points_refused"
-"""The wish was not granted: ``points`` were asked for, ``balance`` was there; ``why`` says what was wrong."""
 POINTS_ADJUSTED = "points_adjusted"
-"""An operator gave ``points``, or took them if they are negative, for a ``reason``."""
 POINTS_EXPIRED = "points_expired"
-"""``points`` were not spent in time."""
 POINTS_ANOMALY_DETECTED = "points_anomaly_detected"
-"""Something looks wrong: its ``kind``, and ``of`` which hour or day. Nothing is refused because of it."""
 
 LEDGER = frozenset({POINTS_EARNED, POINTS_SPENT, POINTS_ADJUSTED, POINTS_EXPIRED})
 """The lines of the ledger: the balance is their sum."""
@@ -29,9 +27,74 @@ AMOUNT_MAX = 10**12
 """Points of one line."""
 
 
-def is_trusted(event: Event) -> bool:
-    """Whether an event may move points: Threadline emitted it, or this process recorded it, such as an import."""
-    return event.source_type != "external"
+class _Line(Properties):
+    points: Annotated[int, Meta(description="How many.")]
+
+
+class _Earned(_Line, rename={"before": "base"}):
+    rule: Maybe[Annotated[str, Meta(description="The rule that granted them.")]] = UNSET
+    table: Maybe[Annotated[str, Meta(description="The version of the table that was in force.")]] = UNSET
+    before: Maybe[Annotated[int, Meta(description="The rule's points, where a factor applied.")]] = UNSET
+    times: Maybe[Annotated[Any, Meta(description="That factor.")]] = UNSET
+    cooldown: Maybe[Annotated[int, Meta(description="How long the rule grants nothing more, in microseconds.")]] = UNSET
+    streak: Maybe[Annotated[list[int], Meta(description="The day, and the longest streak alive then.")]] = UNSET
+
+
+class _Reasoned(_Line):
+    reason: Maybe[Annotated[str, Meta(description="What for.")]] = UNSET
+
+
+class _Spent(_Reasoned):
+    balance: Maybe[Annotated[int, Meta(description="What was left.")]] = UNSET
+
+
+class _Refused(Properties):
+    why: Annotated[str, Meta(description="What was wrong: `too_few_points` or `no_amount`.")]
+    balance: Annotated[int, Meta(description="What was there.")]
+    points: Maybe[Annotated[int, Meta(description="How many were asked for.")]] = UNSET
+    reason: Maybe[Annotated[str, Meta(description="What for.")]] = UNSET
+
+
+class _Anomaly(Properties):
+    kind: Annotated[str, Meta(description="What looks wrong.")]
+    of: Annotated[str, Meta(description="Of which hour or day.")]
+
+
+EVENT_TYPES = (
+    EventType(
+        POINTS_EARNED, "An event earned points by a rule; that event is its cause.", _Earned, speaker="process",
+        sentence="Earned {points} points for {rule}",
+    ),
+    EventType(
+        POINTS_SPEND_REQUESTED, "The person wants to spend points. The answer is in the same commit.", _Reasoned,
+        speaker="process", sentence="Asked to spend {points} points",
+    ),
+    EventType(
+        POINTS_SPENT, "A request to spend points was granted: they are gone.", _Spent, speaker="process",
+        sentence="Spent {points} points, {balance} left",
+    ),
+    EventType(
+        POINTS_REFUSED, "A request to spend points was not granted.", _Refused, speaker="process",
+        sentence="{points} points were not spent: {why}",
+    ),
+    EventType(
+        POINTS_ADJUSTED, "An operator gave points, or took them if they are negative.", _Reasoned, speaker="process",
+        sentence="Balance changed by {points} points: {reason}",
+    ),
+    EventType(
+        POINTS_EXPIRED, "Points were not spent in time.", _Line, speaker="process", sentence="{points} points expired",
+    ),
+    EventType(
+        POINTS_ANOMALY_DETECTED, "Something looks wrong. Nothing is refused because of it.", _Anomaly,
+        speaker="process", sentence="Unusual points: {kind}",
+    ),
+)  # fmt: skip
+LASTING = Lasting(
+    "points",
+    for_life(LEDGER, "the balance is made of them, and points would be spent again")
+    | {POINTS_ANOMALY_DETECTED: "without it the same anomaly would be reported again"},
+    made=OWN,
+)
 
 
 def amount_of(event: Event) -> int | None:
@@ -40,11 +103,3 @@ def amount_of(event: Event) -> int | None:
     if type(points) is not int or not -AMOUNT_MAX <= points <= AMOUNT_MAX or points == 0:
         return None
     return points if points > 0 or event.type == POINTS_ADJUSTED else None
-
-
-LASTING = Lasting(
-    "points",
-    for_life(LEDGER, "the balance is made of them, and points would be spent again")
-    | {POINTS_ANOMALY_DETECTED: "without it the same anomaly would be reported again"},
-    made=OWN,
-)

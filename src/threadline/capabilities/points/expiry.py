@@ -45,7 +45,7 @@ def await_next_expiry(points: Points, calendar: Calendar, known: PolicyView) -> 
 
 def taken_by_operator(recorded: Recorded) -> int:
     """How many points an operator has just taken. Of an imported ledger each line is what it was."""
-    amount = amount_of(recorded.event) if recorded.event.source_type == "internal" else None
+    amount = amount_of(recorded.event) if not recorded.event.is_activity else None
     return max(0, -(amount or 0))
 
 

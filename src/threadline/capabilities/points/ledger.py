@@ -14,7 +14,6 @@ from threadline.capabilities.points.events import (
     POINTS_EXPIRED,
     POINTS_SPENT,
     amount_of,
-    is_trusted,
 )
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import POINTS_ANOMALIES_MAX, POINTS_RULES_MAX
@@ -68,8 +67,6 @@ def empty() -> State:
 def fold(calendar: Calendar, state: State, recorded: Recorded) -> State | None:
     """Add a line of the ledger, or an anomaly, to the state."""
     event = recorded.event
-    if not is_trusted(event):
-        return None
     if event.type == POINTS_ANOMALY_DETECTED:
         _flag(state["flags"], event.properties, event.occurred_at)
         return state

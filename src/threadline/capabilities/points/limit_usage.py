@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from threadline.capabilities.points.calendar import Calendar
-from threadline.capabilities.points.events import POINTS_ANOMALY_DETECTED, POINTS_EARNED, amount_of, is_trusted
+from threadline.capabilities.points.events import POINTS_ANOMALY_DETECTED, POINTS_EARNED, amount_of
 from threadline.capabilities.points.ledger import CAPS_MAX, COOLS_MAX, HOURS_MAX, State, entry_of
 from threadline.kernel.event import Event
 from threadline.kernel.limits import POINTS_ANOMALIES_MAX, POINTS_RULES_MAX
@@ -53,7 +53,7 @@ def is_flagged(known: PolicyView, kind: str, of: str, at: int) -> bool:
         return f"{kind}/{of}" in state["flags"]
     # Two days to either side hold that hour and that day, whatever the zone.
     reported = known.events("points", Edge(at - 2 * DAY, at + 2 * DAY, frozenset({POINTS_ANOMALY_DETECTED})))
-    return any(is_trusted(recorded.event) and _names(recorded.event) == (kind, of) for recorded in reported)
+    return any(_names(recorded.event) == (kind, of) for recorded in reported)
 
 
 def _names(event: Event) -> tuple[object, object]:
@@ -63,6 +63,4 @@ def _names(event: Event) -> tuple[object, object]:
 def _earned(known: PolicyView, start: int, stop: int) -> list[Event]:
     """The lines that count as earned in a range, as the fold of the ledger counts them."""
     lines = known.events("points", Edge(start, stop, frozenset({POINTS_EARNED})))
-    return [
-        recorded.event for recorded in lines if is_trusted(recorded.event) and amount_of(recorded.event) is not None
-    ]
+    return [recorded.event for recorded in lines if amount_of(recorded.event) is not None]

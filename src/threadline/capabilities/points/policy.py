@@ -18,7 +18,6 @@ from threadline.capabilities.points.events import (
     POINTS_REFUSED,
     POINTS_SPEND_REQUESTED,
     POINTS_SPENT,
-    is_trusted,
 )
 from threadline.capabilities.points.expiry import arm_expiry, await_next_expiry, expire, rearm_expiry, taken_by_operator
 from threadline.capabilities.points.ledger import State, is_jump, is_spike
@@ -26,7 +25,7 @@ from threadline.capabilities.points.limit_usage import earned_in_hour, earned_on
 from threadline.capabilities.points.spending import answer_spend
 from threadline.kernel.event import CLAIMED_HISTORY, CLAMPED, Recorded
 from threadline.kernel.identity import SPLIT
-from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Wish, source_of
+from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, TimerSentence, Wish, source_of
 from threadline.kernel.time import HOUR, format_time
 
 POLICY = "points"
@@ -52,20 +51,21 @@ def points_policy(points: Points) -> Policy:
             ),
         ),
         react=partial(_react, points, Calendar(points.timezone)),
+        timers=(TimerSentence("Points of {month} expire", r"lot (?P<month>\d{1,6})$"),),
     )
 
 
 def _react(points: Points, calendar: Calendar, recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     type = recorded.event.type
     if type == POINTS_SPEND_REQUESTED:
-        return answer_spend(points, calendar, recorded, known) if is_trusted(recorded.event) else ()
+        return answer_spend(points, calendar, recorded, known)
     if type == TIMER_FIRED:
         again = rearm_expiry(points, calendar, recorded, known)
         return [*expire(points, calendar, known), *again, *await_next_expiry(points, calendar, known)]
     if type == SPLIT:
         return [*expire(points, calendar, known), *await_next_expiry(points, calendar, known)]
-    if type == POINTS_EARNED and (recorded.event.source == SOURCE or not is_trusted(recorded.event)):
-        return ()  # its timer was set with it, or it moves nothing
+    if type == POINTS_EARNED and recorded.event.source == SOURCE:
+        return ()  # its timer was set with it
     if type in (POINTS_ADJUSTED, POINTS_EARNED):
         arm = arm_expiry(points, calendar, calendar.day(recorded.event.occurred_at), known)
         taken = taken_by_operator(recorded)

@@ -6,22 +6,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
+from threadline.capabilities.alerts import events as alerts
+from threadline.capabilities.broadcasts import events as broadcasts
 from threadline.capabilities.conditions import Path
 from threadline.capabilities.conditions.fields import viewed
+from threadline.capabilities.consent import events as consent
 from threadline.capabilities.definitions import Noted, Part, Place
 from threadline.capabilities.definitions.declaring import Form, listed
-from threadline.capabilities.journeys.events import JOURNEY_ENTRY_REQUESTED, JOURNEY_EXIT_REQUESTED, RUN_EVENTS
-from threadline.capabilities.journeys.events import REQUESTS as JOURNEY_REQUESTS
-from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED, LEADERBOARDS_REFRESHED
+from threadline.capabilities.feature_updates import events as feature_updates
+from threadline.capabilities.feedback import events as feedback
+from threadline.capabilities.journeys import events as journeys
+from threadline.capabilities.journeys.events import JOURNEY_ENTRY_REQUESTED, JOURNEY_EXIT_REQUESTED
+from threadline.capabilities.leaderboards import events as leaderboards
+from threadline.capabilities.mail import events as mail
 from threadline.capabilities.mail.effect import mail_effect
 from threadline.capabilities.memory.events import FACT_COMPUTED
 from threadline.capabilities.people.events import IDENTIFY, TAG_ADDED, TAG_REMOVED
+from threadline.capabilities.points import events as points
 from threadline.capabilities.points.events import AMOUNT_MAX, POINTS_EARNED
-from threadline.capabilities.points.events import OWN as POINTS
-from threadline.capabilities.rules.events import DECISION_MADE, RULE_LOGGED
+from threadline.capabilities.rules import events as rules
+from threadline.capabilities.rules.events import RULE_LOGGED
 from threadline.capabilities.rules.templates import OUTPUT, Fail, Look, Template, read_template
-from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED
-from threadline.capabilities.streaks.events import OURS as STREAKS
+from threadline.capabilities.segments import events as segments
+from threadline.capabilities.streaks import events as streaks
 from threadline.capabilities.webhooks.definition import queue_of
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
@@ -38,11 +45,13 @@ NOTIFICATION, WEBHOOK = "notification", "webhook"
 LEVELS = ("debug", "info", "warning", "error")
 
 RESERVED = frozenset(
-    {*POINTS, *STREAKS, DECISION_MADE, SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED, LEADERBOARD_SCORED,
-     LEADERBOARDS_REFRESHED, *RUN_EVENTS, *JOURNEY_REQUESTS}
+    type.name
+    for room in (alerts, broadcasts, consent, feature_updates, feedback, journeys, leaderboards, mail, points, rules,
+                 segments, streaks)
+    for type in room.EVENT_TYPES
+    if type.speaker != "anyone"
 )  # fmt: skip
-"""Types that mean something only because Threadline itself has computed it; no rule may put them into a thread."""
-
+"""Types that mean something only because Threadline itself says them; no rule may put them into a thread."""
 
 Takes = Literal["text", "lines", "number", "object", "anything"]
 """``lines``: a text that may be longer than one line."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from threadline.capabilities.rules.acting import STATUSES
 from threadline.capabilities.rules.definition import NAME
-from threadline.capabilities.rules.events import DECISION_MADE
+from threadline.capabilities.rules.events import DECISION, DECISION_MADE
 from threadline.capabilities.rules.shadowing import TABLE as SHADOWS
 from threadline.capabilities.rules.shadowing import is_shadow, mark_of
 from threadline.kernel.event import Recorded
@@ -30,8 +30,8 @@ def decision_of(recorded: Recorded) -> tuple[str, int, str] | None:
     event = recorded.event
     get = event.properties.get
     rule, version, status = get("rule"), get("version"), get("status")
-    # An event of this type from outside is about rules of another system.
-    if event.source_type != "internal" or type(rule) is not str or NAME.fullmatch(rule) is None:
+    # Readers of the log ask as well: an event of this type from outside is about rules of another system.
+    if not DECISION.may_be_from(event) or type(rule) is not str or NAME.fullmatch(rule) is None:
         return None
     return (rule, version, status) if type(version) is int and status in STATUSES else None
 

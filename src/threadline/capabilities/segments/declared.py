@@ -21,6 +21,8 @@ def declare(declared: Definitions) -> list[Any]:
     refresh = segments_refresh(segments or ())
     made: list[Any] = [
         *(operation for noun in (person, members, definitions, sizes) for operation in noun.operations(segments or ())),
-        *refresh_by_job(SEGMENTS_GROUP, refresh, "Check everybody's segments again, in a job."),
+        *refresh_by_job(
+            SEGMENTS_GROUP, refresh, "Check everybody's segments again, in a job.", "Checked everybody's segments again"
+        ),
     ]
     return made if segments is None else [*made, segments_policy(segments), refresh]

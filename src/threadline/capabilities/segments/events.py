@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import UNSET, Meta
+
+from threadline.kernel.event_type import EventType, Maybe, Properties
 from threadline.kernel.lasting import Lasting, for_life
 
 SEGMENT_ENTERED = "segment_entered"
-"""Properties: ``segment``, ``version``, the hash of the conditions that have become true, and ``why``: `Event.why`."""
 SEGMENT_LEFT = "segment_left"
-"""Properties: ``segment``, ``version``, of the conditions by which the person belonged, and ``why``."""
 SEGMENT_RENEWED = "segment_kept"
-"""The conditions were changed and the person belongs as before. Properties: ``segment``, the new ``version`` and
-``why``."""
 SEGMENTS_REFRESHED = "threadline.segments_refreshed"
-"""Somebody asks for all segments of the person to be looked at again; no properties."""
 
+
+class _Membership(Properties):
+    segment: Annotated[str, Meta(description="The segment.")]
+    version: Annotated[str, Meta(description="The hash of the conditions by which it was decided.")]
+    why: Maybe[Annotated[str, Meta(description="Why it happened: see `Event.why`.")]] = UNSET
+
+
+EVENT_TYPES = (
+    EventType(
+        SEGMENT_ENTERED, "The conditions of a segment have become true.", _Membership, speaker="threadline",
+        sentence="Entered the segment {segment}",
+    ),
+    EventType(
+        SEGMENT_LEFT, "The conditions by which the person belonged to a segment are true no more.", _Membership,
+        speaker="threadline", sentence="Left the segment {segment}",
+    ),
+    EventType(
+        SEGMENT_RENEWED, "The conditions of a segment were changed, and the person belongs to it as before.",
+        _Membership, speaker="threadline", sentence="Stays in the segment {segment}",
+    ),
+    EventType(SEGMENTS_REFRESHED, "Somebody asks to look at all segments of the person again.", speaker="threadline"),
+)  # fmt: skip
 LASTING = Lasting(
     "segments",
     for_life((SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED), "who is in a segment, and since when, is known from it"),

@@ -51,8 +51,7 @@ def newest(stored: Stored | None) -> int:
 def _fold(state: State, recorded: Recorded) -> State | None:
     event = recorded.event
     name, declared_version = event.properties.get("segment"), event.properties.get("version")
-    # Whoever tells such an event from outside speaks of segments of their own.
-    if event.source_type != "internal" or type(name) is not str or not NAME.fullmatch(name):
+    if type(name) is not str or not NAME.fullmatch(name):
         return None
     change = [
         event.occurred_at,

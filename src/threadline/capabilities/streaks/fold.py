@@ -55,8 +55,7 @@ def _fold_some(plan: Plan, wanted: list[tuple[int, Where]], state: State, record
 
 def _fold(plan: Plan, columns: Columns, state: State, recorded: Recorded) -> State | None:
     event = recorded.event
-    # What Threadline made of an event is not a second thing that the person did.
-    if event.source_type == "internal":
+    if not event.is_activity:
         return None
     at = event.occurred_at
     if -EARLY <= recorded.recorded_at - at <= LATE:  # as `is_alone` has it

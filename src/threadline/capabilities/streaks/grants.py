@@ -32,15 +32,11 @@ def fold(streaks: StreakSet, state: State, recorded: Recorded) -> State | None:
         _add_freezes(streaks, state, event)
     elif event.type == STREAK_AMNESTY_GRANTED:
         _add_amnesty(streaks, state, event)
-    elif event.source_type == "internal":
-        # Only we notice these; others may use the names, but not to put words into our mouth.
-        if event.type == STREAK_MILESTONE_REACHED:
-            _add_milestone(state, event)
-        else:
-            before = state.get(HOPS)
-            state[HOPS] = event.occurred_at if before is None else max(event.occurred_at, before)
+    elif event.type == STREAK_MILESTONE_REACHED:
+        _add_milestone(state, event)
     else:
-        return None
+        before = state.get(HOPS)
+        state[HOPS] = event.occurred_at if before is None else max(event.occurred_at, before)
     return state
 
 

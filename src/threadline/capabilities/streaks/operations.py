@@ -11,7 +11,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import Date, Instant, PersonRef, instant
 from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import KnownAsOf
-from threadline.capabilities.points.events import POINTS_EARNED, amount_of, is_trusted
+from threadline.capabilities.points.events import POINTS_EARNED, amount_of
 from threadline.capabilities.streaks.civil import date_of, day_begins, day_of, local_day
 from threadline.capabilities.streaks.definition import StreakSet
 from threadline.capabilities.streaks.event_days import dated_window, day_records, days_of
@@ -183,11 +183,9 @@ def _points(plan: Plan, engine: WithReader, person: Person, state: State, since:
     """Points earned by local day: that of the event that earned them."""
     calendar, journey = plan.calendar, dated_window(plan, state)[0]
     start, stop = day_begins("UTC", since) - DAY, day_begins("UTC", until) + 3 * DAY
-    earned = [
-        event
-        for event in engine.reader.all_events(person, start=start, stop=stop, types=frozenset({POINTS_EARNED}))
-        if is_trusted(event.event)
-    ]
+    earned = list(
+        engine.reader.all_events(person, types=frozenset({POINTS_EARNED}), start=start, stop=stop, counting=True)
+    )
     days: dict[str, int] = {}
     if earned and (len(journey.changes) > 2 or any(_may_lie_elsewhere(journey, recorded) for recorded in earned)):
         days = days_of(plan, journey, engine.reader.all_events(person, start=start, stop=stop))

@@ -93,7 +93,7 @@ def is_alone(recorded: Recorded) -> bool:
 
 
 def _counts_for(event: Event, sources: Iterable[Source]) -> bool:
-    if event.source_type == "internal":
+    if not event.is_activity:
         return False
     return any((where := _conditions(source, event.type)) is not None and where.test(event) for source in sources)
 

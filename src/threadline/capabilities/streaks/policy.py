@@ -23,7 +23,17 @@ from threadline.capabilities.streaks.whereabouts import changes_near, hops_withi
 from threadline.capabilities.streaks.window import stays
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.identity import MERGED
-from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, Timer, Wish, emission_budget
+from threadline.kernel.policy import (
+    TIMER_FIRED,
+    Emit,
+    Policy,
+    PolicyView,
+    Read,
+    Timer,
+    TimerSentence,
+    Wish,
+    emission_budget,
+)
 from threadline.kernel.time import DAY
 
 HOPS_MAX = 2
@@ -44,6 +54,7 @@ def policy(streaks: StreakSet) -> Policy:
         name=NAME,
         handles=None,
         react=react,
+        timers=(TimerSentence("May reach a milestone of a streak"),),
         also=_LENGTHENING,
         emits=frozenset({STREAK_MILESTONE_REACHED, ZONE_HOPPING_DETECTED}),
         sends=frozenset(),

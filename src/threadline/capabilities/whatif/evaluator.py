@@ -10,7 +10,7 @@ from threadline.capabilities.rules import ActiveRules, Decided, decide
 from threadline.capabilities.rules.acting import ERROR, NO_MATCH
 from threadline.capabilities.rules.actions import KINDS
 from threadline.capabilities.rules.deciding import LIVE, POLICY
-from threadline.capabilities.rules.events import DECISION_MADE
+from threadline.capabilities.rules.events import DECISION, DECISION_MADE
 from threadline.kernel.event import Recorded
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Effect, Emit, Wish
@@ -97,7 +97,7 @@ class RecordedAnswer(NamedTuple):
 def recorded_decision(recorded: Recorded) -> tuple[str, str, RecordedAnswer] | None:
     """(event, rule, decision) of a live decision's event; None for any other event."""
     event = recorded.event
-    if event.type != DECISION_MADE or event.source_type != "internal" or event.properties.get("mode") != LIVE:
+    if event.type != DECISION_MADE or not DECISION.may_be_from(event) or event.properties.get("mode") != LIVE:
         return None
     properties = event.properties
     decision = RecordedAnswer(**{name: properties[name] for name in RecordedAnswer._fields})

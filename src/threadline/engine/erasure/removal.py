@@ -182,7 +182,7 @@ def page_of(catalogue: Catalogue, entries: Sequence[LogEntry]) -> Page:
 
 def rows_of(catalogue: Catalogue, recorded: Recorded) -> list[Key]:
     """The index rows of a single event."""
-    marks = catalogue.plan(recorded.event.type).marks
+    marks = catalogue.plan(catalogue.event_types.counts_as(recorded.event)).marks
     return [Key(row.table, row.partition, row.sort) for mark in marks for row in mark(recorded)]
 
 

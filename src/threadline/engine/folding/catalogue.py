@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.errors import InvalidDefinition, NotFound
-from threadline.kernel.event import Recorded
+from threadline.kernel.event import Event, Recorded
 from threadline.kernel.event_counter import EventCounter
+from threadline.kernel.event_type import EventType, EventTypes
 from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
 from threadline.kernel.ids import short_hash
 from threadline.kernel.job_kind import JobKind
@@ -49,6 +50,11 @@ class Folding(Protocol):
         """In the order of a person's states."""
         ...
 
+    @property
+    def event_types(self) -> EventTypes:
+        """What is declared of types of events."""
+        ...
+
     def plan(self, event_type: str) -> Plan:
         """What an event of this type changes."""
         ...
@@ -58,7 +64,10 @@ class Folding(Protocol):
         ...
 
 
-BUILT_IN = ("threadline.capabilities", "threadline.senders", "threadline.engine.maintenance.store_tables")
+BUILT_IN = (
+    "threadline.capabilities", "threadline.senders", "threadline.engine.event_types",
+    "threadline.engine.maintenance.store_tables",
+)  # fmt: skip
 PLANS_CACHED = 10_000
 """Bound of caches by event type: producers choose types freely."""
 
@@ -88,17 +97,17 @@ class Catalogue:
         }
         """By the kind of effects."""
         self.public_routes: tuple[PublicRoute, ...] = _unique(v for v in declared if isinstance(v, PublicRoute))
-        self.shared: tuple[Shared, ...] = _unique(
-            [
-                *(v for v in declared if isinstance(v, Shared)),
-                *(p.shared for p in self.policies if p.shared is not None),
-            ]
-        )
+        of_policies = [p.shared for p in self.policies if p.shared is not None]
+        self.shared: tuple[Shared, ...] = _unique([*(v for v in declared if isinstance(v, Shared)), *of_policies])
         """Those of policies, and those that only operations read."""
         self.requirements = {
             requirement.name: requirement for requirement in _unique(v for v in declared if isinstance(v, Requirement))
         }
         """By event type."""
+        self.event_types = EventTypes(
+            _unique(v for v in declared if isinstance(v, EventType)),
+            {requirement.name: requirement.schema for requirement in self.requirements.values()},
+        )
         self.tables: tuple[StoreTable, ...] = _unique(v for v in declared if isinstance(v, StoreTable))
         """Every table of the store, those of `Shared` apart, which have nothing of people."""
         self.remainders: tuple[Remainder, ...] = _unique(v for v in declared if isinstance(v, Remainder))
@@ -177,9 +186,9 @@ class Catalogue:
             self._plans[event_type] = plan
         return plan
 
-    def folds(self, event_type: str) -> list[str]:
-        """The projections that fold events of this type."""
-        return [self.projections[index].name for index, _ in self.plan(event_type).steps]
+    def folds(self, event: Event) -> list[str]:
+        """The projections that fold an event."""
+        return [self.projections[index].name for index, _ in self.plan(self.event_types.counts_as(event)).steps]
 
     def has(self, projection: str) -> bool:
         """Whether there is a projection of this name."""
@@ -258,6 +267,7 @@ Declared = TypeVar(
     Inspection,
     Refresh,
     EventCounter,
+    EventType,
     JobKind,
     Queue,
     Requirement,
@@ -295,9 +305,9 @@ def discover(*packages: str, definitions: Declarations | None) -> list[object]:
     """Everything declared in the modules of these packages: projections, policies, operations and the rest of
     `_DECLARED`.
 
-    A module declares by holding such values at its top level, or by a function ``declare(definitions)``
-    that makes them from what users declared, the ``definitions`` given here. There is no list to keep: a new file is
-    enough.
+    A module declares by holding such values at its top level, each or in a tuple, or by a function
+    ``declare(definitions)`` that makes them from what users declared, the ``definitions`` given here. There is no list
+    to keep: a new file is enough.
     """
     values = _values(packages or BUILT_IN, definitions)
     if definitions is not None:
@@ -334,12 +344,21 @@ def _declaring(root: ModuleType) -> tuple[_Declaring, ...]:
     """The modules of a package that declare something, in order. Modules do not change, so they are looked at once."""
     declaring = []
     for module in _modules(root):
-        values = tuple(v for v in vars(module).values() if type(v) in _DECLARED)
+        values = tuple(_declared_in(vars(module).values()))
         declare = vars(module).get("declare")
         own = declare if isinstance(declare, FunctionType) and declare.__module__ == module.__name__ else None
         if values or own is not None:
             declaring.append(_Declaring(values, own))
     return tuple(declaring)
+
+
+def _declared_in(values: Iterable[object]) -> Iterator[object]:
+    """The values that declare something, alone or in a tuple of nothing else."""
+    for value in values:
+        if type(value) in _DECLARED:
+            yield value
+        elif type(value) is tuple and value and all(type(member) in _DECLARED for member in value):
+            yield from value
 
 
 def _modules(root: ModuleType) -> Iterable[ModuleType]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Protocol
 
 from threadline.engine.folding.packing import unpack_event
-from threadline.kernel.event import Recorded
+from threadline.kernel.event import Event, Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.projection import Edge
 from threadline.kernel.store import LogEntry, Span, Store, event_pages, following_pages, thread_page
@@ -42,15 +42,22 @@ class History(Protocol):
 class StoredHistory:
     """What is in the store up to these heads, with ``extra`` events that are not there yet.
 
-    With ``known_at`` only what was known by then.
+    ``counts`` says of an event whether its speaker may say it: views get no others. With ``known_at`` only what was
+    known by then.
     """
 
-    __slots__ = ("_extra", "_heads", "_known_at", "_store")
+    __slots__ = ("_counts", "_extra", "_heads", "_known_at", "_store")
 
     def __init__(
-        self, store: Store, heads: Mapping[str, int], extra: Sequence[Recorded] = (), known_at: int | None = None
+        self,
+        store: Store,
+        heads: Mapping[str, int],
+        counts: Callable[[Event], bool],
+        extra: Sequence[Recorded] = (),
+        known_at: int | None = None,
     ) -> None:
         self._store = store
+        self._counts = counts
         self._heads = heads
         self._extra = extra
         self._known_at = known_at
@@ -67,7 +74,8 @@ class StoredHistory:
         by_id = {recorded.id: recorded for recorded in self._extra if any(edge.holds(recorded) for edge in edges)}
         for edge in edges:
             by_id.update((event.id, event) for event in thread_events(self._store, self._heads, *edge))
-        return sorted(self._known(by_id.values()), key=occurred_order)
+        counted = (recorded for recorded in by_id.values() if self._counts(recorded.event))
+        return sorted(self._known(counted), key=occurred_order)
 
     def next_at(self, instant: int) -> int | None:
         """See `History`."""

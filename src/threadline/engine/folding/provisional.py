@@ -40,8 +40,9 @@ class ProvisionalStates:
 
         ``only``: into these projections, where no others are needed.
         """
+        folding = self.states.folding
         for recorded in events:
-            steps = self.states.folding.plan(recorded.event.type).steps
+            steps = folding.plan(folding.event_types.counts_as(recorded.event)).steps
             self.states.take(recorded, steps if only is None else [step for step in steps if step[0] in only])
             self.latest = (recorded.event.occurred_at, recorded.id)
         self.until = max(self.until, until)
@@ -49,7 +50,8 @@ class ProvisionalStates:
     def fold(self, recorded: Recorded, again: Again) -> None:
         """Fold an event that occurred before `until`. ``again`` folds one projection from the log."""
         at = (recorded.event.occurred_at, recorded.id)
-        steps = self.states.folding.plan(recorded.event.type).steps
+        folding = self.states.folding
+        steps = folding.plan(folding.event_types.counts_as(recorded.event)).steps
         if self.states.take(recorded, steps, again if at < self.latest else None):
             self.states.settle()
         self.latest = max(self.latest, at)

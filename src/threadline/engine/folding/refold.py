@@ -88,7 +88,7 @@ def fold_events(
     known: dict[str, tuple[tuple[tuple[int, Fold], ...], bool]] = {}
     for recorded in events:
         event = recorded.event
-        type = event.type
+        type = folding.event_types.counts_as(event)
         cached = known.get(type)
         if cached is None:
             steps = folding.plan(type).steps

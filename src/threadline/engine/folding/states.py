@@ -92,7 +92,7 @@ class States(Sequence[State]):
         if callable(tail):
             steps: Tail = {}
             for recorded in tail():
-                for index, fold in self.folding.plan(recorded.event.type).steps:
+                for index, fold in self.folding.plan(self.folding.event_types.counts_as(recorded.event)).steps:
                     steps.setdefault(index, []).append((fold, recorded))
             # Through a name of its own: of two readers of a person, the other may have put the steps there meanwhile.
             tail = self._tail = steps

@@ -54,7 +54,9 @@ class DetachedPeople:
         history = ReplayedHistory()
         for thread in person.heads:
             for recorded in self._events[thread]:
-                if known_at is None or recorded.known_at <= known_at:
+                if self._catalogue.event_types.counts(recorded.event) and (
+                    known_at is None or recorded.known_at <= known_at
+                ):
                     history.add(recorded)
         index = self._catalogue.index[name]
         states = folded_before(self._catalogue, history, at, (index,))

@@ -93,7 +93,7 @@ class PersonReader:
 
     def history(self, person: Person, known_at: int | None = None) -> StoredHistory:
         """The person's events in the store; with ``known_at`` those that were known by then."""
-        return StoredHistory(self.store, person.heads, known_at=known_at)
+        return StoredHistory(self.store, person.heads, self.catalogue.event_types.counts, known_at=known_at)
 
     def states(
         self, person: Person, now: int, *, known_at: int | None = None, only: Sequence[int] | None = None
@@ -202,14 +202,16 @@ class PersonReader:
     def all_events(
         self, person: ports.Person, *, start: int | None = None, stop: int | None = None,
         types: frozenset[str] = frozenset(), after: Cursor | None = None, reverse: bool = False,
-        size: int = EVENTS_PAGE_MAX, skip_damaged: bool = False,
+        size: int = EVENTS_PAGE_MAX, skip_damaged: bool = False, counting: bool = False,
     ) -> Iterator[Recorded]:  # fmt: skip
-        """The same to the end, however many there are, in pages of ``size``."""
+        """The same to the end, however many there are, in pages of ``size``; ``counting``: only those that count, as
+        folds see them, because their speaker may say them."""
+        counts = self.catalogue.event_types.counts
         while page := self.events(
             person, start=start, stop=stop, types=types, after=after, limit=size, reverse=reverse,
             skip_damaged=skip_damaged,
         ):  # fmt: skip
-            yield from page
+            yield from (recorded for recorded in page if counts(recorded.event)) if counting else page
             if len(page) < size:
                 return
             after = (page[-1].event.occurred_at, page[-1].id)

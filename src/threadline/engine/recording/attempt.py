@@ -65,7 +65,7 @@ class Attempt:
         recorded = Recorded(event, validated.id, thread, sequence, self.now, request.cause)
         entry = log_entry(recorded, validated.encoded, validated.digest)
         change.entries.append(entry)
-        if event.type in self.counted:
+        if event.type in self.counted and self.catalogue.event_types.counts(event):
             change.counted.append(event)
         if (size := len(entry.body)) > LARGE_EVENT_BYTES:
             change.large += size > FULL_EVENT_BYTES
@@ -124,11 +124,11 @@ class Attempt:
     def append_own(self, person: Person, thread: str, validated: ValidatedEvent) -> Recorded:
         """Append an event that `own` has made."""
         self.ids.add(validated.id)
-        return self.append(person, thread, validated, self.plans.of(person.workspace, validated.event.type))
+        return self.append(person, thread, validated, self.plans.of_event(validated.event))
 
     def history(self, person: Person) -> StoredHistory:
         """The person's events: those in the store and those of this attempt."""
-        return StoredHistory(self.store, person.stored_heads(), person.pending)
+        return StoredHistory(self.store, person.stored_heads(), self.catalogue.event_types.counts, person.pending)
 
     def undo(self, first: int, events: Sequence[ValidatedEvent]) -> None:
         """Drop the changes of a group of events, sealed since there were ``first`` of them. The events wait for another

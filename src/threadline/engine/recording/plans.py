@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from threadline.engine.folding.catalogue import PLANS_CACHED, Catalogue
 from threadline.engine.shared import SharedValues
-from threadline.kernel.event import Recorded
+from threadline.kernel.event import Event, Recorded
 from threadline.kernel.limits import CASCADE_EVENTS_MAX
 from threadline.kernel.policy import Policy
 from threadline.kernel.projection import Fold, Row
@@ -59,7 +59,7 @@ class Plans:
                 self._shared[workspace], self._plans[workspace] = shared, {}
 
     def of(self, workspace: str, event_type: str) -> EventPlan:
-        """The plan of an event."""
+        """The plan of the events of a type."""
         plans = self._plans.get(workspace)
         if plans is None:
             self.refresh((workspace,))
@@ -70,6 +70,10 @@ class Plans:
                 plans.clear()
             plan = plans[event_type] = self._made(workspace, event_type)
         return plan
+
+    def of_event(self, event: Event) -> EventPlan:
+        """The plan of an event as which it counts: that of its type, if its speaker may say it."""
+        return self.of(event.workspace, self._catalogue.event_types.counts_as(event))
 
     def _made(self, workspace: str, event_type: str) -> EventPlan:
         plan = self._catalogue.plan(event_type)

@@ -40,7 +40,7 @@ Prepared = ValidatedEvent | Put | Timer | CancelTimer
 
 def react(attempt: Attempt, person: Person, recorded: Recorded) -> None:
     """Let the policies react to an event and to what they add because of it."""
-    if attempt.plans.of(person.workspace, recorded.event.type).policies:
+    if attempt.plans.of_event(recorded.event).policies:
         cascade(Reactions(attempt), person, recorded)
 
 
@@ -59,7 +59,7 @@ class Reactions:
 
     def reacting(self, recorded: Recorded) -> list[tuple[Policy, bool]]:
         """The policies that may be asked about an event, each with whether it has touched what the policy reads."""
-        plan = self._attempt.plans.of(recorded.event.workspace, recorded.event.type)
+        plan = self._attempt.plans.of_event(recorded.event)
         touched = self._attempt.touched.get(recorded.id, 0)
         return [
             (policy, bool(reads & touched))

@@ -55,7 +55,7 @@ def _record(attempt: Attempt, validated: ValidatedEvent) -> None:
         review_alias(attempt, person, validated)
     if validated.event.type == TIMER_FIRED:
         note_fired(person, thread, validated.event)
-    plan = attempt.plans.of(person.workspace, validated.event.type)
+    plan = attempt.plans.of_event(validated.event)
     recorded = attempt.append(person, thread, validated, plan)
     if plan.awaits == -1 or plan.awaits & attempt.touched.get(validated.id, 0):
         trace = attempt.trace
@@ -85,5 +85,5 @@ def fold_only(attempt: Attempt, validated: ValidatedEvent) -> tuple[Recorded, Re
     """An event, appended and folded, and its person right after it. Policies are not asked."""
     event = validated.event
     person, thread = resolve(attempt, event.workspace, validated.names, validated.id, event.why)
-    recorded = attempt.append(person, thread, validated, attempt.plans.of(person.workspace, event.type))
+    recorded = attempt.append(person, thread, validated, attempt.plans.of_event(event))
     return recorded, Reactions(attempt).known(person, recorded)

@@ -118,7 +118,7 @@ class SimulatedPerson:
         return Recorded(event, event_id(event.workspace, source, event.key), thread, 0, self._now, cause)
 
     def _append(self, recorded: Recorded) -> None:
-        steps = self._variant.step(recorded.event.type).plan.steps
+        steps = self._variant.step_of(recorded.event).plan.steps
         if steps:
             self._person.heads[recorded.thread] += 1
             self._person.states.settle()
@@ -135,7 +135,7 @@ class SimulatedPerson:
 
         Whatever it touches: a projection that nobody has asked for yet is not folded here.
         """
-        policies = self._variant.step(recorded.event.type).reactors
+        policies = self._variant.step_of(recorded.event).reactors
         asked = (
             self._evaluators if policy is None else policy
             for policy in policies
@@ -211,7 +211,7 @@ class _EvaluatorPolicy:
 
     def react(self, recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
         """As the policy in whose place they decide. They look at their own part of the person only."""
-        asked = self._variant.step(recorded.event.type).evaluators
+        asked = self._variant.step_of(recorded.event).evaluators
         evaluators = self._variant.evaluators[:asked]
         seen = ReactingPersonView(self.scene, self._person, recorded.event.type, known.at)
         decisions = tuple([evaluator.decisions(recorded, seen) for evaluator in evaluators])

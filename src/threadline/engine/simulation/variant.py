@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from threadline.engine.folding.catalogue import Catalogue, Plan
 from threadline.kernel.event import Event
+from threadline.kernel.event_type import EventTypes
 from threadline.kernel.policy import TIMER_FIRED, Policy, policy_of
 from threadline.kernel.projection import Look, State
 from threadline.kernel.simulation import Evaluator
@@ -82,6 +83,15 @@ class Variant:
                 plan, reactors, 1 if alike else len(self.evaluators), bool(plan.steps or reactors)
             )
         return step
+
+    @property
+    def event_types(self) -> EventTypes:
+        """See `threadline.engine.folding.catalogue.Folding`."""
+        return self.catalogue.event_types
+
+    def step_of(self, event: Event) -> _Step:
+        """What an event does."""
+        return self.step(self.catalogue.event_types.counts_as(event))
 
     def plan(self, event_type: str) -> Plan:
         """What an event of this type changes of what is folded; see `threadline.engine.folding.catalogue.Folding`."""

@@ -16,6 +16,7 @@ from threadline.kernel.errors import Forbidden, NotFound
 from threadline.kernel.operation import Operation
 from threadline.kernel.roles import allows
 from threadline.surfaces.console.as_call import Call
+from threadline.surfaces.console.sentences import EventWords, event_words
 from threadline.surfaces.operation_calls import convert, run, stale_note
 
 
@@ -37,6 +38,11 @@ class Asking:
     """What was asked, for "as API call" beside the page."""
     stale: set[str] = field(default_factory=set)
     """What answers rely on that is older than the definitions in force."""
+
+    @property
+    def words(self) -> EventWords:
+        """Events in words."""
+        return event_words(self.engine.catalogue)
 
     def ask(self, name: str, /, **values: Any) -> Any:
         """The answer of an operation as plain data, exactly as HTTP gives it. Parameters that are None are left out.

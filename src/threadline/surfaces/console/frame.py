@@ -7,7 +7,7 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -33,18 +33,11 @@ from threadline.surfaces.console.formats import (
     words,
 )
 from threadline.surfaces.console.naming import called
-from threadline.surfaces.console.sentences import (
-    details,
-    event_name,
-    folded,
-    gist,
-    is_own,
-    properties,
-    sentence,
-    timer_sentence,
-)
+from threadline.surfaces.console.sentences import EventWords, event_name, gist
 
 HERE = "threadline.surfaces.console"
+NO_WORDS = EventWords()
+"""Of pages on which no event stands."""
 PAGE_HEADERS = {
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -78,20 +71,24 @@ def static(name: str) -> tuple[bytes, str, str] | None:
     return content, STATIC_TYPES[suffix], hashlib.sha256(content).hexdigest()[:12]
 
 
-@cache
-def environment() -> Environment:
+@lru_cache(maxsize=4)
+def environment(words: EventWords) -> Environment:
     """The templates. Every text is escaped, whatever it comes from."""
     made = Environment(loader=_source, undefined_behavior="chainable", trim_blocks=True, lstrip_blocks=True)
     made.auto_escape_callback = lambda name: "html"
-    for name, function in FILTERS.items():
+    spoken: dict[str, Callable[..., Any]] = {
+        "sentence": words.sentence, "details": words.details, "folded": words.folded, "own": words.is_own,
+        "properties": words.properties, "timer_sentence": words.timer_sentence,
+    }  # fmt: skip
+    for name, function in {**FILTERS, **spoken}.items():
         made.add_filter(name, function)
     made.add_global("asset", asset)
     return made
 
 
-def render(template: str, context: Mapping[str, Any]) -> str:
-    """A template, filled in."""
-    return environment().render_template(template, **context)
+def render(template: str, context: Mapping[str, Any], words: EventWords = NO_WORDS) -> str:
+    """A template, filled in; ``words`` are those of the events that stand in it."""
+    return environment(words).render_template(template, **context)
 
 
 def _source(name: str) -> str | None:
@@ -146,8 +143,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "short": short, "json": json_text,
     "gist": gist, "called": called, "path": path_part, "query": query_text, "chart": chart, "words": words,
     "sum_of": sum_of, "outcome": outcome, "label": label, "breakable": breakable, "day_field": day_field,
-    "time_field": time_field, "timed": timed, "help": help_text, "sentence": sentence,
-    "details": details, "event_name": event_name, "folded": folded, "own": is_own, "properties": properties,
-    "timer_sentence": timer_sentence,
+    "time_field": time_field, "timed": timed, "help": help_text, "event_name": event_name,
 }  # fmt: skip
-"""What templates write behind a bar."""
+"""What templates write behind a bar, beside events in words."""

@@ -13,6 +13,8 @@ from threadline.kernel.time import HOUR, Clock
 
 SIGN_IN = "sign_in"
 """What the audit log calls it, beside the names of operations."""
+SIGNED_IN = ("Signed in as {name}", "Signed in")
+"""What was done, as the `done` of an operation says it."""
 
 
 class FailureNotes:

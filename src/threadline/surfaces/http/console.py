@@ -164,7 +164,9 @@ class Console:
         frame = self._frame(screen, asking, request)
         if not is_part:
             frame["navigation"] = navigation(asking, frame["current"])
-        return Response(render(template, {**frame, **with_names(asking, context)}), status, headers=PAGE_HEADERS)
+        return Response(
+            render(template, {**frame, **with_names(asking, context)}, asking.words), status, headers=PAGE_HEADERS
+        )
 
     def _frame(self, screen: Screen, asking: Asking, request: Request) -> dict[str, Any]:
         server = server_of(request)
@@ -203,7 +205,7 @@ class Console:
             asking.calls.clear()
             fresh = live.load(asking, cursor)
             context = with_names(asking, {"items": fresh.items, "now": asking.now, "query": asking.query})
-            return (render(live.template, context) if fresh.items else ""), fresh
+            return (render(live.template, context, asking.words) if fresh.items else ""), fresh
 
         clock = asyncio.get_running_loop().time
         counts = deque([(clock(), 0)], maxlen=RATE_LOOKS)

@@ -196,7 +196,7 @@ def operations(segments: Segments) -> list[Operation]:
         ),
         Operation(
             name="alerts_dismiss", group=ALERTS_GROUP,
-            summary="Dismiss an alert for a person.",
+            summary="Dismiss an alert for a person.", done=("Dismissed the alert {alert}",),
             params=AlertDismissParams, result=AlertDismissResult, run=_dismiss, method="POST",
             path="/v1/people/{id}/alerts/{alert}/dismiss", scope="write",
             example=AlertDismissParams(id="user_id:42", alert="maintenance"),

@@ -113,7 +113,7 @@ def operations(segments: Segments) -> list[Operation]:
     return [
         Operation(
             name="alerts_write", group=ALERTS_GROUP,
-            summary="Write an alert, or a new version of it.",
+            summary="Write an alert, or a new version of it.", done=("Wrote the alert {id}",),
             params=AlertWriteParams, result=AlertWriteResult, run=partial(_write, segments), method="POST",
             path="/v1/alerts/{id}", scope="admin",
             example=AlertWriteParams(
@@ -123,7 +123,7 @@ def operations(segments: Segments) -> list[Operation]:
         ),
         Operation(
             name="alerts_withdraw", group=ALERTS_GROUP,
-            summary="Withdraw an alert, so that nobody sees it any more.",
+            summary="Withdraw an alert, so that nobody sees it any more.", done=("Withdrew the alert {id}",),
             params=AlertWithdrawParams, result=AlertWriteResult, run=_withdraw, method="POST",
             path="/v1/alerts/{id}/withdraw", scope="admin",
             example=AlertWithdrawParams(id="maintenance", note="the work is done"),

@@ -106,6 +106,7 @@ def operations(segments: Segments, mail: Mail | None) -> list[Operation]:
         Operation(
             name="broadcasts_create", group=BROADCASTS_GROUP,
             summary="Create a broadcast as a draft; its id is used up for ever, and the same again changes nothing.",
+            done=("Created the broadcast {id}",),
             params=CreateParams, result=BroadcastView, run=partial(_create, segments, mail), method="POST",
             path="/v1/broadcasts/{id}", scope="admin", example=EXAMPLE,
             needs=(("in_zone_of_recipient", "at"),),

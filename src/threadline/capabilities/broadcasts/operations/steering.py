@@ -91,30 +91,38 @@ def _measure(context: Context[Needs], params: MeasureParams) -> JobView:
 MEASURE = Operation(
     name="broadcasts_measure", group=BROADCASTS_GROUP,
     summary="Start a job that counts by arm, holdout included, who had an event after being addressed.",
+    done=("Counted {event} after the broadcast {id}",),
     params=MeasureParams, result=JobView, run=_measure,
     is_long=always, method="POST", path="/v1/broadcasts/{id}/measure",
     scope="admin", example=MeasureParams(id="spring-sale", event="purchase_completed"),
 )  # fmt: skip
 START = Operation(
     name="broadcasts_start", group=BROADCASTS_GROUP,
-    summary="Start a broadcast: at its time, or at once if it has none.", params=BroadcastParams, result=BroadcastView,
+    summary="Start a broadcast: at its time, or at once if it has none.",
+    done=("Started the broadcast {id}",),
+    params=BroadcastParams, result=BroadcastView,
     run=_start, method="POST", path="/v1/broadcasts/{id}/start", scope="admin",
     example=BroadcastParams(id="spring-sale"),
 )  # fmt: skip
 PAUSE = Operation(
     name="broadcasts_pause", group=BROADCASTS_GROUP,
-    summary="Pause a broadcast: mails that have not left wait until it is resumed.", params=BroadcastParams,
+    summary="Pause a broadcast: mails that have not left wait until it is resumed.",
+    done=("Paused the broadcast {id}",),
+    params=BroadcastParams,
     result=BroadcastView, run=_pause, method="POST", path="/v1/broadcasts/{id}/pause", scope="admin",
     example=BroadcastParams(id="spring-sale"),
 )  # fmt: skip
 RESUME = Operation(
     name="broadcasts_resume", group=BROADCASTS_GROUP, summary="Go on with a broadcast that was paused or has failed.",
+    done=("Went on with the broadcast {id}",),
     params=BroadcastParams, result=BroadcastView, run=_resume, method="POST", path="/v1/broadcasts/{id}/resume",
     scope="admin", example=BroadcastParams(id="spring-sale"),
 )  # fmt: skip
 CANCEL = Operation(
     name="broadcasts_cancel", group=BROADCASTS_GROUP,
-    summary="Cancel a broadcast for ever: mails that have not left are withdrawn.", params=BroadcastParams,
+    summary="Cancel a broadcast for ever: mails that have not left are withdrawn.",
+    done=("Cancelled the broadcast {id}",),
+    params=BroadcastParams,
     result=BroadcastView, run=_cancel, method="POST", path="/v1/broadcasts/{id}/cancel", scope="admin",
     example=BroadcastParams(id="spring-sale"),
 )  # fmt: skip

@@ -212,18 +212,18 @@ def _link(context: Context[NeedsLinks], params: LinkParams) -> LinkResult:
     return LinkResult(url=preferences_url(context.engine, context.workspace, person.id, address))
 
 
+_CHANGED = (
+    "Subscribed to {subscribe}, unsubscribed from {unsubscribe}", "Subscribed to {subscribe}",
+    "Unsubscribed from {unsubscribe}", "Changed what may be sent",
+)  # fmt: skip
+
+
 def operations(consent: Consent) -> list[Operation]:
     """The operations of these topics."""
-    return [
+    made = [
         Operation(
-            name="consent_topics",
-            group=CONSENT_GROUP,
-            summary="List the topics that people may subscribe to.",
-            params=NoParams,
-            result=TopicList,
-            run=partial(_topics, consent),
-            method="GET",
-            path="/v1/consent/topics",
+            name="consent_topics", group=CONSENT_GROUP, summary="List the topics that people may subscribe to.",
+            params=NoParams, result=TopicList, run=partial(_topics, consent), method="GET", path="/v1/consent/topics",
         ),
         Operation(
             name="consent_of",
@@ -240,6 +240,7 @@ def operations(consent: Consent) -> list[Operation]:
             name="consent_change",
             group=CONSENT_GROUP,
             summary="Subscribe a person to topics, or unsubscribe them.",
+            done=_CHANGED,
             params=ChangeParams,
             result=ChangeResult,
             run=partial(_change, consent),
@@ -253,6 +254,7 @@ def operations(consent: Consent) -> list[Operation]:
             name="consent_link",
             group=CONSENT_GROUP,
             summary="Make the link to a person's preferences page.",
+            done=("Made a link to the preferences",),
             params=LinkParams,
             result=LinkResult,
             run=_link,
@@ -261,4 +263,5 @@ def operations(consent: Consent) -> list[Operation]:
             scope="write",
             example=LinkParams(id="user_id:42", address="ada@example.com"),
         ),
-    ]
+    ]  # fmt: skip
+    return made

@@ -185,6 +185,7 @@ _EXAMPLE = "when: {field: features.monetary_total, greater_than: 500}"
 PROPOSE = Operation(
     name="definitions_propose", group=DEFINITIONS_GROUP,
     summary="Propose a definition, in the place of what you have proposed under its name.",
+    done=("Proposed the {section} {name}",),
     params=ProposeParams, result=ProposalView, run=_propose, method="POST", path=_WHERE, scope="write",
     shown_on=frozenset({"http", "python"}),
     example=ProposeParams(section="segments", name="big_spenders", text=_EXAMPLE, note="for the spring sale"),
@@ -197,6 +198,7 @@ PROPOSALS = Operation(
 ACCEPT = Operation(
     name="definitions_accept", group=DEFINITIONS_GROUP,
     summary="Put a proposed definition in force: written into the file of definitions, for everybody.",
+    done=("Put the proposed {section} {name} in force",),
     params=AcceptParams, result=DeclaredResult, run=_accept, is_long=always, method="POST",
     path=f"{_WHERE}/{{section}}/{{name}}/accept", scope="admin", shown_on=frozenset({"http", "python"}),
     example=AcceptParams(section="segments", name="big_spenders"),
@@ -204,12 +206,14 @@ ACCEPT = Operation(
 DECLINE = Operation(
     name="definitions_decline", group=DEFINITIONS_GROUP,
     summary="Decline a proposed definition; take one that was declined off the list.",
+    done=("Declined the proposed {section} {name}",),
     params=DeclineParams, result=ProposalView, run=_decline, method="POST",
     path=f"{_WHERE}/{{section}}/{{name}}/decline", scope="admin", shown_on=frozenset({"http", "python"}),
     example=DeclineParams(section="segments", name="big_spenders", reason="there is one like it"),
 )  # fmt: skip
 WITHDRAW = Operation(
     name="definitions_withdraw", group=DEFINITIONS_GROUP, summary="Withdraw a definition that you have proposed.",
+    done=("Withdrew their proposed {section} {name}",),
     params=ProposalParams, result=ProposalView, run=_withdraw, method="POST",
     path=f"{_WHERE}/{{section}}/{{name}}/withdraw", scope="write", shown_on=frozenset({"http", "python"}),
     example=ProposalParams(section="segments", name="big_spenders"),
@@ -217,6 +221,7 @@ WITHDRAW = Operation(
 DECLARE = Operation(
     name="definitions_declare", group=DEFINITIONS_GROUP,
     summary="Put a definition in force: written into the file of definitions, for everybody.",
+    done=("Put the {section} {name} in force",),
     params=DeclareParams, result=DeclaredResult, run=_declare, is_long=always, method="POST",
     path="/v1/definitions/declare", scope="admin", shown_on=frozenset({"http", "python"}),
     example=DeclareParams(section="segments", name="big_spenders", text=_EXAMPLE),

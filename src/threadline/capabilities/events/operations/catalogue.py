@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.events.events import CATALOGUE
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.event_type import Speaker
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithCatalogue
 
@@ -59,6 +59,24 @@ class KindView(msgspec.Struct, kw_only=True):
 
 
 @not_personal
+class EventTypeView(msgspec.Struct, kw_only=True):
+    """A type of events."""
+
+    name: str
+    about: Annotated[str, Meta(description="What happened.")]
+    speaker: Annotated[
+        Speaker,
+        Meta(
+            description="Who may say it: `threadline` alone, the `process` that has opened the store as well, or "
+            "`anyone` who has a write key. What somebody else says is in the log and counts for nothing."
+        ),
+    ]
+    sentence: Annotated[str, Meta(description="How an event reads, with the names of properties in braces.")]
+    is_activity: Annotated[bool, Meta(description="Whether it is something that the person did.")]
+    properties: Annotated[dict[str, Any], Meta(description="JSON Schema (2020-12) of the properties.")]
+
+
+@not_personal
 class CatalogueView(msgspec.Struct, kw_only=True):
     """Everything in force."""
 
@@ -67,8 +85,10 @@ class CatalogueView(msgspec.Struct, kw_only=True):
     operations: list[OperationView]
     identifiers: list[KindView]
     event_types: Annotated[
-        list[str], Meta(description="The types that the shipped definitions know; any other may be used.")
+        list[str],
+        Meta(description="The types that anybody may send and that are known here; any other may be used as well."),
     ]
+    types: Annotated[list[EventTypeView], Meta(description="What is declared of each type, Threadline's own included.")]
     event_schemas: Annotated[
         dict[str, dict[str, Any]],
         Meta(description="Event type -> the JSON Schema (2020-12) that properties of new events have to fit."),
@@ -77,6 +97,7 @@ class CatalogueView(msgspec.Struct, kw_only=True):
 
 def _catalogue(context: Context[WithCatalogue], params: NoParams) -> CatalogueView:
     catalogue = context.engine.catalogue
+    types = catalogue.event_types.known
     return CatalogueView(
         projections=[
             ProjectionView(
@@ -100,7 +121,14 @@ def _catalogue(context: Context[WithCatalogue], params: NoParams) -> CatalogueVi
             )
             for k in sorted(catalogue.rules.kinds.values(), key=lambda k: (k.priority, k.name))
         ],
-        event_types=sorted(CATALOGUE),
+        event_types=[type.name for type in types if type.speaker == "anyone"],
+        types=[
+            EventTypeView(
+                name=type.name, about=type.about, speaker=type.speaker, sentence=type.sentence,
+                is_activity=type.acts, properties=dict(type.schema),
+            )
+            for type in types
+        ],
         event_schemas={requirement.name: dict(requirement.schema) for requirement in catalogue.requirements.values()},
     )  # fmt: skip
 

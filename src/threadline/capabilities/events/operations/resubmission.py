@@ -207,6 +207,7 @@ DISMISS = Operation(
     name="rejected_dismiss",
     group=REJECTED_GROUP,
     summary="Close an entry of the rejected log without recording it.",
+    done=("Dismissed a rejected event",),
     params=DismissParams,
     result=RejectedView,
     run=_dismiss,

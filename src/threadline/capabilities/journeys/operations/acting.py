@@ -218,24 +218,28 @@ def operations(journeys: Journeys) -> list[Operation]:
     return [
         Operation(
             name="journeys_enter", group=JOURNEYS_GROUP, summary="Let a person enter a journey.",
+            done=("Put somebody into the journey {name}",),
             params=EnterParams, result=RequestResult, run=partial(_enter, journeys), method="POST",
             path="/v1/people/{id}/journeys/{name}/enter", scope="write",
             example=EnterParams(id="user_id:42", name="welcome"), refused=lambda result: not result.done,
         ),
         Operation(
             name="journeys_exit", group=JOURNEYS_GROUP, summary="Let a person leave a journey.",
+            done=("Took somebody out of the journey {name}",),
             params=ExitParams, result=RequestResult, run=partial(_exit, journeys), method="POST",
             path="/v1/people/{id}/journeys/{name}/exit", scope="write",
             example=ExitParams(id="user_id:42", name="welcome"), refused=lambda result: not result.done,
         ),
         Operation(
             name="journeys_pause", group=JOURNEYS_GROUP, summary="Pause a journey, or one person in it.",
+            done=("Paused the journey {name} for {person}", "Paused the journey {name}",),
             params=PauseParams, result=PauseResult, run=partial(_pause, journeys), method="POST",
             path="/v1/journeys/{name}/pause", scope="write", example=PauseParams(name="welcome"),
         ),
         Operation(
             name="journeys_resume", relies_on=("people",), group=JOURNEYS_GROUP,
             summary="Resume a journey, or one person in it.",
+            done=("Went on with the journey {name} for {person}", "Went on with the journey {name}",),
             params=PauseParams, result=PauseResult, run=partial(_resume, journeys), method="POST",
             path="/v1/journeys/{name}/resume", scope="write", example=PauseParams(name="welcome"),
         ),

@@ -186,8 +186,10 @@ def _history(journeys: Journeys, context: Context[WithReader], params: JourneyHi
         raise NotFound(f"this person was never in the journey {params.name!r}, or the way is forgotten")
     run = runs[-1]
     # From its first event to its last: everything else of the person stays unread.
-    events = context.engine.reader.all_events(person, start=run.entered_at, stop=run.at + 1, types=RUN_EVENTS)
-    own = (event for event in events if event.event.source_type != "external" and _is_of(event, run))
+    events = context.engine.reader.all_events(
+        person, types=RUN_EVENTS, start=run.entered_at, stop=run.at + 1, counting=True
+    )
+    own = (event for event in events if _is_of(event, run))
     labels = partial(step_label, journeys, run.journey, run.version)
     history = [_advance(labels, event) for event in islice(own, HISTORY_MAX)]
     paused = not run.reason and is_paused(state, run.journey)

@@ -111,7 +111,9 @@ KIND = JobKind(JOB_KIND, _step)
 PROGRESS_TABLE = StoreTable(PROGRESS, "nobody", why="counts of mails that journeys would have sent")
 BEGIN = Operation(
     name="journeys_what_if_in_background", group=JOURNEYS_GROUP,
-    summary="Try journeys on everybody's history in a job, which only counts.", params=Asked, result=JobView,
+    summary="Try journeys on everybody's history in a job, which only counts.",
+    done=("Tried journeys on history",),
+    params=Asked, result=JobView,
     run=_begin, method="POST", path="/v1/journeys/what-if/job", scope="admin", shown_on=frozenset({"http", "python"}),
     example=Asked(definitions="journeys: {welcome: {steps: [{send: hello}]}}"),
 )  # fmt: skip

@@ -93,7 +93,9 @@ def operations(templates: Templates) -> list[Operation]:
     """The operation that sends."""
     return [
         Operation(
-            name="mail_send", group=MAIL_GROUP, summary="Send one mail to a person.", params=MailSendParams,
+            name="mail_send", group=MAIL_GROUP, summary="Send one mail to a person.",
+            done=("Sent the mail {template}",),
+            params=MailSendParams,
             result=MailSendResult, run=partial(_send, templates), method="POST", path="/v1/people/{id}/mail",
             scope="write",
             example=MailSendParams(id="user_id:42", template="welcome", variables={"code": "A1"}, request="welcome-42"),

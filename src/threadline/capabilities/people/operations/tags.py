@@ -82,6 +82,11 @@ TAG = Operation(
     name="people_tag",
     group=PEOPLE_GROUP,
     summary="Add tags to a person, and remove tags.",
+    done=(
+        "Tagged {add}, no longer {remove}",
+        "Tagged {add}",
+        "Removed the tag {remove}",
+    ),
     params=TagParams,
     result=TagResult,
     run=_tag,

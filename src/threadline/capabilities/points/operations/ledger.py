@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import EventId, Instant, PersonRef, instant, read_cursor, write_cursor
 from threadline.capabilities.events.parameters import Next, Page
-from threadline.capabilities.points.events import LEDGER, POINTS_ADJUSTED, POINTS_EARNED, amount_of, is_trusted
+from threadline.capabilities.points.events import LEDGER, POINTS_ADJUSTED, POINTS_EARNED, amount_of
 from threadline.capabilities.points.operations import POINTS_GROUP
 from threadline.kernel.disclosure import NOT_PERSONAL, PERSONAL
 from threadline.kernel.event import Recorded
@@ -49,8 +49,10 @@ def _ledger(context: Context[WithReader], params: LedgerParams) -> LedgerPage:
     person = engine.reader.person(context.workspace, params.id)
     after = read_cursor(params.cursor)
     lines: list[LedgerLine] = []
-    for recorded in engine.reader.all_events(person, types=LEDGER, after=after, reverse=True, size=params.limit):
-        if is_trusted(recorded.event) and (points := amount_of(recorded.event)) is not None:
+    for recorded in engine.reader.all_events(
+        person, types=LEDGER, after=after, reverse=True, size=params.limit, counting=True
+    ):
+        if (points := amount_of(recorded.event)) is not None:
             lines.append(_line(recorded, points))
             if len(lines) == params.limit:
                 return LedgerPage(person=person.id, lines=lines, next=write_cursor(recorded))

@@ -59,6 +59,7 @@ SHADOW = Operation(
     name="rules_shadow",
     group=RULES_GROUP,
     summary="Run a tested version on live events beside the active one, without any effect.",
+    done=("Let version {version} of the rule {id} run as a shadow",),
     params=ShadowParams,
     result=ShadowResult,
     run=_shadow,

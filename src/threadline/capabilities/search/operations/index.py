@@ -66,6 +66,7 @@ SYNC = Operation(
     name="search_sync",
     group=SEARCH_GROUP,
     summary="Bring the search index to the end of the log, or build it anew.",
+    done=("Brought the search index up to date",),
     params=SyncParams,
     result=SearchStatus,
     run=_sync,

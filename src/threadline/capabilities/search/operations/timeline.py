@@ -93,7 +93,7 @@ def _what(recorded: Recorded) -> What:
         return "decision"
     if event.type == TIMER_FIRED:
         return "timer"
-    if event.source_type == "internal" and "effect" in event.properties:
+    if not event.is_activity and "effect" in event.properties:
         return "outcome"
     return "derived" if recorded.cause else "event"
 

@@ -12,7 +12,6 @@ from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.formats import at
 from threadline.surfaces.console.naming import called
 from threadline.surfaces.console.screen import Part, Screen
-from threadline.surfaces.console.sentences import sentence
 
 EACH_MAX = 6
 NAMED = (
@@ -94,7 +93,7 @@ def _events(asking: Asking, text: str) -> Iterator[dict[str, str]]:
     for hit in matches:
         event = hit.get("event", hit)
         yield {
-            "title": sentence(event), "note": at(event.get("occurred_at")), "kind": "event",
+            "title": asking.words.sentence(event), "note": at(event.get("occurred_at")), "kind": "event",
             "path": f"/events/{quote(event['id'], safe='')}",
         }  # fmt: skip
 

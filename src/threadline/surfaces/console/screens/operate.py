@@ -11,7 +11,6 @@ from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.audit_sentences import SURFACE_NAMES, audit_sentence, person_of
 from threadline.surfaces.console.listing import action, column, form, listed
 from threadline.surfaces.console.screen import Load, Part, Screen
-from threadline.surfaces.console.sentences import timer_sentence
 
 PAGE = 50
 ADMIN = "Administration"
@@ -120,7 +119,11 @@ TIMER = (
 def _timers(asking: Asking) -> Mapping[str, Any]:
     page = asking.ask("effects_timers", cursor=asking.query.get("cursor"), limit=PAGE)
     timers = [
-        {**timer, "what": timer_sentence(timer), "detail": {name: timer[name] for name in ("policy", "key", "data")}}
+        {
+            **timer,
+            "what": asking.words.timer_sentence(timer),
+            "detail": {name: timer[name] for name in ("policy", "key", "data")},
+        }
         for timer in page["timers"]
     ]
     return _lists(listed("Timers", timers, TIMER, next_=page["next"], empty="Nothing is due later."))

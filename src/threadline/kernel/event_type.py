@@ -1,0 +1,144 @@
+"""An event type: what happened, who may say so, what the event carries and how it reads, declared where it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta, UnsetType
+
+from threadline.kernel.event import Event
+from threadline.kernel.identity import SYSTEM_PREFIX
+
+Speaker = Literal["threadline", "process", "anyone"]
+"""Who may say that such an event happened.
+
+``threadline``: this engine alone, in the commit of a cause or by one of its operations. ``process``: besides it the
+program that has opened the store, such as an import of another system's ledger; nothing that came over a wire.
+``anyone``: whoever has a write key, which may stand in a page.
+"""
+
+UNSPOKEN = f"{SYSTEM_PREFIX}unspoken"
+"""The type as which an event counts that its speaker may not say: nothing folds it and no policy reacts to it."""
+
+T = TypeVar("T")
+Maybe: TypeAlias = T | UnsetType
+"""A property that is left out where there is nothing to say: ``reason: Maybe[str] = UNSET``."""
+
+MILLIONTHS = Meta(extra={"unit": "millionths"})
+"""Annotation of a property that is stored as a whole number of millionths, see `threadline.kernel.fixed`."""
+
+
+class Properties(msgspec.Struct, kw_only=True):
+    """The properties of a type's events, a field each. Whatever else an event carries is left as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """A type of events. Declared at the top level of a module, alone or in a tuple; discovery finds it.
+
+    The catalogue folds and hands to policies only events whose speaker may say them: what a write key says in the name
+    of Threadline stands in the log, and counts for nothing.
+    """
+
+    name: str
+    about: str = ""
+    """What happened, in a sentence."""
+    properties: type[Properties] = Properties
+    """Its fields are the columns of the type in SQL, and its JSON Schema."""
+    speaker: Speaker = "anyone"
+    sentence: str = ""
+    """How an event reads, with the names of properties in braces: ``Earned {points} points for {rule}``. Used where
+    the event has all of them."""
+    is_activity: bool | None = None
+    """Whether it is something that the person did. None: if anyone may say it. A type that Threadline records may be
+    activity as well, such as a click that it was the first to hear of."""
+    written: Mapping[str, Any] | None = None
+    """The JSON Schema that users have written for the properties, in place of `properties`."""
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """The properties as JSON Schema (2020-12)."""
+        return self.written if self.written is not None else _schema(self.properties)
+
+    @property
+    def acts(self) -> bool:
+        """Whether it is something that the person did."""
+        return self.speaker == "anyone" if self.is_activity is None else self.is_activity
+
+    def may_be_from(self, event: Event) -> bool:
+        """Whether the speaker of an event of this type may say it."""
+        return may_say(self.speaker, event)
+
+
+class EventTypes:
+    """What is declared of types of events, by Threadline and by users' schemas. Any other type is free."""
+
+    def __init__(self, declared: Iterable[EventType] = (), written: Mapping[str, Mapping[str, Any]] = {}) -> None:
+        self.declared = {type.name: type for type in declared}
+        """Threadline's own, and those that the shipped definitions know, by name."""
+        self._written = written
+        self._speakers = {type.name: type.speaker for type in self.declared.values() if type.speaker != "anyone"}
+
+    @property
+    def known(self) -> list[EventType]:
+        """Those that are declared or have a schema, by name."""
+        return [self.of(name) for name in sorted({*self.declared, *self._written})]
+
+    def of(self, name: str) -> EventType:
+        """What is declared of a type; its name alone if nothing is."""
+        declared = self.declared.get(name) or EventType(name)
+        return replace(declared, written=self._written[name]) if name in self._written else declared
+
+    def counts_as(self, event: Event) -> str:
+        """The type as which an event counts: its own, or `UNSPOKEN` where its speaker may not say it."""
+        speaker = self._speakers.get(event.type)
+        return event.type if speaker is None or may_say(speaker, event) else UNSPOKEN
+
+    def counts(self, event: Event) -> bool:
+        """Whether the speaker of an event may say it; else it stands in the log and counts for nothing."""
+        return self.counts_as(event) is not UNSPOKEN
+
+
+def may_say(speaker: Speaker, event: Event) -> bool:
+    """Whether whoever said an event is such a speaker."""
+    if speaker == "anyone" or event.source_type == "internal":
+        return True
+    return speaker == "process" and event.source_type != "external"
+
+
+def is_in_millionths(properties: type[Properties], name: str) -> bool:
+    """Whether a property is stored in millionths."""
+    return _metas(properties).get(name, {}).get("unit") == "millionths"
+
+
+@cache
+def _schema(properties: type[Properties]) -> Mapping[str, Any]:
+    _, components = msgspec.json.schema_components([properties])
+    schema = components.pop(properties.__name__)
+    del schema["title"]
+    return {**schema, "$defs": components} if components else schema
+
+
+@cache
+def _metas(properties: type[Properties]) -> Mapping[str, Mapping[str, Any]]:
+    hints = get_type_hints(properties, include_extras=True)
+    return {name: merged for name, hint in hints.items() if (merged := _extras(hint))}
+
+
+def _extras(hint: Any) -> dict[str, Any]:
+    """The ``extra`` of all `Meta` in a hint, also within a union."""
+    merged: dict[str, Any] = {}
+    if get_origin(hint) is Annotated:
+        inner, *metas = get_args(hint)
+        merged |= _extras(inner)
+        for meta in metas:
+            if isinstance(meta, Meta) and meta.extra:
+                merged |= meta.extra
+    else:
+        for part in get_args(hint):
+            merged |= _extras(part)
+    return merged
