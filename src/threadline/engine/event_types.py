@@ -43,6 +43,7 @@ class _Timer(Properties):
     key: Annotated[str, Meta(description="The timer's key.")]
     data: Maybe[Annotated[dict[str, Any], Meta(description="What the policy gave it.")]] = UNSET
     history: Maybe[Annotated[int, Meta(description="Until when what it follows from is history.")]] = UNSET
+    why: Maybe[Annotated[str, Meta(description="Why what it follows from happened: see `Event.why`.")]] = UNSET
 
 
 class _Failed(Properties):

@@ -220,10 +220,16 @@ _CHANGED = (
 
 def operations(consent: Consent) -> list[Operation]:
     """The operations of these topics."""
-    made = [
+    return [
         Operation(
-            name="consent_topics", group=CONSENT_GROUP, summary="List the topics that people may subscribe to.",
-            params=NoParams, result=TopicList, run=partial(_topics, consent), method="GET", path="/v1/consent/topics",
+            name="consent_topics",
+            group=CONSENT_GROUP,
+            summary="List the topics that people may subscribe to.",
+            params=NoParams,
+            result=TopicList,
+            run=partial(_topics, consent),
+            method="GET",
+            path="/v1/consent/topics",
         ),
         Operation(
             name="consent_of",
@@ -263,5 +269,4 @@ def operations(consent: Consent) -> list[Operation]:
             scope="write",
             example=LinkParams(id="user_id:42", address="ada@example.com"),
         ),
-    ]  # fmt: skip
-    return made
+    ]
