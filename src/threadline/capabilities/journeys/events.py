@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta
 
+from threadline.capabilities.mail.events import MAIL_SENT, MAIL_SKIPPED
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT
 from threadline.kernel.event_type import EventType, Maybe, Properties
 from threadline.kernel.lasting import Lasting, for_life
