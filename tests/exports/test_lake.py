@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -27,6 +28,7 @@ from threadline.exports.lake.cleaning import clean
 from threadline.exports.lake.compaction import compact
 from threadline.exports.lake.files import read_table
 from threadline.exports.lake.lake import IDENTITIES, File, Lake, Obsolete, partition_of
+from threadline.exports.lake.schema import pa
 from threadline.exports.lake.storage import open_storage
 from threadline.exports.lake.sync import sync
 from threadline.exports.lake.verification import verify
@@ -215,6 +217,30 @@ def test_an_erased_person_is_in_no_file_and_others_are_as_before(tmp_path: Path)
     assert_is_log(lake, on.store)
     assert verify(on, lake).problems == []
     assert sync(on, lake).erased == 0
+
+
+def test_a_type_that_only_an_erased_person_had_is_in_no_dictionary(tmp_path: Path) -> None:
+    on, lake = recorded(5), lake_in(tmp_path)
+    on.recorder.record([staging.event("zq7x_asked", {"user_id": "gone"}, "gone 1")])
+    sync(on, lake)
+    assert "zq7x_asked" in dictionaries(tmp_path)
+    erase(on, "user_id:gone")
+    sync(on, lake)
+    assert "zq7x_asked" not in dictionaries(tmp_path)
+
+
+def dictionaries(folder: Path) -> set[str]:
+    """Every value in the dictionaries of Parquet files, whether a row has it or not."""
+    values = set[str]()
+    for path in folder.rglob("*.parquet"):
+        texts = [field.name for field in pa.parquet.read_schema(path) if pa.types.is_string(_value_type(field.type))]
+        for column in pa.parquet.ParquetFile(path, read_dictionary=texts).read(columns=texts).columns:
+            values.update(value for chunk in column.chunks for value in chunk.dictionary.to_pylist())
+    return values
+
+
+def _value_type(kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def test_an_event_that_is_erased_after_it_was_read_gets_into_no_file(tmp_path: Path) -> None:

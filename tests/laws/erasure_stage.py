@@ -136,6 +136,7 @@ def person(stage: Stage, name: str, tag: str) -> dict[str, str]:
     stage.tell("fact_remembered", {"user_id": name}, properties={"key": "likes", "value": f"songs of {name}"})
     stage.tell("subscribed", {"user_id": name}, properties={"topic": "news", "address": who["email"]})
     stage.tell("signed_up", {"user_id": name}, properties={"from": name})
+    stage.tell(f"asked for by {name}", {"user_id": name})
     stage.work()
     return who
 

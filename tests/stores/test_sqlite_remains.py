@@ -14,8 +14,9 @@ import apsw
 import pytest
 
 from threadline.kernel.errors import StoreBusy
-from threadline.kernel.store import Batch, Delete, Key, LogEntry, Put, Store, feed_pages, scan_pages
+from threadline.kernel.store import Batch, Delete, Key, LogEntry, Put, Span, Store, feed_pages, scan_pages, thread_page
 from threadline.stores.sqlite import driver, free_space
+from threadline.stores.sqlite.rows import Ask
 from threadline.stores.sqlite.store import SqliteStore
 from threadline.testing.store_cases import at_once, entry, put, record
 
@@ -51,7 +52,8 @@ class Writing:
                 marker, body = self._filled(10, 100, 300, 3_000, 9_000)
                 id, thread = f"{self.random.getrandbits(128):032x}", f"{self.random.randint(1, _THREADS):032x}"
                 self.events[id] = thread, marker
-                events.append(LogEntry(thread, self.count, self.random.randint(0, 99), "seen", id, self.count, body))
+                type = marker.decode() if self.random.random() < 0.2 else "seen"
+                events.append(LogEntry(thread, self.count, self.random.randint(0, 99), type, id, self.count, body))
             for _ in range(self.random.randint(1, 4)):
                 key = Key("t", f"{self.random.randint(1, _PEOPLE)}" * self.random.choice((1, 20)))
                 if key in self.items and self.random.random() < 0.25:
@@ -225,4 +227,94 @@ def test_the_file_read_past_sqlite_keeps_its_locks(tmp_path: Path) -> None:
     assert file.read(16, 0) == b"SQLite format 3\0"
     file.close()
     assert locks() == before > 0
+    store.close()
+
+
+# --- event types --------------------------------------------------------------------------------------
+
+
+def typed(number: int, type: str) -> LogEntry:
+    return entry(number)._replace(type=type)
+
+
+def types_in(store: Store) -> list[str]:
+    return [page.entry.type for page in feed_pages(store)]
+
+
+def test_a_type_goes_with_its_last_event_also_if_a_process_before_erased_it(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    record(store, typed(1, "<mark 1>"), typed(2, "<mark 2>"), typed(3, "<mark 2>"), typed(4, "<mark 3>"))
+    assert store.erase([entry(1).id, entry(2).id]) == 2
+    store.close()
+    store = SqliteStore(path)
+    store.purge()
+    assert remains(path) == {b"<mark 2>", b"<mark 3>"}
+    assert store.erase([entry(4).id]) == 1
+    store.purge()
+    assert remains(path) == {b"<mark 2>"}
+    assert types_in(store) == ["", "", "<mark 2>", ""]
+    assert store.integrity() == []
+    store.close()
+
+
+def test_a_type_that_comes_again_is_read_by_whoever_knew_it(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    record(store, typed(1, "rare"), typed(2, "usual"))
+    reader = SqliteStore(path, readonly=True)
+    rare = Span(types=frozenset({"rare"}))
+    for each in (store, reader):
+        assert thread_page(each, entry(1).thread, rare) == [typed(1, "rare")]
+    store.erase([entry(1).id])
+    store.purge()
+    for each in (store, reader):
+        assert thread_page(each, entry(1).thread, rare) == []
+    record(store, typed(3, "other"), typed(4, "rare"))
+    for each in (store, reader):
+        assert types_in(each) == ["", "usual", "other", "rare"]
+        assert thread_page(each, entry(1).thread, rare) == [typed(4, "rare")]
+    reader.close()
+    store.close()
+
+
+def test_a_type_that_comes_while_it_is_looked_for_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    record(store, typed(1, "rare"), typed(2, "usual"))
+    types = store._log.types
+
+    def meanwhile(ask: Ask) -> set[int]:
+        found = types(ask)
+        record(store, typed(3, "rare"))
+        return found
+
+    monkeypatch.setattr(store._log, "types", meanwhile)
+    store.erase([entry(1).id])
+    store.purge()
+    assert types_in(store) == ["", "usual", "rare"]
+    store.close()
+    again = SqliteStore(tmp_path / "store.db")
+    assert types_in(again) == ["", "usual", "rare"]
+    again.close()
+
+
+def test_an_entry_that_is_mended_while_its_type_is_looked_for_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    record(store, typed(1, "rare"), typed(2, "usual"), typed(3, "rare"))
+    [_, _, third] = feed_pages(store)
+    assert store.mend(third, third.entry._replace(type="usual"))
+    types = store._log.types
+
+    def meanwhile(ask: Ask) -> set[int]:
+        found = types(ask)
+        [*_, damaged] = feed_pages(store)
+        assert store.mend(damaged, typed(3, "rare"))
+        return found
+
+    monkeypatch.setattr(store._log, "types", meanwhile)
+    store.erase([entry(1).id])
+    store.purge()
+    assert types_in(store) == ["", "usual", "rare"]
     store.close()

@@ -41,7 +41,7 @@ def parquet(table: Any, first: int, last: int) -> bytes:
         metadata["ids_sha256"] = ids_digest(table["id"].to_pylist())
     sink = pa.BufferOutputStream()
     pa.parquet.write_table(
-        table.replace_schema_metadata(metadata),
+        _own_dictionaries(table).replace_schema_metadata(metadata),
         sink,
         compression="zstd",
         compression_level=_LEVEL,
@@ -49,6 +49,19 @@ def parquet(table: Any, first: int, last: int) -> bytes:
         write_statistics=[name for name in table.column_names if name in _COUNTED or name.startswith("p_")],
     )
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def _own_dictionaries(table: Any) -> Any:
+    """The table with no value in the dictionary of a column that none of its rows has.
+
+    Rows that were cut out of others share the dictionary of all of them, and Parquet writes it whole: the type of an
+    event that is erased would stay in files that never had the event.
+    """
+    for index, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            column = table[index].cast(field.type.value_type).dictionary_encode().cast(field.type)
+            table = table.set_column(index, field, column)
+    return table
 
 
 def read_table(lake: Lake, file: File, columns: Sequence[str] | None = None) -> Any:

@@ -59,6 +59,10 @@ _COUNTS = """SELECT (SELECT position FROM indexed), (SELECT count(*) FROM log), 
     (SELECT count(*) FROM place), (SELECT count(*) FROM log WHERE type = 0),
     (SELECT count(*) FROM log CROSS JOIN indexed WHERE log.type = 0 AND log.position <= indexed.position)"""
 
+_TYPES = """SELECT type FROM place GROUP BY type
+    UNION SELECT log.type FROM indexed CROSS JOIN log WHERE log.position > indexed.position"""
+_TYPES_SINCE = "SELECT DISTINCT type FROM log WHERE position > ?"
+
 _entry = tuple.__new__
 """As `LogEntry` does it, without a call of its constructor, which is in Python."""
 _THREAD_AT_SEQUENCE = itemgetter(0, 2, 1)
@@ -291,6 +295,14 @@ class EventLog:
         """Forget the places of entries that are erased, durably."""
         self._tail.drop(rows)
         self._stale = False
+
+    def types(self, ask: Ask) -> set[int]:
+        """The numbers of the types of all entries; it goes through the index of threads, which is the narrowest."""
+        return {number for (number,) in ask(_TYPES, ())}
+
+    def types_since(self, ask: Ask, position: int) -> set[int]:
+        """The numbers of the types of the entries beyond a position."""
+        return {number for (number,) in ask(_TYPES_SINCE, (position,))}
 
     def index(self, ask: Ask, added: int) -> range:
         """Move a part of the tail to the disk, in proportion to what is added; give its buckets to `published`."""

@@ -14,13 +14,23 @@ CACHED_MAX = 10_000
 
 _BY_TEXT = "SELECT name.id, name.text FROM (VALUES {rows}) AS v CROSS JOIN name ON name.text = v.column1"
 _BY_NUMBER = "SELECT name.id, name.text FROM (VALUES {rows}) AS v CROSS JOIN name ON name.id = v.column1"
+_FORGOTTEN = "threadline.forgotten."
+"""Begins the text of a name that is forgotten; no table and no event type of anybody is called so. After it stands a
+number that grows: whoever remembers names sees by the last one whether some were forgotten since."""
+_LAST_FORGOTTEN = "SELECT max(text) FROM name WHERE text > ? AND text < ?"
+_UNUSED = """SELECT id FROM name WHERE NOT (text > ? AND text < ?)
+    AND NOT EXISTS (SELECT 1 FROM item WHERE item.tbl = name.id)"""
+_FORGET = "UPDATE name SET text = ? WHERE id = ?"
 _LEARN = "INSERT INTO name (text) SELECT * FROM (VALUES {rows}) WHERE column1 IS NOT NULL"
+_RANGE = (_FORGOTTEN, f"{_FORGOTTEN}~")
 
 
 class Names:
-    """A cache over the table ``name``, whose rows are never changed or removed. Safe for use from many threads.
+    """A cache over the table ``name``. Safe for use from many threads.
 
-    ``writes_alone``: no other process adds names, so a name that is absent stays so until it is learnt here.
+    A number means one name for ever. When nothing has a name any more its text is forgotten, and the name gets another
+    number when it comes again. ``writes_alone``: no other process adds or forgets names, so a name that is absent stays
+    so until it is learnt here.
     """
 
     def __init__(self, writes_alone: bool = False) -> None:
@@ -30,10 +40,14 @@ class Names:
         self._absent: set[str] = set()
         self._learnt = 0
         """How often names were learnt: a reader must not call absent what was learnt while it looked."""
+        self._forgotten = ""
+        """The last name that was forgotten, as far as is known here: nothing that was read before may be cached."""
         self._lock = threading.Lock()
 
     def numbers(self, ask: Ask, texts: Iterable[str]) -> dict[str, int | None]:
         """The number of each name; None, which equals nothing in SQL, for a name that is not there yet."""
+        if not self._writes_alone:
+            self._look_again(ask)
         known, wanted, learnt = self._numbers, set(texts), self._learnt
         missing = [(text,) for text in wanted if text not in known and text not in self._absent]
         if not missing:
@@ -70,16 +84,45 @@ class Names:
                 self._absent, self._learnt = set(), self._learnt + 1
         return self.numbers(ask, numbers)
 
+    def unused(self, ask: Ask) -> set[int]:
+        """The numbers of all names that no item has: those of event types are among them."""
+        return {number for (number,) in ask(_UNUSED, _RANGE)}
+
+    def forget(self, ask: Ask, numbers: Iterable[int]) -> None:
+        """Take the texts of these names out of the file; call `forgot` when the transaction is durable."""
+        first = int(self._last_forgotten(ask).removeprefix(_FORGOTTEN) or 0) + 1
+        for place, number in enumerate(sorted(numbers), first):
+            ask(_FORGET, (f"{_FORGOTTEN}{place:016}", number))
+
+    def forgot(self, ask: Ask) -> None:
+        """Remember nothing of what was forgotten."""
+        self._look_again(ask)
+
+    def _look_again(self, ask: Ask) -> None:
+        last = self._last_forgotten(ask)
+        with self._lock:
+            if last != self._forgotten:
+                self._forgotten = last
+                self._numbers, self._texts, self._absent = {}, {}, set()
+
+    def _last_forgotten(self, ask: Ask) -> str:
+        return ask(_LAST_FORGOTTEN, _RANGE)[0][0] or ""
+
     def _fetch(self, ask: Ask, sql: str, missing: Sequence[tuple[Any, ...]]) -> list[tuple[int, str]]:
-        rows: list[tuple[int, str]] = []
+        forgotten, rows = self._forgotten, list[tuple[int, str]]()
         for statement, values in fat(sql, missing):
             rows.extend((number, text) for number, text in ask(statement, values))
+        with self._lock:
+            if forgotten == self._forgotten:
+                self._remember(rows)
+        return rows
+
+    def _remember(self, rows: Sequence[tuple[int, str]]) -> None:
         if len(self._numbers) + len(rows) > CACHED_MAX:
             # Replaced rather than emptied: other threads may be reading the old ones.
             self._numbers, self._texts = {}, {}
         self._numbers.update((text, number) for number, text in rows)
         self._texts.update(rows)
-        return rows
 
 
 def named(batches: Sequence[Batch]) -> set[str]:

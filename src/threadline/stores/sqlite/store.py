@@ -39,6 +39,8 @@ from threadline.stores.sqlite.wal import CHECKPOINT_BUSY_MS, WriteAheadLog
 
 READER_CACHE_BYTES = 4 * 1_024 * 1_024
 READERS_IDLE_MAX = 8
+NEWEST_ENTRIES = 1_000
+"""Of the log that are looked at first for types: the usual ones are among them, and the rest need not be read."""
 PAGE_BYTES = 2_048
 """Of a new file; an older one keeps its pages of 4,096. Most that a commit writes is a small head on a page of its own:
 half the page is two fifths less in the log, and 5 to 20 % less written for an event, as the file is large or small."""
@@ -73,6 +75,10 @@ class SqliteStore:
         self._writing_lock = threading.Lock()
         self._wal = WriteAheadLog(self._writing_lock, self._closing, wal_pages_max, self._busy_timeout_ms)
         self._writer: Connection | None = None
+        self._erased_types: set[int] | None = None
+        """The types of the events that were erased since the last purge; None: of those before this process as well."""
+        self._mended = 0
+        """How many entries were mended: each may have a type again that no other entry has."""
         self._writes_from: int | None = None
         """The thread that wrote last."""
         self._presence: Presence | None = None
@@ -353,6 +359,8 @@ class SqliteStore:
                 self._log.catch_up(asking(db))
                 rows = self._log.erase(asking(db), ids)
             self._log.forget(rows)
+            if self._erased_types is not None:
+                self._erased_types.update(type for _, _, _, _, type, _, _ in rows)
             self._mark(None)
         return len(rows)
 
@@ -361,6 +369,7 @@ class SqliteStore:
 
         Raises `StoreBusy` if another process keeps reading an earlier instant.
         """
+        self._forget_types()
         part, refusals = 1, 0
         while part:
             with self._writing() as db:
@@ -374,6 +383,39 @@ class SqliteStore:
             if refusals:
                 # A reader is in the way. Commits go on while it is waited for.
                 self._closing.wait(CHECKPOINT_BUSY_MS / 1_000)
+
+    def _forget_types(self) -> None:
+        """Take out the names of event types that no event has any more: a type can tell as much as its events."""
+        with self._writing_lock:
+            sought, self._erased_types = self._erased_types, set()
+        try:
+            if sought is None or sought:
+                self._forget_unused(sought)
+        except BaseException:
+            self._erased_types = None
+            raise
+
+    def _forget_unused(self, sought: set[int] | None) -> None:
+        with self._reading() as db:
+            # The log is gone through beside commits; while they wait, only what they have added meanwhile.
+            ask = asking(db)
+            [(last,)] = ask("SELECT coalesce(max(position), 0) FROM log", ())
+            mended, unused = self._mended, self._names.unused(ask)
+            unused = unused if sought is None else unused & sought
+            for in_use in (lambda: self._log.types_since(ask, last - NEWEST_ENTRIES), lambda: self._log.types(ask)):
+                unused -= in_use() if unused else set()
+        if not unused:
+            return
+        with self._writing() as db:
+            ask = asking(db)
+            if mended != self._mended:
+                self._erased_types = None
+                return
+            with transaction(db):
+                unused &= self._names.unused(ask)
+                self._names.forget(ask, unused - self._log.types_since(ask, last))
+            self._names.forgot(ask)
+            self._mark(None)
 
     def _purge_part(self, db: Connection, part: int) -> int:
         self._wal.empty(db, CHECKPOINT_BUSY_MS)
@@ -390,6 +432,7 @@ class SqliteStore:
             with transaction(db):
                 done = self._log.mend(ask, damaged, good, number or 0)
             self._log.start(ask)
+            self._mended += 1
             self._mark(None)
             return done
 
