@@ -402,8 +402,8 @@ class SqliteStore:
             [(last,)] = ask("SELECT coalesce(max(position), 0) FROM log", ())
             mended, unused = self._mended, self._names.unused(ask)
             unused = unused if sought is None else unused & sought
-            for in_use in (lambda: self._log.types_since(ask, last - NEWEST_ENTRIES), lambda: self._log.types(ask)):
-                unused -= in_use() if unused else set()
+            unused -= self._log.types_since(ask, last - NEWEST_ENTRIES)
+            unused -= self._log.types(ask) if unused else set()
         if not unused:
             return
         with self._writing() as db:
