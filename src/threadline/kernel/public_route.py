@@ -10,6 +10,8 @@ from threadline.kernel.ports import Ports
 
 PUBLIC_BODY_BYTES_MAX = 256 * 1024
 """The default bound of a body: anybody may send one, and it is read into memory."""
+PUBLIC_PER_MINUTE = 600
+"""The default bound of requests from one network address (IPv6: its /64), all at once or over a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,5 +58,10 @@ class PublicRoute:
     answer: Callable[[Ports, PublicRequest], PublicAnswer]
     """May block. Raises the errors of `threadline.kernel.errors`, which become problems as for an operation."""
     body_bytes_max: int = PUBLIC_BODY_BYTES_MAX
+    per_minute: int = PUBLIC_PER_MINUTE
+    """Requests that are taken from one network address. Of more where one address stands for many people, as the image
+    proxies of mailbox providers do."""
+    same_per_minute: int = 0
+    """Of these for the same path, such as one link in one mail; 0: as many as for all."""
     records: bool = False
     """For GET: that it was asked for is itself what happened, such as a click. It changes nothing else."""

@@ -29,6 +29,8 @@ from threadline.kernel.ports import Ports
 from threadline.kernel.public_route import PublicAnswer, PublicRequest, PublicRoute
 
 BODY_BYTES_MAX = 16 * 1_024
+SAME_PER_MINUTE = 60
+"""Of one recipient's page: nobody presses its button more often."""
 UNSUBSCRIBED = PublicAnswer(b"Unsubscribed.\n", "text/plain; charset=utf-8")
 """For the server of a mail provider, which asks in the name of a reader; the same for every token."""
 _FIELDS_MAX = 100
@@ -59,11 +61,16 @@ def routes(consent: Consent) -> list[PublicRoute]:
     """The public routes of these definitions."""
 
     def get(name: str, summary: str, path: str, show: Callable[[Visit], PublicAnswer]) -> PublicRoute:
-        return PublicRoute(f"consent_{name}", summary, "GET", path, partial(_answer, consent, path, show))
+        return PublicRoute(
+            f"consent_{name}", summary, "GET", path, partial(_answer, consent, path, show),
+            same_per_minute=SAME_PER_MINUTE,
+        )  # fmt: skip
 
     def post(name: str, summary: str, path: str, act: Callable[[Visit], PublicAnswer]) -> PublicRoute:
         answer = partial(_answer, consent, path, act)
-        return PublicRoute(f"consent_{name}", summary, "POST", path, answer, BODY_BYTES_MAX)
+        return PublicRoute(
+            f"consent_{name}", summary, "POST", path, answer, BODY_BYTES_MAX, same_per_minute=SAME_PER_MINUTE
+        )  # fmt: skip
 
     return [
         get("unsubscribe_page", "Show a button that unsubscribes.", UNSUBSCRIBE_PATH, _show_unsubscribe),

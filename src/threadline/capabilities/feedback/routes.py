@@ -22,6 +22,12 @@ from threadline.kernel.ports import Ports
 from threadline.kernel.public_route import PublicAnswer, PublicRequest, PublicRoute
 from threadline.wire.feedback import Feedback, Kind
 
+MANY_PER_MINUTE = 6_000
+"""Links and pixels from one address: a mailbox provider or a company's gateway fetches those of many people."""
+SAME_PER_MINUTE = 60
+"""One link of one mail: no person follows it more often."""
+NOTIFICATIONS_PER_MINUTE = 60_000
+"""Amazon SNS sends the fates of all mails from a few addresses, and again what was refused."""
 PIXEL = b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
 """A transparent GIF of 1 by 1."""
 _NO_STORE = {"cache-control": "no-store, private, max-age=0", "pragma": "no-cache"}
@@ -57,10 +63,19 @@ def routes(rules: FeedbackRules) -> list[PublicRoute]:
         return PublicAnswer(b"", "text/plain; charset=utf-8")
 
     return [
-        PublicRoute("mail_click", "Record a click and lead to the link.", "GET", "/m/c/{token}", click, records=True),
-        PublicRoute("mail_open", "Record an open and show a pixel.", "GET", "/m/o/{token}", opened, records=True),
-        PublicRoute("mail_sns", "Take a message of Amazon SNS.", "POST", "/m/sns/{workspace}", sns),
-    ]
+        PublicRoute(
+            "mail_click", "Record a click and lead to the link.", "GET", "/m/c/{token}", click, records=True,
+            per_minute=MANY_PER_MINUTE, same_per_minute=SAME_PER_MINUTE,
+        ),
+        PublicRoute(
+            "mail_open", "Record an open and show a pixel.", "GET", "/m/o/{token}", opened, records=True,
+            per_minute=MANY_PER_MINUTE, same_per_minute=SAME_PER_MINUTE,
+        ),
+        PublicRoute(
+            "mail_sns", "Take a message of Amazon SNS.", "POST", "/m/sns/{workspace}", sns,
+            per_minute=NOTIFICATIONS_PER_MINUTE,
+        ),
+    ]  # fmt: skip
 
 
 def location(link: str) -> str:

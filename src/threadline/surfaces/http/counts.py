@@ -12,6 +12,7 @@ from threadline.surfaces.http.appaction import Window
 from threadline.surfaces.http.descriptors import Room
 from threadline.surfaces.http.in_flight import InFlight
 from threadline.surfaces.http.metrics import Metrics
+from threadline.surfaces.http.public import PublicLimits
 from threadline.surfaces.http.rate import Buckets
 
 
@@ -27,6 +28,7 @@ class Counts(NamedTuple):
     sign_ins: Window
     """Attempts to sign in, by network address."""
     sign_in_failures: FailureNotes
+    public: PublicLimits
     in_flight: InFlight
 
 
@@ -43,5 +45,6 @@ def counts_from_zero(settings: Settings, clock: Clock, room: Room = Room()) -> C
         Window(settings.anonymous_actions_per_minute, clock),
         Window(SIGN_INS_PER_MINUTE, clock),
         FailureNotes(clock),
+        PublicLimits(),
         in_flight,
     )

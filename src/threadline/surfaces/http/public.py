@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -13,6 +14,9 @@ from starlette.responses import Response
 from threadline.engine.engine import Engine
 from threadline.kernel.public_route import PublicRequest, PublicRoute
 from threadline.surfaces.http.body import read_body
+from threadline.surfaces.http.client_address import client_host, limited_name
+from threadline.surfaces.http.problem import RateLimited
+from threadline.surfaces.http.rate import Buckets
 from threadline.surfaces.http.routing import Route
 from threadline.surfaces.lanes import Lanes
 
@@ -33,11 +37,36 @@ _HEADERS = {
 }
 
 
+class PublicLimits:
+    """How often an address has asked for public routes. Lives on the server's event loop."""
+
+    def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._by_rate: dict[int, Buckets] = {}
+
+    def charge(self, declared: PublicRoute, host: str, path: str) -> None:
+        """Count a request. Raises `RateLimited` for one too many; then it was not counted."""
+        address = limited_name(host)
+        limits = [(self._buckets(declared.per_minute), f"{declared.name} {address}")]
+        if declared.same_per_minute:
+            limits.append((self._buckets(declared.same_per_minute), f"{path} {address}"))
+        if wait := max(buckets.wait(name) for buckets, name in limits):
+            raise RateLimited(f"too many requests from here; come again in {wait} s", wait)
+        for buckets, name in limits:
+            buckets.charge(name, 1)
+
+    def _buckets(self, per_minute: int) -> Buckets:
+        if per_minute not in self._by_rate:
+            self._by_rate[per_minute] = Buckets(per_minute / 60, per_minute, self._seconds)
+        return self._by_rate[per_minute]
+
+
 class PublicRoutes:
     """All declared public routes. They run beside the event loop, like operations."""
 
-    def __init__(self, engine: Engine, lanes: Lanes) -> None:
+    def __init__(self, engine: Engine, lanes: Lanes, limits: PublicLimits) -> None:
         self._engine = engine
+        self._limits = limits
         self._lanes = lanes
 
     def routes(self) -> Iterator[Route]:
@@ -46,6 +75,7 @@ class PublicRoutes:
             yield Route(declared.method, declared.path, partial(self._answer, declared))
 
     async def _answer(self, declared: PublicRoute, request: Request, names: Mapping[str, str]) -> Response:
+        self._limits.charge(declared, client_host(request), request.url.path)
         body = await read_body(request, declared.body_bytes_max) if declared.method == "POST" else b""
         query, now = dict(request.query_params), self._engine.now()
         asked = PublicRequest(names, query, dict(request.headers), body, now, request.method)
@@ -76,7 +106,7 @@ def public_paths(routes: Iterable[PublicRoute]) -> dict[str, dict[str, Any]]:
                 "200": {"description": "What the route answers.", "content": anything},
                 "404": {"description": "A page for whoever follows a link that leads nowhere.", "content": anything},
             },
-            "x-without": ("429",) if posted else ("413", "415", "429"),
+            "x-without": () if posted else ("413", "415"),
         }  # fmt: skip
         if posted:
             described["requestBody"] = {"required": False, "content": {"*/*": {"schema": {}, "example": ""}}}
