@@ -448,9 +448,12 @@ class Currencies(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Campaigns(msgspec.Struct, frozen=True, kw_only=True):
-    """When a campaign counts as ignored."""
+    """What is a campaign, and when it counts as ignored."""
 
     ignored_after: Annotated[int, duration()] = 7 * DAY
+    own_mail: Annotated[
+        bool, Meta(description="Whether mails that Threadline sends are campaigns; transactional ones never are.")
+    ] = False
 
 
 _NO_CURRENCIES = Currencies()
@@ -469,6 +472,8 @@ class FeatureSet:
     """The zone of events that name none."""
     ignored_after: int = 7 * DAY
     """A campaign delivered this long ago without engagement counts as ignored, microseconds."""
+    own_mail: bool = False
+    """Whether our own mails are campaigns. It makes events and shapes no fold."""
 
     @cached_property
     def by_name(self) -> dict[str, Feature]:
@@ -543,11 +548,13 @@ def read_features(definitions: Definitions) -> FeatureSet:
     if len(ordered) > FEATURES_MAX:
         text = f"{len(ordered)} features are declared, at most {FEATURES_MAX} are allowed; remove some"
         definitions.problems.append(text)
+    campaigns = CAMPAIGNS.read(definitions, Campaigns())
     return FeatureSet(
         tuple(ordered),
         CURRENCIES.read(definitions, _NO_CURRENCIES),
         TIMEZONE.read(definitions, "UTC"),
-        CAMPAIGNS.read(definitions, Campaigns()).ignored_after,
+        campaigns.ignored_after,
+        campaigns.own_mail,
     )
 
 

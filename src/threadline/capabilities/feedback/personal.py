@@ -23,5 +23,6 @@ SHOWN = ShownProperties(
         MAIL_SENT: (*_BELONGS, "version"),
         MAIL_SKIPPED: (*_BELONGS, "reason"),
         **dict.fromkeys(sorted(ENGAGEMENT), (*_BELONGS, "bounce", "code", "feedback", "why")),
+        **dict.fromkeys(sorted(FETCHES), (*_BELONGS, "fetch", "why")),
     },
 )
