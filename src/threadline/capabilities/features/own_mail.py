@@ -11,7 +11,7 @@ from threadline.capabilities.features.campaigns import (
     CAMPAIGN_ID_LENGTH_MAX,
     times_of,
 )
-from threadline.capabilities.feedback.events import MAIL_CLICKED, MAIL_OPENED, MAIL_SENT, is_trusted
+from threadline.capabilities.feedback.events import MAIL_CLICKED, MAIL_OPENED, MAIL_SENT
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Emit, Policy, PolicyView, Read, Wish
 
@@ -42,7 +42,7 @@ def own_mail_policy() -> Policy:
 def _react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
     event, properties = recorded.event, recorded.event.properties
     campaign = campaign_of_mail(properties)
-    if not is_trusted(event) or not campaign:
+    if not campaign:
         return ()
     about = {"campaign_id": campaign, "channel": "email"}
     if event.type == MAIL_SENT:
