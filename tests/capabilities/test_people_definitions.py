@@ -57,7 +57,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "a form": (
         "identifiers:\n  email: {normalise: upper}",
-        "2: `identifiers`, 'email': `normalise` cannot be 'upper'; choose from email, phone, strip",
+        "2: `identifiers`, 'email': `normalise` cannot be 'upper'; choose from email, phone, strip, whatsapp",
     ),
     "a switch": (
         "identifiers:\n  email: {identifying: 0}",

@@ -41,7 +41,8 @@ def test_whatever_a_phone_is_told_as_it_has_a_number(value: str) -> None:
     ("kind", "told", "kept"),
     [
         ("phone", "0039 (06) 10-20", "+39061020"),
-        ("phone", "06 1234", "061234"),
+        ("whatsapp", "447700900123", "+447700900123"),
+        ("email", "ju\u0308rgen@bücher.example", "jürgen@xn--bcher-kva.example"),
         ("whatsapp", "+1 000 000 0000", "+10000000000"),
         ("email", " Ada@Example.com ", "ada@example.com"),
         ("user_id", " 007 ", "007"),

@@ -72,7 +72,7 @@ def named_anew(random: Random, told: Event) -> Event:
     number = who.value.split("-")[1]
     more = (
         Identifier("email", f"new-{number}@example.com"), Identifier("user_id", f"new-{number}"),
-        Identifier("phone", f"+39 055 {number}111"),
+        Identifier("phone", f"+39 055 {number}111111"),
     )  # fmt: skip
     chosen = random.sample(more, random.randrange(3))
     return msgspec.structs.replace(told, identifiers=(who, *chosen))
@@ -112,28 +112,28 @@ def test_an_identifier_goes_with_whom_it_was_first_told_once_a_merge_is_undone()
     on = staging.tell(MemoryStore(), [apart], staging.ticking())
     survivor, _ = on.identity.merge("default", "user_id:a", "anonymous_id:b", request="m")
     merge = merged_by(on, survivor)
-    told = [{"anonymous_id": "b", "email": "b@example.com"}, {"email": "b@example.com", "phone": "1234"}]
+    told = [{"anonymous_id": "b", "email": "b@example.com"}, {"email": "b@example.com", "phone": "+390551234"}]
     told += [{"user_id": "a", "email": "a@example.com"}, {"anonymous_id": "b", "email": "a@example.com"}]
     # On a machine of the other, and of nobody else.
-    told += [{"user_id": "a", "phone": "1234"}, {"external_id": "c", "phone": "1234"}]
+    told += [{"user_id": "a", "phone": "+390551234"}, {"external_id": "c", "phone": "+390551234"}]
     for number, who in enumerate(told):
         on.recorder.record([event("page", who, f"during {number}")])
     on.identity.unmerge("default", merge, request="u")
     named = {str(each) for each in on.reader.person("default", "anonymous_id:b").identifiers.values()}
-    assert named == {"anonymous_id:b", "email:b@example.com", "phone:1234", "external_id:c"}
+    assert named == {"anonymous_id:b", "email:b@example.com", "phone:+390551234", "external_id:c"}
     named = {str(each) for each in on.reader.person("default", "user_id:a").identifiers.values()}
     assert named == {"user_id:a", "email:a@example.com"}
 
 
 def test_who_has_found_somebody_older_since_goes_with_them_once_a_merge_is_undone() -> None:
-    apart = [event("page", {kind: kind}, kind) for kind in ("external_id", "user_id", "anonymous_id")]
+    apart = [event("page", {kind: f"{kind}-1"}, kind) for kind in ("external_id", "user_id", "anonymous_id")]
     on = staging.tell(MemoryStore(), [[each] for each in apart], staging.ticking())
     oldest, survivor, merged = (
-        on.reader.person("default", f"{kind}:{kind}").id for kind in ("external_id", "user_id", "anonymous_id")
+        on.reader.person("default", f"{kind}:{kind}-1").id for kind in ("external_id", "user_id", "anonymous_id")
     )
     assert on.identity.merge("default", survivor, merged, request="m") == (survivor, merged)
     merge = merged_by(on, survivor)
-    on.recorder.record([event("page", {"external_id": "external_id", "anonymous_id": "anonymous_id"}, "found")])
+    on.recorder.record([event("page", {"external_id": "external_id-1", "anonymous_id": "anonymous_id-1"}, "found")])
     assert on.reader.person("default", survivor).id == oldest
     assert on.identity.unmerge("default", merge, request="u") == (oldest, survivor)
     assert on.reader.person("default", merged).id == oldest
@@ -218,7 +218,7 @@ def test_unmerging_takes_back_only_what_is_still_there() -> None:
 def test_who_was_split_off_with_others_is_not_there_to_be_unmerged() -> None:
     told = [
         [event("page", {"user_id": "a"}, "1"), event("page", {"anonymous_id": "b"}, "2")],
-        [event("page", {"anonymous_id": "b", "email": "b@example.com", "phone": "1234"}, "3")],
+        [event("page", {"anonymous_id": "b", "email": "b@example.com", "phone": "+390551234"}, "3")],
     ]
     on = staging.tell(MemoryStore(), told, staging.ticking())
     founded = on.reader.person("default", "anonymous_id:b").id

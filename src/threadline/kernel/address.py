@@ -18,6 +18,11 @@ _AROUND = re.compile(rf"^[\s{_INVISIBLE}]+|[\s{_INVISIBLE}]+$")
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u0080-\U0010ffff-]+"
 _LOCAL = re.compile(rf"{_ATOM}(?:\.{_ATOM})*")
 _LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
+_PLAIN = re.compile(
+    r"(?=[^@]{1,64}@)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@"
+    r"(?:(?!-)[a-z0-9-]{1,63}(?<!-)\.)+(?![0-9]+$)(?!-)[a-z0-9-]{1,63}(?<!-)"
+)
+"""Nearly all addresses, in their form: a shortcut, for identifiers are read with every event of somebody new."""
 
 
 class MailAddress(NamedTuple):
@@ -75,6 +80,9 @@ def checked_address(text: str, param: str) -> str:
 
     Two spellings that reach one mailbox by the rules of a provider, such as dots at Gmail, stay two addresses.
     """
+    plain = text.strip().lower()
+    if _PLAIN.fullmatch(plain) and len(plain) <= ADDRESS_OCTETS_MAX:
+        return plain
     try:
         local, domain = parse_address(text)
     except InvalidAddress as error:

@@ -33,6 +33,8 @@ CLOCK_CORRECTED = "clock_corrected"
 """The mark of an event whose time was shifted by what the producer's clock was off."""
 TIME_IGNORED = "time_ignored"
 """The mark of an event that came with a time which cannot be read or contradicts another; the others stand."""
+IDENTIFIER_IGNORED = "identifier_ignored"
+"""The mark of an event with an identifier that names nobody: no address, no number, or junk. It is in `Event.wire`."""
 CLAIMED_HISTORY = "claimed_history"
 """The mark of a back-filled event that came with a write key. Those are public: anybody can claim this of any event."""
 

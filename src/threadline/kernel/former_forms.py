@@ -11,20 +11,20 @@ import re
 import unicodedata
 
 from threadline.kernel.address import ADDRESS_OCTETS_MAX
+from threadline.kernel.normalisation import Form
 
 _DEVIATES = re.compile("[\u00df\u03c2\u200c\u200d]")
 """What IDNA of 2003 maps to something else and that of 2008 leaves as it is (RFC 5894, 7.2)."""
 _ADDRESS = re.compile(r"[^\s\x00-\x1f\x7f@]+@[^\s\x00-\x1f\x7f@]+|\"[^\x00-\x1f\x7f]+\"@[^\s\x00-\x1f\x7f@]+")
 
 
-def former_email(value: str) -> str:
-    """An address as an identifier."""
-    return value.strip().lower()
-
-
-def former_phone(value: str) -> str:
-    """A number as an identifier: its digits, of an extension too, and a leading +."""
+def former_value(value: str, form: Form) -> str:
+    """The value of an identifier, whatever it holds: of an address in lower case, of a number its digits and a +."""
     value = value.strip()
+    if form == "strip":
+        return value
+    if form == "email":
+        return value.lower()
     digits = re.sub(r"[^0-9]", "", value)
     return ("+" if value.startswith(("+", "00")) else "") + (digits[2:] if value.startswith("00") else digits)
 
@@ -37,7 +37,7 @@ def address_in_event(text: object) -> str:
     """
     if not isinstance(text, str):
         return ""
-    address = former_email(text)
+    address = former_value(text, "email")
     if not _ADDRESS.fullmatch(address):
         return ""
     local, _, domain = address.rpartition("@")

@@ -10,9 +10,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from threadline.kernel.event import Identifier
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import Identifier, thread_id
+from threadline.kernel.former_forms import former_addresses, former_value
 from threadline.kernel.limits import IDENTIFIER_KIND_LENGTH_MAX, IDENTIFIER_LENGTH_MAX, THREADS_PER_PERSON_MAX
 from threadline.kernel.normalisation import Form, normalised
+from threadline.kernel.phone import EXTENSION
 
 MERGED = "threadline.person_merged"
 SPLIT = "threadline.person_split"
@@ -64,7 +67,7 @@ class IdentifierKind(msgspec.Struct, frozen=True):
     @property
     def is_personal(self) -> bool:
         """Whether a value says by itself who somebody is; addresses and phone numbers always do."""
-        return self.personal or self.normalise in ("email", "phone")
+        return self.personal or self.normalise != "strip"
 
 
 _OTHER = IdentifierKind("external_id")
@@ -80,24 +83,81 @@ class IdentityRules:
     default: IdentifierKind = _OTHER
     blocked: frozenset[Identifier] = field(default=frozenset())
     """Single identifiers declared non-identifying, such as a shared mailbox."""
+    not_junk: frozenset[str] = frozenset()
+    """Case-folded values that name somebody, although they look like a placeholder."""
+    phone_region: str = ""
+    """The country of numbers that do not name theirs, such as DE; empty: they identify nobody."""
 
     def kind(self, name: str) -> IdentifierKind:
         """The rules for a kind of this name."""
         return self.kinds.get(name, self.default)
 
     def normalise(self, identifier: Identifier) -> Identifier | None:
-        """The form in which it is stored, or None if it is junk and names nobody."""
+        """The form in which it is stored, or None if it is no address, no number or junk, and names nobody."""
+        try:
+            value = self._normal_value(identifier)
+        except InvalidValue:
+            return None
+        return identifier if value == identifier.value else Identifier(identifier.kind, value)
+
+    def problem(self, identifier: Identifier) -> str:
+        """Why it names nobody; empty if it does."""
+        try:
+            self._normal_value(identifier)
+        except InvalidValue as error:
+            return f"{identifier.kind} {error}"
+        return ""
+
+    def former(self, identifier: Identifier) -> Identifier | None:
+        """The form in which version 0.1 stored it, which took any text for an address or a number."""
+        value = former_value(identifier.value, self.kind(identifier.kind).normalise)
+        junk = self._is_junk(value) or self._is_junk(identifier.value.strip())
+        if junk or not 0 < len(value) <= IDENTIFIER_LENGTH_MAX:
+            return None
+        return Identifier(identifier.kind, value)
+
+    def forms(self, identifier: Identifier) -> tuple[Identifier, ...]:
+        """The forms under which its person may be known: that of today, then those of version 0.1."""
+        normal = self.normalise(identifier)
+        if normal is None:
+            former = self.former(identifier)
+            return () if former is None else (former,)
+        return (normal, *self.former_forms(identifier, normal))
+
+    def former_forms(self, identifier: Identifier, normal: Identifier) -> tuple[Identifier, ...]:
+        """The forms of version 0.1, of an identifier in its ``normal`` form. Nearly all have none."""
+        form = self.kind(identifier.kind).normalise
+        # The digits of an extension at the end of a number make another number, of somebody else.
+        if form == "strip" or EXTENSION in normal.value:
+            return ()
+        values = former_addresses(normal.value) if form == "email" else ()
+        former = former_value(identifier.value, form)
+        if former != normal.value and former not in values and not self._is_junk(former):
+            values += (former,)
+        return tuple([Identifier(identifier.kind, value) for value in values])
+
+    def threads(self, workspace: str, identifier: Identifier) -> list[str]:
+        """The threads of these forms, in their order."""
+        return [thread_id(workspace, form) for form in self.forms(identifier)]
+
+    def _normal_value(self, identifier: Identifier) -> str:
         raw = identifier.value
         form = self.kind(identifier.kind).normalise
-        value = normalised(raw, form)
-        # Junk is looked for in both forms: as a phone number "-1" becomes "1", which somebody may have.
-        if not 0 < len(value) <= IDENTIFIER_LENGTH_MAX or self._names_nobody(value):
-            return None
-        if form != "strip" and value != raw and self._names_nobody(raw.strip()):
-            return None
-        return identifier if value == raw else Identifier(identifier.kind, value)
+        stripped = raw.strip()
+        if len(stripped) > IDENTIFIER_LENGTH_MAX:
+            raise InvalidValue(f"{raw[:80]!r}… is longer than {IDENTIFIER_LENGTH_MAX} characters")
+        # Junk is looked for in both forms, and first: of "-1" it would be said that it is no number.
+        if self._names_nobody(stripped):
+            raise InvalidValue(f"{raw[:80]!r} names nobody")
+        value = normalised(raw, form, self.phone_region)
+        if form != "strip" and value != raw and self._names_nobody(value):
+            raise InvalidValue(f"{raw[:80]!r} names nobody")
+        return value
 
     def _names_nobody(self, value: str) -> bool:
+        return not value or self._is_junk(value) or (is_placeholder(value) and value.casefold() not in self.not_junk)
+
+    def _is_junk(self, value: str) -> bool:
         return value.casefold() in self.junk or _ZEROS.fullmatch(value) is not None
 
     def rank(self, identifier: Identifier) -> tuple[int, str, str]:
@@ -114,3 +174,23 @@ class IdentityRules:
 
 
 _ZEROS = re.compile(r"[+0\s.-]+")
+_PLACEHOLDER = re.compile(
+    r"""
+    \\n | \( (?:null|nil|none|nan|undefined|empty|unknown) \)                   # of databases and languages
+    | \#? (?:n/a|null!|ref!|value!|name\?|div/0!|num!|spill!|calc!)             # of spreadsheets
+    | (?:anonymous|user|customer|client|visitor|person|contact|member|account|device|profile|external)[_\ -]?id
+    | %[a-z][\w.-]*% | %%[\w.-]+%% | __[a-z_]+__                                # names that nobody replaced by a value
+    | \{[a-z_][\w.]*\} | <[a-z_][\w.\ -]*> | \[[a-z_][\w.\ -]*\]
+    | .*(?: \{\{.*\}\} | \$\{.*\} | \#\{.*\} | \{%.*%\} | <%.*%> | \*\|.*\|\* | \[\[.*\]\] ).*    # of templates
+    """,
+    re.I | re.X | re.S,
+)
+_SIGNS = frozenset("\\#<([{%$*")
+_WORDS = re.compile(r"[a-z _-]{1,20}", re.I)
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether a value is what stands where nobody has filled in one: ``\\N``, ``#N/A``, ``{{user_id}}``, ``userId``."""
+    # Nearly all values have none of these signs, and something else than letters.
+    may_be = not _SIGNS.isdisjoint(value) or _WORDS.fullmatch(value) is not None
+    return may_be and _PLACEHOLDER.fullmatch(value) is not None

@@ -1,29 +1,24 @@
-"""The normal form of an identifier's value, so that two spellings of one address name one person."""
+"""The normal form of an identifier's value, so that two spellings of one address or number name one person."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
 from typing import Literal
 
-Form = Literal["strip", "email", "phone"]
-"""``strip`` (blanks around), ``email`` (and case folded), ``phone`` (digits and a leading +)."""
+from threadline.kernel.address import checked_address, trimmed
+from threadline.kernel.phone import parse_phone
+
+Form = Literal["strip", "email", "phone", "whatsapp"]
+"""``strip`` (without blanks around), ``email`` (an address of mail), ``phone`` (a number), ``whatsapp`` (one that may
+lack its +)."""
 
 
-def normalised(value: str, form: Form) -> str:
-    """A value in this form."""
-    return _NORMALISE[form](value)
-
-
-def _email(value: str) -> str:
-    # Not `casefold`: it writes straße as strasse, and those are two domains of two owners.
-    return value.strip().lower()
-
-
-def _phone(value: str) -> str:
-    value = value.strip()
-    digits = re.sub(r"[^0-9]", "", value)
-    return ("+" if value.startswith(("+", "00")) else "") + (digits[2:] if value.startswith("00") else digits)
-
-
-_NORMALISE: Mapping[Form, Callable[[str], str]] = {"strip": str.strip, "email": _email, "phone": _phone}
+def normalised(value: str, form: Form, region: str = "") -> str:
+    """A value in this form; raises `InvalidValue` for what is no address or no number. Numbers without a country are
+    those of ``region``."""
+    if form == "strip":
+        return value.strip()
+    if form == "email":
+        return checked_address(value, "")
+    if form == "whatsapp" and (digits := trimmed(value)).isdigit():
+        value = f"+{digits}"  # WhatsApp names everybody by a number with its country code and without the +
+    return parse_phone(value, region)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from threadline.kernel.event import Identifier, Recorded, source_type_of, thread_id
+from threadline.kernel.event import Identifier, Recorded, source_type_of
 from threadline.kernel.limits import JSON_DEPTH_MAX, PAGE_ITEMS_MAX
 from threadline.kernel.outbox import DeadLetter, UnknownEffect
 from threadline.kernel.ports import Person, Ports
@@ -53,8 +53,8 @@ class Subject:
 
     def has(self, identifier: Identifier) -> bool:
         """Whether an identifier is one of the person's."""
-        normalised = self.engine.catalogue.rules.normalise(identifier)
-        return normalised is not None and thread_id(self.workspace, normalised) in self.person.heads
+        threads = self.engine.catalogue.rules.threads(self.workspace, identifier)
+        return any(thread in self.person.heads for thread in threads)
 
     def events(self, types: frozenset[str] = frozenset()) -> Iterator[Recorded]:
         """The person's events in occurred order, of these types (empty: of all), page by page, but for damaged ones."""

@@ -14,6 +14,9 @@ DIGITS_MIN = 7
 DIGITS_MAX = 15
 """Recommendation E.164 of the ITU, 6.2."""
 
+EXTENSION = ";ext="
+"""What stands before the extension in a form (RFC 3966)."""
+
 _NUMBER = re.compile(
     r"[+\uff0b]?[\d\s().\-\u2010-\u2015\u2212/]*\d[)\s]*(?:(?:;\s*ext=|,?\s*ext\.?|x|#)\s*\d{1,7})?", re.I
 )
@@ -60,7 +63,7 @@ def parse_phone(text: str, region: str = "") -> str:
     fits = (library.ValidationResult.IS_POSSIBLE, library.ValidationResult.TOO_LONG)
     if possible not in fits or not DIGITS_MIN <= len(form) - 1 <= DIGITS_MAX:
         raise _invalid(given, _LENGTH)
-    return f"{form};ext={number.extension}" if number.extension else form
+    return f"{form}{EXTENSION}{number.extension}" if number.extension else form
 
 
 def _invalid(text: str, why: str) -> InvalidValue:

@@ -58,11 +58,11 @@ def _named(event: SentEvent) -> frozenset[str]:
     for kind, value in event["identifiers"]:
         normal = value.strip()
         if kind == "email":
-            normal = normal.lower()
+            normal = normal.lower() if re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", normal) else ""
         elif kind in ("phone", "whatsapp"):
             international = normal.startswith(("+", "00"))
             digits = re.sub("[^0-9]", "", normal)
-            normal = "+" + re.sub("^00", "", digits) if international else digits
+            normal = "+" + re.sub("^00", "", digits) if international else ""  # without a region it is of nowhere
         if normal.lower() not in _NOBODY and set(normal) != {"0"}:
             named.add(f"{kind}:{normal}")
     return frozenset(named)

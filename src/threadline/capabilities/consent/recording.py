@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from threadline.capabilities.consent.addresses import KnownAddress
 from threadline.capabilities.consent.definition import Consent
 from threadline.capabilities.consent.events import SUBSCRIBED, UNSUBSCRIBED
 from threadline.capabilities.consent.links import Recipient
@@ -16,6 +17,7 @@ from threadline.capabilities.events.requests import derived_key
 from threadline.kernel.address import normal_address
 from threadline.kernel.errors import NotFound, Unavailable
 from threadline.kernel.event import Event, Identifier
+from threadline.kernel.former_forms import former_addresses
 from threadline.kernel.ports import Person, WithCatalogue, WithLog, WithReader, WithRecorder, WithStore
 from threadline.kernel.time import parse_time
 
@@ -27,9 +29,18 @@ class Needs(WithReader, WithRecorder, WithStore, WithCatalogue, WithLog, Protoco
     """What is needed here of the engine."""
 
 
-def identifier_for(engine: WithCatalogue, address: str) -> Identifier:
+class Finding(WithReader, WithCatalogue, Protocol):
+    """What is needed to find the person of an address."""
+
+
+def identifier_for(engine: Finding, known: KnownAddress) -> Identifier:
     """The identifier under which events about an address alone are recorded."""
-    identifier: Identifier | None = engine.catalogue.rules.normalise(Identifier("email", address))
+    workspace, address = known
+    rules, given = engine.catalogue.rules, Identifier("email", address)
+    identifier: Identifier | None = rules.normalise(given)
+    if former_addresses(normal_address(address)) and (person := person_of(engine, workspace, str(given))) is not None:
+        # Known since an earlier version, under another form of the address.
+        return next((own for own in person.identifiers.values() if rules.normalise(own) == identifier), given)
     # An address that is shared, or that names nobody, is blocked as an identifier and must be suppressible.
     return identifier or Identifier("external_id", f"mailto:{address}")
 
@@ -107,7 +118,11 @@ def subscribe(engine: Needs, recipient: Recipient, **more: Any) -> None:
 
 def _record(engine: Needs, recipient: Recipient, type: str, more: dict[str, Any], last: str) -> None:
     person = person_of(engine, recipient.workspace, recipient.person)
-    identifier = person.identifiers[person.id] if person is not None else identifier_for(engine, recipient.address)
+    identifier = (
+        person.identifiers[person.id]
+        if person is not None
+        else identifier_for(engine, KnownAddress(recipient.workspace, recipient.address))
+    )
     received_at = engine.recorder.clock()
     topic = {"topic": recipient.topic} if recipient.topic else {}
     event = Event(

@@ -10,15 +10,16 @@ from threadline.capabilities.definitions import Definitions, Noted, Part, Plain
 from threadline.capabilities.definitions.declaring import Form, listed, parsed, struct
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Identifier
-from threadline.kernel.identity import KIND_FORM, IdentifierKind, IdentityRules, is_kind
+from threadline.kernel.identity import KIND_FORM, IdentifierKind, IdentityRules, is_kind, is_placeholder
 from threadline.kernel.limits import IDENTIFIER_KIND_LENGTH_MAX
+from threadline.kernel.phone import is_region
 from threadline.kernel.section import Section
 
 KINDS = (
     IdentifierKind("user_id", priority=0, limit=1),
     IdentifierKind("email", priority=20, normalise="email"),
     IdentifierKind("phone", priority=30, normalise="phone"),
-    IdentifierKind("whatsapp", priority=31, normalise="phone"),
+    IdentifierKind("whatsapp", priority=31, normalise="whatsapp"),
     IdentifierKind("external_id", priority=50),
     IdentifierKind("anonymous_id", priority=90),
     # Strangers share one, and anybody can name anybody's.
@@ -31,7 +32,8 @@ JUNK = frozenset(
         "unknown", "n/a", "na", "not_authenticated", "distinct_id", "id", "email", "[]", "{}",
     }
 )  # fmt: skip
-"""Case-folded values that broken clients send for "nobody". Each of them would join strangers into one person."""
+"""Case-folded values that broken clients send for "nobody". Each of them would join strangers into one person. Others
+are known by their pattern: `threadline.kernel.identity.is_placeholder`."""
 
 
 def _blocked(written: str) -> Identifier | None:
@@ -48,8 +50,8 @@ def _written(part: Part) -> str:
 
 def _shipped(part: Part) -> str:
     part_text = _written(part).casefold()
-    if part_text not in JUNK:
-        raise InvalidValue(f"must be one of the values that ship as junk: {', '.join(sorted(JUNK))}")
+    if part_text not in JUNK and not is_placeholder(part_text):
+        raise InvalidValue(f"must be a placeholder or one of the values that ship as junk: {', '.join(sorted(JUNK))}")
     return part_text
 
 
@@ -67,12 +69,23 @@ _LISTS: dict[str, Form[Any]] = {
     ),
 }
 
+
+def _region(written: str) -> str:
+    if not is_region(written):
+        raise InvalidValue("write its two capital letters (ISO 3166)")
+    return written
+
+
+_REGION_KEY = "phone_region"
+# A boolean as well: YAML reads the two letters of Norway as one.
+_REGION = parsed(_region, "a country such as DE", (str, bool), type=["string", "boolean"], pattern="^[A-Z]{2}$")
+
 IDENTIFIERS_SECTION = Section(
     "identifiers",
     {
         "type": "object",
         "description": "What identifies people: kinds by name, values that name nobody, identifiers that are shared.",
-        "properties": {name: form.schema for name, form in _LISTS.items()},
+        "properties": {name: form.schema for name, form in _LISTS.items()} | {_REGION_KEY: _REGION.schema},
         "propertyNames": {"pattern": f"^[^:]{{1,{IDENTIFIER_KIND_LENGTH_MAX}}}$"},
         "additionalProperties": struct(IdentifierKind, given=["name"]).schema,
     },
@@ -84,23 +97,27 @@ def rules(definitions: Definitions | None = None) -> IdentityRules:
     kinds = {kind.name: kind for kind in KINDS}
     lists: dict[str, list[Any]] = {name: [] for name in _LISTS}
     places: dict[str, str] = {}
+    region = ""
     for document, _, node in definitions.section(IDENTIFIERS_SECTION.name) if definitions is not None else ():
         for name, (key, value) in document.mapping(node, "`identifiers`").items():
             if not document.once(key, f"`identifiers`: {name!r}", places):
                 continue
-            if name not in _LISTS and not is_kind(name):
+            if name not in {*_LISTS, _REGION_KEY} and not is_kind(name):
                 document.fail(key, f"`identifiers`: {name!r} is not an identifier kind; write {KIND_FORM}")
                 continue
             try:
                 part = Plain(document, f"`identifiers`, {name!r}", name, key).part(value)
-                if name in _LISTS:
+                if name == _REGION_KEY:
+                    region = _REGION.read(part)
+                elif name in _LISTS:
                     lists[name] += _LISTS[name].read(part)
                 else:
                     known = kinds.get(name, IdentifierKind(name))
                     kinds[name] = struct(IdentifierKind, known, ["name"]).read(part)
             except Noted:
                 continue
-    junk = (JUNK - set(lists["not_junk"])) | {text.casefold() for text in lists["junk"]}
-    draft = IdentityRules(kinds, junk)
+    not_junk = frozenset(lists["not_junk"])
+    junk = (JUNK - not_junk) | {text.casefold() for text in lists["junk"]}
+    draft = IdentityRules(kinds, junk, not_junk=not_junk, phone_region=region)
     normalised = frozenset(n for i in lists["blocked"] if (n := draft.normalise(i)) is not None)
     return dataclasses.replace(draft, blocked=normalised)

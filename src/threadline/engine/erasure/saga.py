@@ -18,7 +18,7 @@ from threadline.engine.reading.person_reader import PersonReader
 from threadline.engine.recording.attempt import Attempt
 from threadline.kernel.erasure import ERASURE, ERASURE_OPEN, JOB_KIND, Certificate, Erasure, Preview
 from threadline.kernel.errors import BeingErased, NotFound, Unavailable
-from threadline.kernel.event import identifier_named, is_thread_id, thread_id
+from threadline.kernel.event import identifier_named, is_thread_id
 from threadline.kernel.ids import short_hash
 from threadline.kernel.limits import BATCH_WRITES_MAX
 from threadline.kernel.personal import Subject
@@ -129,8 +129,7 @@ class Erasures:
 
     def _under_way(self, workspace: str, ref: str) -> Erasure | None:
         """The erasure that a person is in."""
-        identifier = self._engine.catalogue.rules.normalise(identifier_named(ref))
-        threads = [] if identifier is None else [thread_id(workspace, identifier)]
+        threads = self._engine.catalogue.rules.threads(workspace, identifier_named(ref))
         for thread in [*threads, *([ref] if is_thread_id(ref) else [])]:
             if id := self._engine.reader.lookup.erasure_of(thread):
                 return self._find(workspace, id)

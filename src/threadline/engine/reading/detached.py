@@ -17,8 +17,8 @@ from threadline.engine.folding.states import States
 from threadline.engine.reading.identity_history import IdentityHistory
 from threadline.kernel import ports
 from threadline.kernel.errors import NotFound
-from threadline.kernel.event import Identifier, Recorded, identifier_named, is_thread_id, thread_id
-from threadline.kernel.identity import MERGED, SPLIT, IdentityRules
+from threadline.kernel.event import Identifier, Recorded, identifier_named, is_thread_id
+from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.store import LogEntry, Span
 
 
@@ -63,15 +63,12 @@ class DetachedPeople:
         return view_at(self._catalogue.looks[index], states[index], at, history.at_edges)
 
     def _meant(self, ref: str) -> tuple[Person, str]:
-        thread = (
-            ref
-            if is_thread_id(ref) and ref in self._founders()
-            else ref_thread(self._catalogue.rules, self._workspace, ref)
-        )
-        person = self._by_thread(thread)
-        if person is None:
-            raise NotFound(f"nobody is known as {ref!r} in workspace {self._workspace!r}")
-        return person, thread
+        threads = [ref] if is_thread_id(ref) and ref in self._founders() else []
+        threads = threads or self._catalogue.rules.threads(self._workspace, identifier_named(ref))
+        for thread in threads:
+            if (person := self._by_thread(thread)) is not None:
+                return person, thread
+        raise NotFound(f"nobody is known as {ref!r} in workspace {self._workspace!r}")
 
     def _founders(self) -> set[str]:
         """The ids of people, those who were merged since among them."""
@@ -98,12 +95,6 @@ class DetachedPeople:
             # Which identifier it is makes no difference to any view.
             people[owner].add_thread(thread, Identifier("", thread), head)
         return people
-
-
-def ref_thread(rules: IdentityRules, workspace: str, ref: str) -> str:
-    """The thread of the identifier that a reference names; empty if there can be none."""
-    identifier = rules.normalise(identifier_named(ref))
-    return "" if identifier is None else thread_id(workspace, identifier)
 
 
 class _Events:

@@ -13,7 +13,7 @@ from threadline.engine.folding.person import Person
 from threadline.engine.folding.states import States
 from threadline.engine.reading.lookup import Lookup
 from threadline.kernel import ports
-from threadline.kernel.event import Identifier, Recorded, thread_id
+from threadline.kernel.event import Identifier, Recorded
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.limits import FUTURE_MAX_SECONDS
 from threadline.kernel.store import Span, Store, event_pages
@@ -123,9 +123,9 @@ class IdentityHistory:
 
     def _threads_of(self, recorded: Recorded) -> set[str]:
         """The threads of the identifiers that an event names."""
-        normalise, workspace = self._catalogue.rules.normalise, self._person.workspace
-        normal = [identifier for given in recorded.event.identifiers if (identifier := normalise(given)) is not None]
-        return {recorded.thread, *(thread_id(workspace, identifier) for identifier in normal)}
+        rules, workspace = self._catalogue.rules, self._person.workspace
+        named = [thread for given in recorded.event.identifiers for thread in rules.threads(workspace, given)]
+        return {recorded.thread, *named}
 
     def linked(self, person: ports.Person, known_at: int) -> list[Identifier]:
         """The identifiers linked to this person at ``known_at``. It reads the events of all people around.

@@ -21,7 +21,7 @@ from threadline.engine.reading.lookup import Lookup
 from threadline.engine.scheduled import pending_timers
 from threadline.kernel import ports
 from threadline.kernel.errors import BeingErased, EventDamaged, InvalidValue, NotFound, StoreDamaged
-from threadline.kernel.event import Recorded, identifier_named, is_thread_id, thread_id
+from threadline.kernel.event import Recorded, identifier_named, is_thread_id
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import Cursor
@@ -62,13 +62,12 @@ class PersonReader:
         person = self.by_id(ref) if is_thread_id(ref) else None
         if person is not None and person.workspace == workspace:
             return person, ref
-        identifier = self.catalogue.rules.normalise(identifier_named(ref))
-        thread = "" if identifier is None else thread_id(workspace, identifier)
-        person = self.by_thread(thread) if thread else None
-        if person is None or person.workspace != workspace:
-            hint = "" if ":" in ref else "This is a user id; others have their kind first, as in email:ada@example.com."
-            raise NotFound(f"nobody is known as {ref!r} in workspace {workspace!r}", hint=hint)
-        return person, thread
+        for thread in self.catalogue.rules.threads(workspace, identifier_named(ref)):
+            person = self.by_thread(thread)
+            if person is not None and person.workspace == workspace:
+                return person, thread
+        hint = "" if ":" in ref else "This is a user id; others have their kind first, as in email:ada@example.com."
+        raise NotFound(f"nobody is known as {ref!r} in workspace {workspace!r}", hint=hint)
 
     def by_thread(self, thread: str) -> Person | None:
         """The person a thread belongs to; None if there is none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from threadline.engine.recording.identifiers import threads_of
 from threadline.engine.recording.validation import ValidatedEvent
 from threadline.engine.recording.working_set import WorkingSet
 
@@ -23,10 +24,10 @@ def assign(events: Sequence[ValidatedEvent], people: WorkingSet) -> list[list[Va
         key = owner.id if owner is not None else people.group_of(names[0].thread)
         while key in merged:
             key = merged[key]
-        for name in names[1:]:
-            if owner is not None and owners.get(name.thread) is owner:
+        for thread in threads_of(names)[1:]:
+            if owner is not None and owners.get(thread) is owner:
                 continue
-            other = people.group_of(name.thread)
+            other = people.group_of(thread)
             while other in merged:
                 other = merged[other]
             if other != key:

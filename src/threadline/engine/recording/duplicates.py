@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 from threadline.engine.recording import rejected_log
 from threadline.engine.recording.attempt import Attempt
-from threadline.engine.recording.validation import Checked, ValidatedEvent, unmet
+from threadline.engine.recording.validation import Checked, ValidatedEvent, former_digest, unmet
 from threadline.kernel.errors import EventRejected
 from threadline.kernel.event import Receipt, event_id
+from threadline.kernel.identity import IdentityRules
 from threadline.kernel.store import ERASED_DIGEST, Store
 
 ERASED = "erased"
@@ -30,7 +31,7 @@ def distinct(checked: Sequence[Checked]) -> dict[tuple[str, int | None], list[in
     return positions
 
 
-def fresh_among(store: Store, checked: Sequence[Checked]) -> list[list[int]]:
+def fresh_among(store: Store, rules: IdentityRules, checked: Sequence[Checked]) -> list[list[int]]:
     """The positions of the events of each new payload.
 
     An exact duplicate of a recorded event is not new; a different payload under its key is, and so is an event that
@@ -41,8 +42,15 @@ def fresh_among(store: Store, checked: Sequence[Checked]) -> list[list[int]]:
     return [
         positions
         for (id, digest), positions in payloads.items()
-        if known.get(id, digest) not in (digest, ERASED_DIGEST) or id not in known
+        if id not in known or not _is_same(checked[positions[0]], known[id], rules)
     ]
+
+
+def _is_same(item: Checked, digest: int, rules: IdentityRules) -> bool:
+    """Whether an event is the recorded one of this digest, or what is left of one that was erased."""
+    if digest == ERASED_DIGEST:
+        return True
+    return isinstance(item, ValidatedEvent) and digest in (item.digest, former_digest(item, rules))
 
 
 def sort_out(
@@ -67,7 +75,7 @@ def sort_out(
             attempt.ids.add(event.id)
             fresh.append(event)
         else:
-            same = digest == event.digest
+            same = digest == event.digest or (event.id in known and _is_same(event, digest, attempt.catalogue.rules))
             attempt.receipts[event.position] = Receipt(status="duplicate" if same else "conflict", id=event.id)
             if not same:
                 writes = rejected_log.conflict_writes(attempt.store, event.event, event.id, event.digest, attempt.now)

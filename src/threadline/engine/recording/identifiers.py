@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import msgspec
 
 from threadline.engine.two_generation_cache import TwoGenerationCache
@@ -11,6 +13,7 @@ from threadline.kernel.identity import IdentityRules
 
 NAMES_REMEMBERED = 30_000
 KINDS_REMEMBERED = 1_000
+PROBLEM_LENGTH_MAX = 500
 
 
 class ResolvedIdentifier(msgspec.Struct, frozen=True, gc=False):
@@ -21,10 +24,21 @@ class ResolvedIdentifier(msgspec.Struct, frozen=True, gc=False):
     priority: int
     identifies: bool
     joins: bool = True
+    former: tuple[str, ...] = ()
+    """The threads of other forms, in which an earlier version may know the same person. Events go into none of them."""
 
     def rank(self) -> tuple[int, str, str]:
         """The strongest identifier has the lowest rank; the order is the same for everyone."""
         return (self.priority, self.identifier.kind, self.identifier.value)
+
+
+def threads_of(names: Sequence[ResolvedIdentifier]) -> list[str]:
+    """The threads under which the people of an event may be known: those of its identifiers, then of former forms."""
+    threads = [name.thread for name in names]
+    for name in names:
+        if name.former:
+            threads += name.former
+    return threads
 
 
 class IdentifierResolver:
@@ -49,9 +63,26 @@ class IdentifierResolver:
                 return None
             priority = self._rules.kind(normal.kind).priority
             identifies, joins = self._rules.identifies(normal), self._rules.joins(normal)
-            named = ResolvedIdentifier(normal, thread_id(workspace, normal), priority, identifies, joins)
+            former = tuple([thread_id(workspace, form) for form in self._rules.former_forms(identifier, normal)])
+            named = ResolvedIdentifier(normal, thread_id(workspace, normal), priority, identifies, joins, former)
             self._known.put(key, named)
         return named
+
+    def forms(self, workspace: str, identifier: Identifier) -> list[ResolvedIdentifier]:
+        """Each form of an identifier under which its person may be known, with its own thread; for recorded events."""
+        forms = (identifier, *self._rules.forms(identifier))
+        priority = self._rules.kind(identifier.kind).priority
+        return [
+            ResolvedIdentifier(form, thread_id(workspace, form), priority, self._rules.identifies(form))
+            for form in dict.fromkeys(forms)
+        ]
+
+    def nobody(self, identifiers: Iterable[Identifier]) -> str:
+        """Why none of these identifiers finds anybody."""
+        rules = self._rules
+        why = [rules.problem(identifier) or f"{identifier.kind} does not identify" for identifier in identifiers]
+        usable = "no usable identifier: give a user_id, anonymous_id, email, phone or external id"
+        return "; ".join((usable, *why))[:PROBLEM_LENGTH_MAX]
 
     def _admit(self, kind: str) -> None:
         check_kind(kind)

@@ -54,9 +54,9 @@ def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Ident
     if len(together) > THREADS_PER_PERSON_MAX:
         return f"one person may have {THREADS_PER_PERSON_MAX} identifiers"
     for kind in sorted({identifier.kind for identifier in theirs}):
-        limit, count = rules.kind(kind).limit, _of_kind(kind, together)
+        limit, count = rules.kind(kind).limit, _of_kind(rules, kind, together)
         # A person joined by force has too many already; other kinds may still be added.
-        if count > limit and count > max(_of_kind(kind, own), _of_kind(kind, theirs)):
+        if count > limit and count > max(_of_kind(rules, kind, own), _of_kind(rules, kind, theirs)):
             return f"one person may have {limit} {kind}, together they have {count}"
     if other is not None and (
         set(person.never_merge) & other.heads.keys() or set(other.never_merge) & person.heads.keys()
@@ -65,8 +65,12 @@ def objections(rules: IdentityRules, person: Person, identifiers: Iterable[Ident
     return ""
 
 
-def _of_kind(kind: str, identifiers: Iterable[Identifier]) -> int:
-    return sum([identifier.kind == kind for identifier in identifiers])
+def _of_kind(rules: IdentityRules, kind: str, identifiers: Iterable[Identifier]) -> int:
+    own = [identifier for identifier in identifiers if identifier.kind == kind]
+    if rules.kind(kind).normalise == "strip" or len(own) <= rules.kind(kind).limit:
+        return len(own)
+    # Two forms of one address count once: one of them is of an earlier version.
+    return len({rules.normalise(identifier) or identifier for identifier in own})
 
 
 def _against(attempt: Attempt, person: Person, named: ResolvedIdentifier, owner: Person | None) -> str:
@@ -96,7 +100,12 @@ def resolve(
         person = _first_contact(attempt, workspace, named, id, quarantined)
     for other in named[1:]:
         owner = attempt.people.owner(other.thread)
+        is_new = owner is None
+        if is_new and other.former:
+            owner = owner_of(attempt, other)
         if owner is person:
+            if is_new:
+                link(attempt, person, other)
             continue
         if against := _against(attempt, person, other, owner):
             quarantined += _quarantine(attempt, workspace, first, other, owner, against, id)
@@ -104,24 +113,40 @@ def resolve(
             link(attempt, person, other)
         else:
             person = join(attempt, person, owner, Grounds(id, "identifiers in one event", why=why))
+            if is_new:
+                link(attempt, person, other)
     # In the batch of the event: sent again, it is a duplicate and quarantines nothing.
     for put in quarantined:
         attempt.changes.of(person, 1).writes[put.key] = put
     return person, first.thread
 
 
+def owner_of(attempt: Attempt, named: ResolvedIdentifier) -> Person | None:
+    """The person who has an identifier, or is known by a former form of it; None if nobody does.
+
+    Today's form comes first: people who have one form each are joined by `threadline migrate`, with a preview.
+    """
+    owner = attempt.people.owner(named.thread)
+    if owner is None and named.former:
+        owners = (attempt.people.owner(thread) for thread in named.former)
+        return next((owner for owner in owners if owner is not None), None)
+    return owner
+
+
 def _first_contact(
     attempt: Attempt, workspace: str, named: Sequence[ResolvedIdentifier], id: str, quarantined: list[Put]
 ) -> Person:
     first = named[0]
-    for other in named[1:]:
-        known = attempt.people.owner(other.thread)
+    for other in named:
+        known = owner_of(attempt, other)
         if known is None:
             continue
         against = _against(attempt, known, first, None)
         if not against:
             link(attempt, known, first)
             return known
+        if other is first:
+            continue  # the person of a former form, who was set apart from it
         quarantined += _quarantine(attempt, workspace, first, other, known, against, id)
     # A person's id is the id of the founding thread: nothing is random, so two first contacts agree.
     person = Person(first.thread, workspace, attempt.now, States(attempt.catalogue))

@@ -19,7 +19,7 @@ from threadline.engine.recording.identifiers import IdentifierResolver, Resolved
 from threadline.engine.recording.identity import QUARANTINE, Grounds, objections
 from threadline.engine.recording.recorder import Recorder
 from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound
-from threadline.kernel.event import Identifier, identifier_named, thread_id
+from threadline.kernel.event import Identifier, identifier_named
 from threadline.kernel.identity import MERGED
 from threadline.kernel.store import Key, Put, beyond
 
@@ -182,11 +182,9 @@ def _split_off(attempt: Attempt, person: Person, merge: Mapping[str, Any]) -> li
     names = IdentifierResolver(attempt.catalogue.rules)
     events = thread_events(attempt.store, person.heads)
     for recorded in sorted(events, key=lambda event: (event.recorded_at, event.thread, event.sequence)):
-        resolved = (names.of(person.workspace, identifier) for identifier in recorded.event.identifiers)
-        named = sorted(
-            (identifier for identifier in resolved if identifier is not None and identifier.thread in leads),
-            key=ResolvedIdentifier.rank,
-        )
+        given = recorded.event.identifiers
+        resolved = (form for identifier in given for form in names.forms(person.workspace, identifier))
+        named = sorted((form for form in resolved if form.thread in leads), key=ResolvedIdentifier.rank)
         leaders = list(dict.fromkeys(leader(identifier.thread) for identifier in named))
         first = next((thread for thread in leaders if thread in (survivor, merged)), leaders[0] if leaders else "")
         leads |= {thread: first for thread in leaders if thread not in (first, survivor, merged)}
@@ -196,11 +194,11 @@ def _split_off(attempt: Attempt, person: Person, merge: Mapping[str, Any]) -> li
 def _chosen(reader: PersonReader, person: Person, identifiers: Sequence[str]) -> list[str]:
     threads = []
     for text in identifiers:
-        identifier = reader.catalogue.rules.normalise(identifier_named(text))
-        thread = thread_id(person.workspace, identifier) if identifier is not None else ""
-        if thread not in person.heads:
+        named = reader.catalogue.rules.threads(person.workspace, identifier_named(text))
+        own = [thread for thread in named if thread in person.heads]
+        if not own:
             raise NotFound(f"{text!r} is not an identifier of this person")
-        threads.append(thread)
+        threads += own
     if not threads or len(set(threads)) == len(person.heads):
         raise InvalidValue("name at least one identifier to take out and leave at least one")
     if person.id in threads:
@@ -223,7 +221,7 @@ def _reviewed(
     """The two identifiers of a quarantined join and their people; an identifier of nobody comes last."""
     names = IdentifierResolver(attempt.catalogue.rules)
     named = [names.of(workspace, Identifier(*text.split(":", 1))) for text in entry["identifiers"]]
-    pairs = [(identifier, attempt.people.owner(identifier.thread)) for identifier in named if identifier is not None]
+    pairs = [(identifier, identity.owner_of(attempt, identifier)) for identifier in named if identifier is not None]
     return sorted(pairs, key=lambda pair: pair[1] is None)
 
 

@@ -205,7 +205,7 @@ class Recorder:
 
     def fresh(self, checked: Sequence[Checked]) -> list[list[int]]:
         """The positions of each new payload among these events; an exact duplicate is not new."""
-        return fresh_among(self.store, checked)
+        return fresh_among(self.store, self.catalogue.rules, checked)
 
     def likely_person(self, event: ValidatedEvent) -> str:
         """The id of an event's person if it is cached, else the thread of its strongest identifier.

@@ -14,6 +14,7 @@ from threadline.kernel.errors import EventRejected, InvalidValue
 from threadline.kernel.event import (
     CLAIMED_HISTORY,
     CLAMPED,
+    IDENTIFIER_IGNORED,
     WORKSPACE_FORM,
     Event,
     Identifier,
@@ -96,6 +97,8 @@ class _Resolved(msgspec.Struct, frozen=True, gc=False):
     """In their normal form, without junk."""
     names: tuple[ResolvedIdentifier, ...]
     """Those that find the event's person, the strongest first."""
+    ignored: tuple[Identifier, ...] = ()
+    """Those that name nobody, as they were given."""
 
 
 class Validator:
@@ -133,11 +136,11 @@ class Validator:
         else:
             resolved = self._identifiers_of(workspace, identifiers)
         if not resolved.names:
-            raise EventRejected(
-                "no_identifier", "no usable identifier: give a user_id, anonymous_id, email, phone or external id"
-            )
+            raise EventRejected("no_identifier", self.identifiers.nobody(identifiers))
         if not event.received_at or resolved.normal != identifiers:
             event = msgspec.structs.replace(event, identifiers=resolved.normal, received_at=event.received_at or now)
+        if resolved.ignored:
+            event = _without(event, resolved.ignored)
         try:
             same = sent_time == event.sent_time
             digest = payload_digest(event if same else msgspec.structs.replace(event, sent_time=sent_time))
@@ -171,9 +174,9 @@ class Validator:
             known = self._resolved[workspace] = {}
         resolved = known.get(identifiers)
         if resolved is None:
-            resolve = self.identifiers.of
-            names = [name for i in identifiers if (name := resolve(workspace, i)) is not None]
-            resolved = known[identifiers] = _resolved(names)
+            names = [self.identifiers.of(workspace, identifier) for identifier in identifiers]
+            ignored = [i for i, name in zip(identifiers, names, strict=True) if name is None]
+            resolved = known[identifiers] = _resolved([name for name in names if name is not None], ignored)
         return resolved
 
     def _check(self, event: Event) -> None:
@@ -214,13 +217,26 @@ def _clamped(event: Event, now: int) -> Event:
     return msgspec.structs.replace(event, occurred_at=received_at, sent_time=sent, marks=marks)
 
 
-def _resolved(resolved: Sequence[ResolvedIdentifier]) -> _Resolved:
+def _resolved(resolved: Sequence[ResolvedIdentifier], ignored: Sequence[Identifier] = ()) -> _Resolved:
     names = tuple([name for name in resolved if name.identifies])
     if len(names) > 1:
         joining = {name: None for name in names if name.joins}
         # If an event has only non-joining identifiers, the strongest one is used.
         names = tuple(sorted(joining, key=ResolvedIdentifier.rank)) or (min(names, key=ResolvedIdentifier.rank),)
-    return _Resolved(tuple([name.identifier for name in resolved]), names)
+    return _Resolved(tuple([name.identifier for name in resolved]), names, tuple(ignored))
+
+
+def _without(event: Event, ignored: Iterable[Identifier]) -> Event:
+    """The event marked as one with identifiers that name nobody. They stay readable beside what its wire adds."""
+    wire = {**event.wire, "ignored": {identifier.kind: identifier.value for identifier in ignored}}
+    return msgspec.structs.replace(event, marks=(*event.marks, IDENTIFIER_IGNORED), wire=wire)
+
+
+def former_digest(event: ValidatedEvent, rules: IdentityRules) -> int:
+    """The digest of an event as version 0.1 recorded it, whose identifiers had other forms: a retry has another one."""
+    given = event.request.event
+    former = tuple([form for identifier in given.identifiers if (form := rules.former(identifier)) is not None])
+    return payload_digest(msgspec.structs.replace(given, identifiers=former))
 
 
 def unmet(events: Iterable[ValidatedEvent], requirements: Mapping[str, Requirement]) -> dict[int, EventRejected]:

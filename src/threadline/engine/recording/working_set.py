@@ -9,6 +9,7 @@ from threadline.engine.folding.person import Person, person_key, thread_key
 from threadline.engine.folding.person_packing import TAIL_UNCACHED_MAX, Erasing, read_people
 from threadline.engine.folding.refold import catch_up
 from threadline.engine.recording.conflicts import BEING_ERASED, ConcurrencyConflict, UnrecordableEvents
+from threadline.engine.recording.identifiers import threads_of
 from threadline.engine.recording.people_cache import PeopleCache
 from threadline.engine.recording.validation import ValidatedEvent
 from threadline.kernel.store import Store
@@ -42,8 +43,7 @@ class WorkingSet:
         unread: dict[str, None] = {}
         wanted: dict[str, list[str]] = {}
         for event in events:
-            for name in event.names:
-                thread = name.thread
+            for thread in threads_of(event.names):
                 if thread in owners or thread in unread:
                     continue
                 id = cached_owners.get(thread)

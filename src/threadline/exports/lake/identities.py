@@ -11,7 +11,7 @@ from threadline.engine.folding.person import thread_key
 from threadline.exports.lake.part import Part
 from threadline.exports.lake.reading import Range
 from threadline.exports.lake.schema import IDENTITIES, pa
-from threadline.kernel.event import Identifier, thread_id
+from threadline.kernel.event import Identifier
 from threadline.kernel.identity import MERGED, SPLIT, IdentityRules
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.store import Store
@@ -67,8 +67,8 @@ class Identities:
         # One of several identifiers may be linked by this event and never have one of its own.
         several = table["identifiers"].filter(pa.compute.match_substring(table["identifiers"], _SEVERAL))
         for text in pa.compute.unique(several).to_pylist():
-            normal = (self._rules.normalise(identifier) for identifier in _identifiers.decode(text))
-            yield from (thread_id(part.workspace, identifier) for identifier in normal if identifier)
+            for identifier in _identifiers.decode(text):
+                yield from self._rules.threads(part.workspace, identifier)
         changed = table.filter(pa.compute.is_in(table["type"].cast(pa.string()), pa.array([MERGED, SPLIT])))
         for thread, text in zip(changed["thread"].to_pylist(), changed["properties"].to_pylist(), strict=True):
             noted: Mapping[str, Any] = msgspec.json.decode(text)

@@ -15,13 +15,12 @@ import msgspec
 from threadline.capabilities.features.training import OK, Label, Row
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.gc_deferred import gc_deferred
-from threadline.engine.reading.detached import ref_thread
 from threadline.exports import duck
 from threadline.exports.lake.lake import EVENTS, IDENTITIES, Lake, Manifest, partition_of
 from threadline.exports.spark.events import COLUMNS, NO_TIME, TIMES, events_of
 from threadline.exports.training.vectors import CHANGES, Components, KnownBy, vectors_of
 from threadline.kernel.errors import NotFound
-from threadline.kernel.event import Recorded, is_thread_id
+from threadline.kernel.event import Recorded, identifier_named, is_thread_id
 from threadline.wire.arrow import arrow
 
 # Only our own texts are put into statements.
@@ -144,10 +143,7 @@ class Training:
         connection.execute(_OWNERS, {"files": self.urls(manifest, IDENTITIES)})
         several = self._components(connection, manifest).several()
         connection.register("several", _table(person=list(several), component=list(several.values())))
-        rules = self._catalogue.rules
-        threads: dict[str, str] = {}
-        for ref in dict.fromkeys(asked.refs):
-            threads[ref] = ref_thread(rules, self.workspace, ref)
+        threads = self._threads(connection, asked.refs)
         own = [ref for ref in threads if is_thread_id(ref)]
         connection.register("own", _table(ref=own))
         # Of 32 hex digits, a person's id is meant before a user id, as everywhere.
@@ -160,6 +156,19 @@ class Training:
         connection.register("labels", labels)
         connection.execute(_LABELS)
         connection.execute(_WANTED)
+
+    def _threads(self, connection: Any, refs: Sequence[str]) -> dict[str, str]:
+        """By reference, the thread of its identifier: of several forms, the first that somebody has."""
+        rules = self._catalogue.rules
+        named = {ref: rules.threads(self.workspace, identifier_named(ref)) for ref in dict.fromkeys(refs)}
+        several = [thread for threads in named.values() if len(threads) > 1 for thread in threads]
+        connection.register("forms", _table(thread=several))
+        rows = connection.execute("SELECT thread FROM forms JOIN owners USING (thread)").fetchall()
+        known = {thread for (thread,) in rows}
+        return {
+            ref: next((thread for thread in threads if thread in known), threads[0] if threads else "")
+            for ref, threads in named.items()
+        }
 
     def _components(self, connection: Any, manifest: Manifest) -> Components:
         components = Components()

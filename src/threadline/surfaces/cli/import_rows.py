@@ -189,7 +189,8 @@ def _reader(checks: RowChecks, file: RowFile) -> Read:
         event = decode(row, number, now)
         if isinstance(event, Rejection) or any(map(identifies, event.identifiers)):
             return event
-        message = f"{', '.join(map(str, event.identifiers))} names nobody"
+        why = (rules.problem(identifier) or f"{identifier} does not identify" for identifier in event.identifiers)
+        message = "; ".join(why)
         return Rejection(index=number, key=event.key, code="no_identifier", message=message, raw=_written(row))
 
     return read

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.consent.addresses import KnownAddress
 from threadline.capabilities.consent.events import ADDRESS_SUPPRESSED, ADDRESS_UNSUPPRESSED, NOTE_LENGTH_MAX
 from threadline.capabilities.consent.operations import SUPPRESSION_GROUP, Address
 from threadline.capabilities.consent.recording import after, identifier_for
@@ -22,7 +23,7 @@ from threadline.kernel.errors import InvalidAddress, NotFound, Unavailable
 from threadline.kernel.event import Event
 from threadline.kernel.limits import SUPPRESSIONS_PER_CALL_MAX
 from threadline.kernel.operation import Context, Operation
-from threadline.kernel.ports import WithCatalogue, WithLog, WithRecorder, WithStore
+from threadline.kernel.ports import WithCatalogue, WithLog, WithReader, WithRecorder, WithStore
 
 _CURSOR = re.compile(r"[0-9a-f]{32}")
 _RECORDED_AT_ONCE = 500
@@ -32,7 +33,7 @@ Reason = Annotated[
 Note = Annotated[str, Meta(description="What else is known of it; kept with the address.", max_length=NOTE_LENGTH_MAX)]
 
 
-class Needs(WithStore, WithRecorder, WithCatalogue, WithLog, Protocol):
+class Needs(WithStore, WithReader, WithRecorder, WithCatalogue, WithLog, Protocol):
     """What is needed here of the engine."""
 
 
@@ -67,7 +68,8 @@ def _event(context: Context[Needs], type: str, address: str, before: Suppression
     # What was there before names it: asked for twice at once, it is recorded once.
     key = derived_key(type, address, "" if before is None else before.event or before.at)
     key = context.engine.log.unerased_key(context.workspace, WISHES, key)
-    event = wish(context, identifier_for(context.engine, address), type, properties, key, vouched=True)
+    identifier = identifier_for(context.engine, KnownAddress(context.workspace, address))
+    event = wish(context, identifier, type, properties, key, vouched=True)
     return event if before is None else after(before.at, event)
 
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 from threadline.capabilities.events.forms import PersonRef
 from threadline.capabilities.people.operations import PEOPLE_GROUP
 from threadline.capabilities.people.operations.person import name_in
-from threadline.kernel.event import identifier_named, is_thread_id, thread_id
+from threadline.kernel.event import identifier_named, is_thread_id
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import Person, WithCatalogue, WithReader
 
@@ -62,9 +62,7 @@ def _threads(context: Context[WithCatalogue], ref: str) -> Iterator[str]:
     """The threads that a text may mean: it may have the form of an id, and be a user id."""
     if is_thread_id(ref):
         yield ref
-    identifier = context.engine.catalogue.rules.normalise(identifier_named(ref))
-    if identifier is not None:
-        yield thread_id(context.workspace, identifier)
+    yield from context.engine.catalogue.rules.threads(context.workspace, identifier_named(ref))
 
 
 def _name(context: Context[Needs], person: Person) -> str:

@@ -14,7 +14,7 @@ from threadline.capabilities.points.operations import POINTS_GROUP
 from threadline.capabilities.points.operations.balance import Reads, must_be_on, points_view
 from threadline.capabilities.points.policy import SOURCE
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
-from threadline.kernel.event import Identifier, Recorded, identifier_named, is_thread_id, thread_id
+from threadline.kernel.event import Identifier, Recorded, identifier_named
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import Person, WithCatalogue, WithLog, WithRecorder
 
@@ -86,11 +86,9 @@ def _named(context: Context[WithCatalogue], person: Person, ref: str) -> Identif
     if ref in person.identifiers:
         own: Identifier = person.identifiers[ref]
         return own
-    named = context.engine.catalogue.rules.normalise(identifier_named(ref))
-    if named is None or (is_thread_id(ref) and thread_id(person.workspace, named) not in person.heads):
-        # An id from before a merge of merges: the person's own founder stands for it.
-        named = person.identifiers[person.id]
-    identifier: Identifier = named
+    threads = context.engine.catalogue.rules.threads(person.workspace, identifier_named(ref))
+    # Under none, it is an id from before a merge of merges: the person's own founder stands for it.
+    identifier: Identifier = person.identifiers[next((t for t in threads if t in person.heads), person.id)]
     return identifier
 
 
