@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from threadline.capabilities.definitions.applying import JOB_KIND as APPLYING
 from threadline.engine.context import Context
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.errors import InvalidValue, ThreadlineError
@@ -167,6 +168,14 @@ def run(operation: Operation, context: Context, params: Any) -> Any:
     return result
 
 
+def _is_applied(context: Context) -> bool:
+    """Whether a job brings everybody up to the definitions in force, as far as this workspace knows."""
+    jobs, _ = context.engine.jobs.page(context.workspace, "", JOBS_LOOKED_AT)
+    return any(job.kind == APPLYING and not job.has_ended for job in jobs)
+
+
+JOBS_LOOKED_AT = 20
+"""The newest jobs, among which one is looked for."""
 STALE_HEADER = "threadline-stale"
 """The header of HTTP that has the note."""
 
@@ -177,6 +186,8 @@ def stale_note(operation: Operation, context: Context, params: Any) -> str:
     filling = context.engine.maintenance.filling(parts)
     if not filling:
         return ""
-    is_begun = any(unfilled.share for unfilled in filling)
-    todo = "the answer is of these so far" if is_begun else "run `threadline apply` or call `definitions_apply`"
+    is_begun = any(unfilled.share for unfilled in filling) or _is_applied(context)
+    todo = (
+        "the answer is of what was found so far" if is_begun else "run `threadline apply` or call `definitions_apply`"
+    )
     return f"{', '.join(map(str, filling))}; {todo}"

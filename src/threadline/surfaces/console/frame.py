@@ -128,6 +128,12 @@ def chart(value: Chart | None, width: int) -> str:
     return "" if value is None else safe(svg(value, width=width))
 
 
+def filled_so_far(value: Any) -> str:
+    """How much of everybody was looked at, of `threadline.kernel.applied.Filling` in words."""
+    share = re.search(r"[0-9]+%", str(value))
+    return f"{share[0]} of everybody looked at" if share is not None else "nobody was looked at yet"
+
+
 def help_text(value: Any) -> str:
     """What a field is for; a name between backticks is code."""
     return safe(re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(str(value))))
@@ -143,6 +149,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "short": short, "json": json_text,
     "gist": gist, "called": called, "path": path_part, "query": query_text, "chart": chart, "words": words,
     "sum_of": sum_of, "outcome": outcome, "label": label, "breakable": breakable, "day_field": day_field,
-    "time_field": time_field, "timed": timed, "help": help_text, "event_name": event_name,
+    "time_field": time_field, "timed": timed, "help": help_text, "filled": filled_so_far, "event_name": event_name,
 }  # fmt: skip
 """What templates write behind a bar, beside events in words."""
