@@ -191,6 +191,26 @@ class StoreTable:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """Where data of people lies besides the tables of the store. Declared in the folder that writes it; what writes to
+    files or to other systems in a folder without one fails a law.
+
+    No archive shows a copy: it repeats what the store has.
+    """
+
+    name: str
+    """What it is; docs/erasure.md says under this name what becomes of it."""
+    taken_out_by: Callable[..., Any] | None = None
+    """What takes out of it what was erased."""
+    why: str = ""
+    """Why an erasure does not reach it, or need not; set where nothing takes out anything."""
+
+    def __post_init__(self) -> None:
+        if (self.taken_out_by is None) != bool(self.why):
+            raise ValueError(f"copy {self.name!r}: say what takes out of it what was erased, or why nothing does")
+
+
+@dataclass(frozen=True, slots=True)
 class Remainder:
     """What outlives the erasure of a person, as pseudonyms. Declared by a capability, and found by discovery."""
 

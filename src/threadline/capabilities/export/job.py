@@ -19,7 +19,7 @@ from threadline.kernel.errors import Conflict
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.object_storage import Storage, path_name
-from threadline.kernel.personal import StoreTable
+from threadline.kernel.personal import Copy, StoreTable
 from threadline.kernel.ports import Person, Ports, WithExports, WithLog, WithReader
 from threadline.kernel.store import Delete, Key, Put, query_pages
 from threadline.kernel.typed import prepared
@@ -204,3 +204,6 @@ def _partition(job: Job) -> str:
 
 KIND = JobKind(JOB_KIND, _step)
 EXPORTED_TABLE = StoreTable(EXPORTED, "nobody", why="names of the files that exports of many people have written")
+
+
+COPY = Copy("exports of many", why="they were made to be handed on; `erasures.list` says who was erased")

@@ -12,6 +12,7 @@ import msgspec
 
 from threadline.engine.erasure.certificates import read
 from threadline.kernel.errors import StoreDamaged
+from threadline.kernel.personal import Copy
 
 ENDING = "-erasures.jsonl"
 """Of its name, after that of the store."""
@@ -113,3 +114,6 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+COPY = Copy("the ledger file", why="it has pseudonyms, hashes and counts, which name nobody")

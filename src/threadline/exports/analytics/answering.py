@@ -27,6 +27,7 @@ from threadline.exports.lake.sync import sync
 from threadline.kernel.analytics import Table, filled
 from threadline.kernel.errors import Conflict, InvalidValue, Unavailable
 from threadline.kernel.limits import ANALYTICS_ROWS_MAX, ANALYTICS_SECONDS_MAX
+from threadline.kernel.personal import Copy
 from threadline.kernel.store import Store
 
 TAIL_EVENTS = 10_000
@@ -249,3 +250,6 @@ def _waits(store: Store, position: int, cursor: str, events: int) -> bool:
         count += len(page)
         cursor = page[-1].cursor
     return count >= events
+
+
+COPY = Copy("columns of analytics", Answering.catch_up)

@@ -11,9 +11,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from threadline.exports.curated.warehouse import redshift_manifest
+from threadline.exports.lake.erasing import without_erased
 from threadline.exports.lake.lake import File, Lake, Manifest, Obsolete
 from threadline.kernel.errors import Conflict
 from threadline.kernel.object_storage import path_name
+from threadline.kernel.personal import Copy
 
 PEOPLE = "_people"
 """A table of the zone for itself: of which events each person's rows were folded."""
@@ -93,3 +95,6 @@ class Zone:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+COPY = Copy("curated tables", without_erased)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from threadline.kernel.errors import Conflict
+from threadline.kernel.personal import Copy
 from threadline.wire.arrow import arrow
 
 if TYPE_CHECKING:
@@ -286,3 +287,6 @@ def _bins(tasks: Iterable[FileScanTask], file_bytes: int) -> Iterator[list[FileS
         size += task.file.file_size_in_bytes
     if len(waiting) > 1:
         yield waiting
+
+
+COPY = Copy("Iceberg tables", LogTable.erase)

@@ -14,6 +14,7 @@ from threadline.exports.lake.lake import EVENTS, IDENTITIES, File, Lake, Manifes
 from threadline.exports.lake.part import Part
 from threadline.exports.lake.schema import pa
 from threadline.kernel.erasure import ERASURE_OPEN
+from threadline.kernel.personal import Copy
 from threadline.kernel.store import Store
 from threadline.kernel.time import format_time
 
@@ -94,3 +95,6 @@ def _rewritten(lake: Lake, file: File, table: Any) -> File | None:
     if not table.num_rows:
         return None
     return write_part(lake, Part(file.workspace, file.dt, file.event, table), file.table, file.first, file.last)
+
+
+COPY = Copy("the lake", without_erased)

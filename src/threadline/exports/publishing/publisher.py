@@ -13,6 +13,7 @@ from threadline.engine.reading.person_reader import readable
 from threadline.exports.publishing.messages import MESSAGE_BYTES_MAX, Message, message_of
 from threadline.kernel.aws_errors import explained
 from threadline.kernel.errors import Unavailable
+from threadline.kernel.personal import Copy
 
 AT_ONCE = 10
 """The most messages of one call, by SNS and SQS."""
@@ -138,3 +139,6 @@ def queue_publisher(engine: Engine, url: str, client: Any, touching: str) -> Pub
 
 def _order(message: Message, ordered: bool) -> dict[str, str]:
     return {"MessageGroupId": message.person, "MessageDeduplicationId": message.id} if ordered else {}
+
+
+COPY = Copy("published events", why="whoever subscribes has them; `erasures.list` says who was erased")

@@ -20,6 +20,7 @@ from threadline.exports.search.tables import REWRITE_FROM, Tables
 from threadline.kernel.errors import EventDamaged, InvalidValue, Unavailable
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX, SEARCH_CATCH_UP_EVENTS, SEARCH_FACETED_MAX
+from threadline.kernel.personal import Copy
 from threadline.kernel.search import Document, Documents, Facets, IndexProgress, IndexStatus, Matches, Query
 from threadline.kernel.store import FeedEntry, is_erased
 
@@ -293,3 +294,6 @@ def _transaction(db: Connection) -> Iterator[None]:
             db.execute("ROLLBACK")
         raise
     db.execute("COMMIT")
+
+
+COPY = Copy("the search index, embedded", EmbeddedIndex.catch_up)

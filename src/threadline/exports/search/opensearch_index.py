@@ -17,6 +17,7 @@ from threadline.engine.delivery.feed_consumer import FeedConsumer, FeedHandler, 
 from threadline.exports.search import mapping
 from threadline.exports.search.opensearch import Action, OpenSearch
 from threadline.kernel.errors import NotFound
+from threadline.kernel.personal import Copy
 from threadline.kernel.search import Documents, Facets, IndexProgress, IndexStatus, Matches, Query
 from threadline.kernel.store import Batch, Delete, Store
 from threadline.kernel.time import Clock, format_time
@@ -263,3 +264,6 @@ def _document(client: OpenSearch, cluster: Cluster, id: str) -> dict[str, Any]:
 
 def _write(client: OpenSearch, cluster: Cluster, id: str, state: dict[str, Any]) -> None:
     client.call("PUT", f"/{cluster.prefix}-sync-state/_doc/{id}", state)
+
+
+COPY = Copy("the search index in OpenSearch", _Generation.take_out_erased)

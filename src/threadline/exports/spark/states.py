@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from threadline.exports.lake.erasing import without_erased
 from threadline.exports.lake.files import read_table
 from threadline.exports.lake.lake import EVENTS, IDENTITIES, File, Lake, Manifest, Obsolete
 from threadline.exports.lake.schema import pa
 from threadline.exports.spark.folding import PersonRow
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.object_storage import path_name
+from threadline.kernel.personal import Copy
 
 STATES = "states"
 ROWS_MAX = 50_000
@@ -165,3 +167,6 @@ def _parquet(rows: Sequence[PersonRow], definitions: str) -> bytes:
     sink = pa.BufferOutputStream()
     pa.parquet.write_table(pa.Table.from_arrays(columns, [*PersonRow._fields, "definitions"]), sink, compression="zstd")
     return bytes(sink.getvalue())
+
+
+COPY = Copy("states of a refold", without_erased)

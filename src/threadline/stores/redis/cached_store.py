@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.personal import Copy
 from threadline.kernel.store import Batch, Check, FeedEntry, Item, Key, LogEntry, Put, Range, Refusal, Span, Store
 from threadline.stores.bounds import check_batches, text_bytes
 from threadline.stores.redis.client import RedisLost, RedisServer, RedisUnreachable
@@ -334,3 +335,6 @@ def _check_texts(keys: Sequence[Key]) -> None:
     for key in keys:
         for part in key:
             text_bytes(part)
+
+
+COPY = Copy("Redis", CachedStore.commit)

@@ -20,6 +20,7 @@ from threadline.kernel.errors import (
     ThreadlineError,
     Unavailable,
 )
+from threadline.kernel.personal import Copy
 from threadline.kernel.store import LogEntry
 from threadline.stores.sqlite.driver import (
     Access,
@@ -339,3 +340,6 @@ def _remove(copy: Path, endings: Sequence[str] = ("", *_LOGS)) -> None:
 def _sync(path: Path) -> None:
     with path.open("r+b") as file:
         os.fsync(file.fileno())
+
+
+COPY = Copy("backups", why="who is in the ledger is erased again before a restored one is served")

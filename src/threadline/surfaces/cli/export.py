@@ -13,6 +13,7 @@ from rich.progress import DownloadColumn, Progress, TextColumn, TimeElapsedColum
 
 from threadline.kernel.errors import Conflict, Unavailable
 from threadline.kernel.operation import Operation
+from threadline.kernel.personal import Copy
 from threadline.surfaces.cli.printing import terminal
 from threadline.surfaces.cli.session import Session, store_option, url_option, workspace_option
 from threadline.surfaces.operation_calls import convert, run
@@ -107,3 +108,6 @@ def _bar() -> Iterator[Any]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("Exporting", total=None)
         yield lambda size: progress.advance(task, size)
+
+
+COPY = Copy("files that commands write", why="whoever ran the command has them, such as an archive or a checkpoint")

@@ -1,0 +1,149 @@
+"""Laws: every place beside the store where data of people may lie is declared, and the page of erasures names it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import threadline
+from tests.laws import erasure_stage, person_stage
+from threadline.kernel.personal import Copy
+
+PAGE = (Path(__file__).parents[2] / "docs" / "erasure.md").read_text()
+NO_COPY = {
+    "threadline.app": "opens stores",
+    "threadline.engine.confined_worker": "tells Linux which process to end first",
+    "threadline.stores.postgres": "the store itself",
+    "threadline.exports.duck": "opens DuckDB, in memory",
+    "threadline.surfaces.http": "answers of a server, files of definitions and keys of issuers",
+    "threadline.surfaces.python": "calls of a client, and its own types",
+    "threadline.surfaces.queues": "takes messages in",
+    "threadline.surfaces.worker_process": "the terminal of a process",
+    "threadline.surfaces.cli.demo": "invented people, in a folder of their own",
+}
+"""Modules and folders that write or call others, and put nothing of people anywhere but in the store; or the store."""
+NETWORK = frozenset(
+    {
+        "boto3", "botocore", "duckdb", "http.client", "httpx", "opensearchpy", "psycopg", "pyiceberg", "redis",
+        "requests", "smtplib", "socket", "sqlite3", "ssl", "urllib.request", "valkey",
+    }
+)  # fmt: skip
+"""Whoever imports one of these can put something outside."""
+WRITING = frozenset({"write_bytes", "write_text", "fdopen"})
+
+
+def source_of(module: ModuleType) -> str:
+    return module.__spec__.loader.get_source(module.__name__) or ""  # type: ignore[union-attr]
+
+
+def writes_outside(source: str) -> Iterator[str]:
+    """Calls and imports of a module with which something can get to a file or another system."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in NETWORK or alias.name == "apsw")
+        elif isinstance(node, ast.ImportFrom) and node.module in NETWORK:
+            yield node.module
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            name, of = node.func.attr, ast.unparse(node.func.value)
+            modes = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+            if name in WRITING or (name == "write" and of.endswith("storage")) or (name == "open" and of == "os"):
+                yield f"{of}.{name}"
+            if name == "open" and any(set(mode) & set("wax") and len(mode) < 4 for mode in modes):
+                yield f"{of}.open"
+
+
+def modules() -> Iterator[ModuleType]:
+    for info in pkgutil.walk_packages(threadline.__path__, "threadline."):
+        if not info.name.startswith("threadline.testing") and not info.name.endswith("__main__"):
+            yield importlib.import_module(info.name)
+
+
+def copies() -> dict[str, list[Copy]]:
+    """The copies that are declared, by folder."""
+    found = dict[str, list[Copy]]()
+    for module in modules():
+        own = [value for value in vars(module).values() if type(value) is Copy]
+        if own:
+            found.setdefault(module.__name__.rpartition(".")[0], []).extend(own)
+    return found
+
+
+def is_within(name: str, place: str) -> bool:
+    return name == place or name.startswith(f"{place}.")
+
+
+def test_what_can_put_something_outside_the_store_has_a_copy_declared_in_its_folder() -> None:
+    declared = copies()
+    writing = {
+        module.__name__: sorted(set(calls))
+        for module in modules()
+        if (calls := list(writes_outside(source_of(module))))
+    }
+    undeclared = {
+        name: calls
+        for name, calls in writing.items()
+        if name.rpartition(".")[0] not in declared and not any(is_within(name, place) for place in NO_COPY)
+    }
+    assert undeclared == {}
+    assert [place for place in NO_COPY if not any(is_within(name, place) for name in writing)] == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "path.write_text(text)", "path.write_bytes(body)", "with path.open('ab') as file: ...", "open_ = os.open(path, 0)",
+        "with os.fdopen(descriptor, 'wb') as file: ...", "self.lake.storage.write(name, content)", "import sqlite3",
+        "from http.client import HTTPSConnection", "def late():\n    import redis",
+    ],
+)  # fmt: skip
+def test_a_way_out_of_the_store_is_seen(source: str) -> None:
+    assert list(writes_outside(source)) != []
+    assert list(writes_outside("with path.open('rb') as file: text = file.read()\nlog.write(entry)")) == []
+
+
+def test_every_folder_of_exports_declares_its_copy() -> None:
+    """Exports write through what other folders open, so their calls do not tell."""
+    folders = {name for module in modules() if (name := module.__name__).startswith("threadline.exports.")}
+    folders = {name for name in folders if any(other.startswith(f"{name}.") for other in folders)}
+    assert folders - copies().keys() == {"threadline.exports.training"}, "which makes tables for whoever asks"
+
+
+def test_the_page_of_erasures_says_of_every_copy_what_becomes_of_it() -> None:
+    every = {copy.name: copy for own in copies().values() for copy in own}
+    assert len(every) > 10
+    named = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", PAGE)
+    rows = [line for line in named.splitlines() if line.startswith("| ")]
+    cells = {name.strip() for row in rows for name in re.split("[,;:]", row.split("|")[1])}
+    assert {name for name in every if name.partition(",")[0] not in cells} == set()
+
+
+@pytest.mark.parametrize("given", [{}, {"taken_out_by": copies, "why": "both"}])
+def test_a_copy_says_what_takes_out_of_it_or_why_nothing_does(given: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="copy 'x'"):
+        Copy("x", **given)  # type: ignore[arg-type]
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+ELSEWHERE = {
+    "damaged_event": "tests/engine/test_damage.py",
+    "mail_provider_id": "tests/capabilities/test_feedback_recording.py",
+    "shadow_decision": "tests/capabilities/test_rules_shadows.py",
+    "what_if_progress": "tests/capabilities/test_whatif_job.py",
+}
+"""Tables that the laws of erasure and of archives have nothing in, and the file whose stage fills them."""
+
+
+def test_every_table_that_may_have_something_of_a_person_has_it_in_a_law_of_erasure_or_of_archives() -> None:
+    stage = erasure_stage.Stage()
+    erasure_stage.crowded(stage)
+    met = {*stage.store.tables(), *person_stage.Stage().engine.store.tables()}
+    personal = {table.name for table in person_stage.CATALOGUE.tables if table.contents != "nobody"}
+    assert personal - met == set(ELSEWHERE)
