@@ -98,7 +98,8 @@ def test_what_can_put_something_outside_the_store_has_a_copy_declared_in_its_fol
 @pytest.mark.parametrize(
     "source",
     [
-        "path.write_text(text)", "path.write_bytes(body)", "with path.open('ab') as file: ...", "open_ = os.open(path, 0)",
+        "path.write_text(text)", "path.write_bytes(body)", "with path.open('ab') as file: ...",
+        "descriptor = os.open(path, 0)",
         "with os.fdopen(descriptor, 'wb') as file: ...", "self.lake.storage.write(name, content)", "import sqlite3",
         "from http.client import HTTPSConnection", "def late():\n    import redis",
     ],
