@@ -28,6 +28,7 @@ from threadline.engine.recording.merging import IdentityAdministration
 from threadline.engine.recording.recorder import Recorder
 from threadline.engine.recording.rejected_decisions import RejectedLog
 from threadline.engine.signer import Signer
+from threadline.engine.simulation.rehearsal import Rehearsal
 from threadline.engine.simulation.simulations import Simulations
 from threadline.kernel.analytics import AnalyticsPort, Table
 from threadline.kernel.confined import Confined, Unconfined
@@ -119,14 +120,18 @@ class Engine:
         self.reader.note_damage = self.damage.note
         self.log = EventLog(store, self.credentials, self.damage)
         self.rejected = RejectedLog(self.recorder)
-        self.identity = IdentityAdministration(self.recorder, self.reader)
+        self.identity = IdentityAdministration(self.recorder, self.reader, self.rehearsal)
         self.delivery = Delivery(self.recorder, self.reader)
         self.definition_history = DefinitionHistory(store)
         self.simulations = Simulations(store, catalogue)
         self.jobs = Jobs(store, catalogue.job_kinds, clock)
         self.erasures = Erasures(self)
-        self.maintenance = Maintenance(self.recorder, self.ranks, self)
+        self.maintenance = Maintenance(self.recorder, self.ranks, self, self.rehearsal)
         self.doctor = Doctor(store, catalogue, self.delivery, self.maintenance, self.damage)
+
+    def rehearsal(self) -> Rehearsal[Engine]:
+        """An engine like this one, on what the store has now: nothing that it writes lasts, and nothing is sent."""
+        return Rehearsal(self.store, lambda store: Engine(store, self.catalogue, self.clock))
 
     def now(self) -> int:
         """The instant to read at: after everything that this process has recorded. See `threadline.kernel.time`."""

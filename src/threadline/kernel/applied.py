@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+from threadline.kernel.consequences import Consequences
+
 
 class Advanced(NamedTuple):
     """How far everybody was brought up to the definitions in force by one call."""
@@ -57,6 +59,16 @@ class FilledIndexes(Protocol):
     def note_refreshed(self, name: str, after: str) -> None:
         """Note how far everybody was looked at by a `Refresh`: up to an id, or all of them if it is empty."""
         ...
+
+
+class Foretold(NamedTuple):
+    """What bringing some people up to the definitions in force would cause."""
+
+    people: int
+    """People looked at."""
+    consequences: Consequences
+    next: str
+    """Where to go on; empty when everybody was looked at."""
 
 
 class DefinitionChange(NamedTuple):

@@ -283,6 +283,12 @@ SEARCH_FACETED_MAX = 2_000
 CORRELATED_EVENTS_MAX = 500
 """Events of one answer of `search correlate`."""
 
+# --- what is sent because of what was so before ---------------------------------------------
+UNASKED_EFFECTS_MAX = 100
+"""Mails, webhooks and the like that an import or changed definitions may cause without being confirmed."""
+FORETOLD_ROWS_MAX = 50_000
+"""Rows of a file that are rehearsed, all of them in memory, to say what the import causes."""
+
 # --- accounts -------------------------------------------------------------------------------
 ACCOUNTS_MAX = 1_000
 """Accounts of one workspace."""

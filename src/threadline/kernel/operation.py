@@ -103,6 +103,8 @@ class Refresh:
     parts: Mapping[str, RefreshPart] = field(default_factory=dict)
     """By name, each thing declared that readers ask for by itself. The rows of a projection of the same name belong to
     it too."""
+    foretold: bool = False
+    """Whether it may cause something that is sent, so that a page of it is rehearsed before definitions are applied."""
 
 
 def refresh_reason(engine: WithMaintenance, name: str) -> Why:

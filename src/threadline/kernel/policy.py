@@ -241,6 +241,8 @@ class Policy:
     """What it reads besides the person; `PolicyView.shared` gives it by its name."""
     timers: tuple[TimerSentence, ...] = ()
     """What its timers are for, by the form of their keys; the first that fits counts."""
+    existing: Callable[[Any], bool] = lambda value: False
+    """Whether, by the value that it shares, it may send something because of what is no news (`Event.is_news`)."""
     withdrawn: Callable[[PendingEffect, PersonView], str] | None = None
     """Asked about each of its effects right before it is prepared and sent, with its person as of now: why it is not to
     be sent any more, such as "the journey was left"; empty: it is. Its event is then `EFFECT_WITHDRAWN`. Pure; if it

@@ -11,10 +11,11 @@ from typing import Any, Protocol, TypeVar
 
 from threadline.kernel.access import Accounts, Credentials
 from threadline.kernel.analytics import AnalyticsPort
-from threadline.kernel.applied import Advanced, DefinitionChange, FilledIndexes
+from threadline.kernel.applied import Advanced, DefinitionChange, FilledIndexes, Foretold
 from threadline.kernel.audit import AuditLog
 from threadline.kernel.background import Delivery, Jobs, Simulations
 from threadline.kernel.confined import WithConfined
+from threadline.kernel.consequences import Consequences
 from threadline.kernel.erasure import Erasures
 from threadline.kernel.event import Event, Identifier, Receipt, Recorded
 from threadline.kernel.event_type import EventTypes
@@ -312,6 +313,10 @@ class IdentityAdministration(Protocol):
         """The merged person, the one merged away, and what speaks against the merge. Writes nothing."""
         ...
 
+    def foretell_merge(self, workspace: str, first_ref: str, second_ref: str) -> Consequences:
+        """What a merge would cause. Writes nothing."""
+        ...
+
     def preview_split(self, workspace: str, person: str, identifiers: Sequence[str]) -> tuple[Person, Person]:
         """The two people a split would leave. Writes nothing."""
         ...
@@ -385,6 +390,10 @@ class Maintenance(FilledIndexes, Protocol):
 
     def advance(self, cursor: str, limit: int) -> Advanced:
         """Bring some people up to date, from a cursor on ("": from the beginning)."""
+        ...
+
+    def foretell(self, cursor: str, limit: int) -> Foretold:
+        """What `advance` would cause for some people: nothing is written."""
         ...
 
     def refresh(self, cursor: str, limit: int) -> Advanced:
@@ -630,6 +639,20 @@ class WithJobs(Protocol):
     @property
     def jobs(self) -> Jobs:
         """See `Jobs`."""
+        ...
+
+
+class Rehearsal(Protocol):
+    """Everything at hand on what a store has now; nothing that it writes lasts, and nothing is sent."""
+
+    @property
+    def engine(self) -> Ports:
+        """What to work with."""
+        ...
+
+    @property
+    def consequences(self) -> Consequences:
+        """What policies have added so far."""
         ...
 
 

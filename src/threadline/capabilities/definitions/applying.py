@@ -8,16 +8,26 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.definitions.schema import DEFINITIONS_GROUP
+from threadline.capabilities.events.causes import Causes, causes_of
 from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.jobs.operations import JobView
 from threadline.capabilities.jobs.refreshing import begun, elsewhere
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.errors import Conflict
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
+from threadline.kernel.limits import UNASKED_EFFECTS_MAX
 from threadline.kernel.operation import Context, NoParams, Operation, always
 from threadline.kernel.ports import Maintenance, Ports, WithJobs, WithMaintenance
 
 JOB_KIND = "definitions_apply"
+_FORETELLING, _ADVANCING = "foretell/", "advance/"
+"""What a cursor of the job begins with: it rehearses first, unless that was said not to matter."""
+_WOULD_SEND = "would_send"
+_YES = (
+    f"Go on although more than {UNASKED_EFFECTS_MAX} mails, webhooks and the like follow. Without it the job foretells "
+    "them first, and fails if there are so many."
+)
 
 Stale = Annotated[
     list[str],
@@ -55,6 +65,20 @@ class ApplyResult(msgspec.Struct, kw_only=True):
     next: Next = ""
 
 
+class ForetellResult(msgspec.Struct, kw_only=True):
+    """What bringing a page of people up to date would cause. Nothing was written."""
+
+    people: Annotated[int, Meta(description="People looked at in this call.")]
+    causes: Causes
+    next: Next = ""
+
+
+class BackgroundParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """How to begin."""
+
+    yes: Annotated[bool, Meta(description=_YES)] = False
+
+
 class JobNeeds(WithJobs, WithMaintenance, Protocol):
     """What is needed here of the engine."""
 
@@ -81,20 +105,55 @@ def _apply(context: Context[WithMaintenance], params: ApplyParams) -> ApplyResul
     return ApplyResult(step=done.step, people=done.people, next=done.next)
 
 
-def _apply_in_background(context: Context[JobNeeds], params: NoParams) -> JobView:
+def _foretell(context: Context[WithMaintenance], params: ApplyParams) -> ForetellResult:
+    told = context.engine.maintenance.foretell(params.cursor, params.limit)
+    return ForetellResult(people=told.people, causes=causes_of(told.consequences), next=told.next)
+
+
+def _apply_in_background(context: Context[JobNeeds], params: BackgroundParams) -> JobView:
     fingerprint = context.engine.maintenance.fingerprint
-    return begun(context, JOB_KIND, f"{JOB_KIND}.{fingerprint}", {"definitions": fingerprint})
+    about = {"definitions": fingerprint, **({"yes": True} if params.yes else {})}
+    return begun(context, JOB_KIND, f"{JOB_KIND}.{fingerprint}", about)
 
 
 def _step(engine: Ports, job: Job, limit: int) -> Step:
     maintenance = engine.maintenance
     if (later := elsewhere(engine, job, maintenance.fingerprint)) is not None:
         return later
-    done = maintenance.advance(job.cursor, limit)
-    return Step(done.next, {done.step: done.people} if done.step else {}, finished=not done.next)
+    if not job.params.get("yes") and (not job.cursor or job.cursor.startswith(_FORETELLING)):
+        return _foretold(maintenance, job, limit)
+    done = maintenance.advance(job.cursor.removeprefix(_ADVANCING), limit)
+    return Step(f"{_ADVANCING}{done.next}", {done.step: done.people} if done.step else {}, finished=not done.next)
+
+
+def _foretold(maintenance: Maintenance, job: Job, limit: int) -> Step:
+    """A page of the rehearsal that comes first. Raises `Conflict` once it has to be confirmed."""
+    told = maintenance.foretell(job.cursor.removeprefix(_FORETELLING), limit)
+    sent = job.counts.get(_WOULD_SEND, 0) + told.consequences.sent
+    if sent > UNASKED_EFFECTS_MAX:
+        raise Conflict(
+            f"the definitions would send {sent:,} mails, webhooks and the like because of what was so before",
+            hint="apply them with `yes`, or without `existing: true` in the journey or rule set",
+        )
+    following = f"{_FORETELLING}{told.next}" if told.next else _ADVANCING
+    return Step(following, {_WOULD_SEND: told.consequences.sent} if told.consequences.sent else {})
 
 
 KIND = JobKind(JOB_KIND, _step)
+FORETELL = Operation(
+    name="definitions_foretell",
+    group=DEFINITIONS_GROUP,
+    summary="What bringing a page of people up to the definitions in force would cause; to be repeated until `next` is "
+    "empty.",
+    params=ApplyParams,
+    result=ForetellResult,
+    run=_foretell,
+    method="GET",
+    path="/v1/definitions/foretell",
+    scope="admin",
+    shown_on=frozenset({"http", "python"}),  # the command line has `apply --dry-run`
+    example=ApplyParams(),
+)
 CHANGES = Operation(
     name="definitions_changes",
     group=DEFINITIONS_GROUP,
@@ -142,7 +201,7 @@ APPLY_IN_BACKGROUND = Operation(
     group=DEFINITIONS_GROUP,
     summary="Bring everybody up to the definitions in force as a job that survives restarts.",
     done=("Brought everybody up to the definitions",),
-    params=NoParams,
+    params=BackgroundParams,
     result=JobView,
     run=_apply_in_background,
     method="POST",

@@ -49,6 +49,7 @@ def journeys_policy(journeys: Sequence[Journey], zone: str, transactional: froze
             declared=declared_versions(journeys),
             remembers=True,
         ),
+        existing=lambda book: any(active.journey.existing for active in book.in_force.values()),
         withdrawn=withdrawn,
     )
 

@@ -28,6 +28,7 @@ def rules_policy(declared: ActiveRules) -> Policy:
             handles=ActiveRules.handles,
             declared=tuple(Declared(r.id, r.version, r.canonical, r.place) for r in declared.rules.values()),
         ),
+        existing=lambda active: any(rule_set.takes_existing for rule_set in active.sets.values()),
     )
 
 

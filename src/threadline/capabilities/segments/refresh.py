@@ -24,7 +24,7 @@ def segments_refresh(segments: Sequence[Segment]) -> Refresh:
     """The refresh of everybody's segments, by these definitions."""
     versions = " ".join(f"{segment.name}={segment.version}" for segment in segments)
     parts = {segment.name: RefreshPart(segment.version, segment.reads) for segment in segments}
-    return Refresh(SEGMENTS.name, versions or "none", partial(_page, tuple(segments)), parts)
+    return Refresh(SEGMENTS.name, versions or "none", partial(_page, tuple(segments)), parts, foretold=True)
 
 
 def _page(segments: Sequence[Segment], engine: Needs, after: str, limit: int) -> tuple[int, str]:

@@ -82,6 +82,18 @@ def refresh(catalogue: Catalogue, engine: Ports, cursor: str, limit: int) -> Adv
     return Advanced(refreshes[step].name, people, following)
 
 
+def foretell(store: Store, catalogue: Catalogue, trial: Ports, cursor: str, limit: int) -> tuple[int, str]:
+    """Bring some people up to date in a rehearsal, whose engine is ``trial``: as `advance`, but only by what may cause
+    something; returns how many people, and where to go on."""
+    steps = [item for item in catalogue.refreshes if item.foretold and item.name in stale(store, catalogue)]
+    number, _, after = cursor.partition(":")
+    step = int(number) if number.isdecimal() else 0
+    if step >= len(steps):
+        return 0, ""
+    people, after = steps[step].page(trial, after, limit)
+    return people, f"{step}:{after}" if after else f"{step + 1}:" if step + 1 < len(steps) else ""
+
+
 def _cursor(catalogue: Catalogue, step: str, after: str) -> str:
     return f"{step}:{short_hash(marks.step_version(catalogue, step))[:8]}:{after}"
 

@@ -11,7 +11,7 @@ from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.engine.reading.ranks import Ranks
 from threadline.engine.recording.recorder import Recorder
 from threadline.kernel import ports
-from threadline.kernel.applied import Advanced, DefinitionChange, Filling, IndexPart
+from threadline.kernel.applied import Advanced, DefinitionChange, Filling, Foretold, IndexPart
 from threadline.kernel.errors import Conflict
 from threadline.kernel.ids import short_hash
 from threadline.kernel.projection import Row
@@ -20,8 +20,11 @@ from threadline.kernel.projection import Row
 class Maintenance:
     """Derived data of one store. Caches of this process are cleared where something behind them was rewritten."""
 
-    def __init__(self, recorder: Recorder, ranks: Ranks, engine: ports.Ports) -> None:
+    def __init__(
+        self, recorder: Recorder, ranks: Ranks, engine: ports.Ports, rehearsal: Callable[[], ports.Rehearsal]
+    ) -> None:
         self._engine = engine
+        self._rehearsal = rehearsal
         self.reloader: Callable[[], ports.Ports] | None = None
         """Puts another engine in the place of this one, by the definitions as they are now; set by a server."""
         self.writer: Callable[[str, str, str], AbstractContextManager[None]] | None = None
@@ -105,6 +108,12 @@ class Maintenance:
         if not advanced.next:
             self._clear()
         return advanced
+
+    def foretell(self, cursor: str, limit: int) -> Foretold:
+        """What `advance` would cause for some people, rehearsed: nothing is written."""
+        rehearsal = self._rehearsal()
+        people, following = applying.foretell(self._store, self._catalogue, rehearsal.engine, cursor, limit)
+        return Foretold(people, rehearsal.consequences, following)
 
     def refresh(self, cursor: str, limit: int) -> Advanced:
         """Look at everybody's segments and leaderboards again, from a cursor on, where states have changed without an

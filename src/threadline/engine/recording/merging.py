@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +18,8 @@ from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.identifiers import IdentifierResolver, ResolvedIdentifier
 from threadline.engine.recording.identity import QUARANTINE, Grounds, objections
 from threadline.engine.recording.recorder import Recorder
+from threadline.kernel import ports
+from threadline.kernel.consequences import Consequences
 from threadline.kernel.errors import Conflict, InvalidValue, MergeRefused, NotFound
 from threadline.kernel.event import Identifier, identifier_named
 from threadline.kernel.identity import MERGED
@@ -27,7 +29,8 @@ from threadline.kernel.store import Key, Put, beyond
 class IdentityAdministration:
     """Joins and splits people of one store on request."""
 
-    def __init__(self, recorder: Recorder, reader: PersonReader) -> None:
+    def __init__(self, recorder: Recorder, reader: PersonReader, rehearsal: Callable[[], ports.Rehearsal]) -> None:
+        self._rehearsal = rehearsal
         self._recorder = recorder
         self._reader = reader
 
@@ -141,6 +144,12 @@ class IdentityAdministration:
                 union.add_thread(thread, known, part.heads[thread])
         refold_person(reader.store, reader.catalogue, union)
         return union, merged, objections(reader.catalogue.rules, survivor, merged.identifiers.values(), merged)
+
+    def foretell_merge(self, workspace: str, first_ref: str, second_ref: str) -> Consequences:
+        """What a merge would cause, rehearsed: nothing is written."""
+        rehearsal = self._rehearsal()
+        rehearsal.engine.identity.merge(workspace, first_ref, second_ref, request="rehearsal", force=True)
+        return rehearsal.consequences
 
     def preview_split(self, workspace: str, person: str, identifiers: Sequence[str]) -> tuple[Person, Person]:
         """The two people a split would leave (in memory only): the one who keeps the id, and the new one."""

@@ -12,11 +12,14 @@ import msgspec
 from rich.console import Console
 
 from threadline.capabilities.definitions import Problem
+from threadline.capabilities.events.causes import causes_of, consequences_of
 from threadline.capabilities.jobs.operations import JobView
 from threadline.engine.engine import Engine
+from threadline.kernel.consequences import Consequences
 from threadline.kernel.counted import counted
 from threadline.kernel.errors import InvalidDefinition, InvalidSetting, StoreBusy
 from threadline.surfaces.cli.check import show_problems
+from threadline.surfaces.cli.consequences import confirm, show
 from threadline.surfaces.cli.printing import answer
 from threadline.surfaces.cli.session import Session, json_option, store_option, url_option
 from threadline.surfaces.cli.upkeep import counter
@@ -31,13 +34,15 @@ PAGE_PEOPLE = 500
 @url_option
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
 @click.option("--background", is_flag=True, help="Leave it to the server of --url, as a job, and do not wait for it.")
+@click.option("--yes", is_flag=True, help="Do not look first at what it sends, and do not ask.")
 @json_option
 @click.pass_obj
-def apply(session: Session, dry_run: bool, background: bool, as_json: bool) -> None:
+def apply(session: Session, dry_run: bool, background: bool, yes: bool, as_json: bool) -> None:
     """Check the definitions, show what has changed, and bring everybody up to it.
 
     People's states are folded again, then segments and leaderboards are refreshed. A version of a rule is fixed from
-    then on. It can be stopped at any time and started again, and does nothing where nothing has changed.
+    then on. What that would cause (entries, mails, webhooks) is rehearsed first, and it asks before it sends more than
+    a hundred of these. It can be stopped at any time and started again, and does nothing where nothing has changed.
 
     A server that is named by --url takes in the definitions that stand where it runs, and does the same.
     """
@@ -50,11 +55,12 @@ def apply(session: Session, dry_run: bool, background: bool, as_json: bool) -> N
         with client:
             if background:
                 changes = client.definitions.reload()
-                _left_to_server(session, changes, client.definitions.apply_in_background(), as_json=as_json)
+                _left_to_server(session, changes, client.definitions.apply_in_background(yes=yes), as_json=as_json)
                 return
             # Without a reload, what is shown is what the server goes by already.
             changes = client.definitions.changes() if dry_run else client.definitions.reload()
-            _run(session, changes, (), None if dry_run else client.definitions.apply, as_json=as_json)
+            foretell = None if yes else client.definitions.foretell
+            _run(session, changes, (), None if dry_run else client.definitions.apply, foretell, as_json=as_json)
         return
     result = check(session.given, session.composition.catalogue)
     if result.problems:
@@ -69,7 +75,8 @@ def apply(session: Session, dry_run: bool, background: bool, as_json: bool) -> N
         with session.engine(readonly=dry_run) as engine:
             page = None if dry_run else partial(_call, session, engine, "definitions_apply")
             warned = warnings(engine.catalogue, engine.log)
-            _run(session, _call(session, engine, "definitions_changes"), warned, page, as_json=as_json)
+            foretell = None if yes else partial(_call, session, engine, "definitions_foretell")
+            _run(session, _call(session, engine, "definitions_changes"), warned, page, foretell, as_json=as_json)
     except StoreBusy as error:
         raise StoreBusy(str(error), hint=session.beside_a_server()) from None
 
@@ -79,13 +86,22 @@ def _call(session: Session, engine: Engine, operation: str, **params: Any) -> An
 
 
 def _run(
-    session: Session, changes: Any, warned: Sequence[Problem], page: Callable[..., Any] | None, *, as_json: bool
-) -> None:
-    """Show what has changed, and bring everybody up to it ``page`` by page; without it only show."""
+    session: Session, changes: Any, warned: Sequence[Problem], page: Callable[..., Any] | None,
+    foretell: Callable[..., Any] | None, *, as_json: bool,
+) -> None:  # fmt: skip
+    """Show what has changed and what that causes, and bring everybody up to it ``page`` by page, or only show it."""
     shown = msgspec.to_builtins(changes)
     if not as_json:
         show_problems(session.console, (), warned)
         _show(session.console, shown)
+    if foretell is not None:
+        consequences = _foretold(session, foretell)
+        if as_json:
+            shown["causes"] = msgspec.to_builtins(causes_of(consequences))
+        elif consequences != Consequences():
+            show(session.console, consequences)
+        if page is not None:
+            confirm(consequences, yes=False)
     people = {} if page is None else _apply(session, page)
     if as_json:
         answer({**shown, "warnings": warned, "people": people}, session.console, as_json=True)
@@ -103,6 +119,19 @@ def _left_to_server(session: Session, changes: Any, job: JobView, *, as_json: bo
         return
     _show(session.console, shown)
     session.console.print(f"The server brings everybody up to it; watch it with: threadline jobs watch {job.id}")
+
+
+def _foretold(session: Session, page: Callable[..., Any]) -> Consequences:
+    """What bringing everybody up to date would cause."""
+    consequences, cursor = Consequences(), ""
+    with counter(session.console, "people") as count:
+        while True:
+            told = page(cursor=cursor, limit=PAGE_PEOPLE)
+            consequences = consequences.with_more(consequences_of(told.causes))
+            count(told.people)
+            cursor = told.next
+            if not cursor:
+                return consequences
 
 
 def _apply(session: Session, page: Callable[..., Any]) -> dict[str, int]:

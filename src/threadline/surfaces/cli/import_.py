@@ -18,8 +18,9 @@ from threadline.kernel.counted import counted
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event
 from threadline.kernel.time import format_time, system_clock
+from threadline.surfaces.cli.consequences import confirm, show
 from threadline.surfaces.cli.import_rows import Plan, is_worth_a_process, preview
-from threadline.surfaces.cli.importing import Summary, check_file, import_file
+from threadline.surfaces.cli.importing import Summary, check_file, foretell_file, import_file, may_send
 from threadline.surfaces.cli.printing import json_of, terminal, visible
 from threadline.surfaces.cli.session import Session, own_store_option, workspace_option
 from threadline.wire.table import parse_mapping
@@ -63,6 +64,7 @@ A mapping (--map shop.yaml) says which column is what; options change single lin
 @click.option(
     "--dry-run", is_flag=True, help="Check every row, show what the first 5 would become, and record nothing."
 )
+@click.option("--yes", is_flag=True, help="Do not look first at what it sends, and do not ask.")
 @click.option("--again", is_flag=True, help="Read all rows, even those that an earlier run has settled.")
 @own_store_option
 @workspace_option
@@ -76,6 +78,7 @@ def command(
     delimiter: str,
     dry_run: bool,
     again: bool,
+    yes: bool,
     **columns: Any,
 ) -> None:
     """Import a CSV, JSONL (each .gz or not) or Parquet FILE as history.
@@ -90,13 +93,21 @@ def command(
         with _bar(path) as advance:
             summary = check_file(session.composition.catalogue(session.settings()), plan, advance)
         _show_check(session.console, summary)
+        _foretell(session, plan, again=again)
+        session.console.print("Nothing was recorded.", style="dim")
         if summary.futile:
             raise click.exceptions.Exit(1)
         return
     began = time.monotonic()
     try:
-        with session.engine() as engine, _bar(path) as advance:
-            summary = import_file(engine, plan, again=again, beside=is_worth_a_process(path), advance=advance)
+        with session.engine() as engine:
+            if not yes and may_send(engine, plan.workspace):
+                consequences, _ = foretell_file(engine, plan, again=again)
+                show(session.console, consequences)
+                confirm(consequences, yes=yes)
+            with _bar(path) as advance:
+                beside = is_worth_a_process(path)
+                summary = import_file(engine, plan, again=again, beside=beside, advance=advance)
     except KeyboardInterrupt:
         terminal(stderr=True).print("Interrupted. The same command continues from there.")
         raise
@@ -201,7 +212,17 @@ def _show_check(console: Console, summary: Summary) -> None:
         "rejected. Which of them the store has already was not looked at.", highlight=False,
     )  # fmt: skip
     _show_problems(console, summary, "")
-    console.print("Nothing was recorded.", style="dim")
+
+
+def _foretell(session: Session, plan: Plan, *, again: bool) -> None:
+    """Say what the import would cause in the store, if there is one."""
+    store = session.settings().store
+    if "://" not in store and not Path(store).exists():
+        return
+    with session.engine(readonly=True) as engine:
+        consequences, rows = foretell_file(engine, plan, again=again)
+    if rows:
+        show(session.console, consequences, f"Caused by {counted(rows, 'row')}")
 
 
 def _show_problems(console: Console, summary: Summary, where: str) -> None:

@@ -15,7 +15,9 @@ from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.gc_deferred import gc_deferred
 from threadline.engine.recording.recorder import refuse_erased
 from threadline.engine.recording.validation import Checked, RefusedEvent, unmet
+from threadline.kernel.consequences import Consequences
 from threadline.kernel.errors import EventRejected, InvalidValue
+from threadline.kernel.limits import FORETOLD_ROWS_MAX
 from threadline.kernel.store import Batch, Key, Put
 from threadline.kernel.time import system_clock
 from threadline.kernel.typed import prepared
@@ -114,6 +116,33 @@ def import_file(
                 advance(summary, batch.done)
         _write(engine, key, plan, summary, done=True)
     return summary
+
+
+def foretell_file(engine: Engine, plan: Plan, *, again: bool = False) -> tuple[Consequences, int]:
+    """What an import would cause, and of how many rows that is: of all, or of the first `FORETOLD_ROWS_MAX`.
+
+    It is rehearsed: the store of the engine is only read.
+    """
+    rehearsal, key, rows = engine.rehearsal(), Key(IMPORT, plan.workspace, _digest(plan)), 0
+    checkpoint = None if again else _read(engine, key)
+    if checkpoint is not None and checkpoint.done:
+        return Consequences(), 0
+    with closing(open_rows(plan.path, plan.delimiter)) as file:
+        for batch in batches(_checks(engine.catalogue, plan), file, engine.clock, checkpoint.rows if checkpoint else 0):
+            rehearsal.engine.recorder.record_checked(batch.checked)
+            rows += len(batch.checked)
+            if rows >= FORETOLD_ROWS_MAX:
+                break
+    return rehearsal.consequences, rows
+
+
+def may_send(engine: Engine, workspace: str) -> bool:
+    """Whether anything that is in force sends something because of history."""
+    policies = ((policy, policy.shared) for policy in engine.catalogue.policies)
+    return any(
+        shared is not None and policy.existing(engine.shared.fresh(workspace, shared.name))
+        for policy, shared in policies
+    )
 
 
 def check_file(catalogue: Catalogue, plan: Plan, advance: Advance | None = None) -> Summary:

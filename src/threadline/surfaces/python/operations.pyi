@@ -335,7 +335,7 @@ class _Definitions:
         """Put a proposed definition in force: written into the file of definitions, for everybody."""
     def apply(self, *, cursor: str = '', limit: int = 100) -> definitions_applying.ApplyResult:
         """Bring a page of people up to the definitions in force; to be repeated until `next` is empty."""
-    def apply_in_background(self) -> jobs_operations.JobView:
+    def apply_in_background(self, *, yes: bool = False) -> jobs_operations.JobView:
         """Bring everybody up to the definitions in force as a job that survives restarts."""
     def changes(self) -> definitions_applying.ChangesResult:
         """Show how the definitions in force differ from those that everybody was last brought up to."""
@@ -351,6 +351,8 @@ class _Definitions:
         """Decline a proposed definition; take one that was declined off the list."""
     def fields(self, *, people: int = 50, events: bool = False) -> drafts_operations_fields.FieldsResult:
         """List the fields that a condition can name, with their types and samples of their values."""
+    def foretell(self, *, cursor: str = '', limit: int = 100) -> definitions_applying.ForetellResult:
+        """What bringing a page of people up to the definitions in force would cause; to be repeated until `next` is empty."""
     def proposals(self) -> drafts_operations_proposals.ProposalsResult:
         """List the definitions that are proposed."""
     def propose(self, *, section: Literal['features', 'journeys', 'leaderboards', 'segments'], name: str, text: str,
@@ -376,6 +378,7 @@ class _AsyncDefinitions:
     declare = _Awaited(_Definitions.declare)
     decline = _Awaited(_Definitions.decline)
     fields = _Awaited(_Definitions.fields)
+    foretell = _Awaited(_Definitions.foretell)
     proposals = _Awaited(_Definitions.proposals)
     propose = _Awaited(_Definitions.propose)
     reload = _Awaited(_Definitions.reload)

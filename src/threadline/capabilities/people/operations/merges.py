@@ -7,6 +7,7 @@ from typing import Annotated, Any, Protocol
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.events.causes import Causes, causes_of
 from threadline.capabilities.events.forms import EventId, Instant, PersonRef, checked_id, instant
 from threadline.capabilities.events.parameters import Next, Page, next_of
 from threadline.capabilities.events.requests import RequestKey, derived_key
@@ -50,6 +51,7 @@ class MergeResult(msgspec.Struct, kw_only=True):
     merged: str
     objection: Annotated[str, Meta(description="What speaks against it; empty if nothing does."), SENTENCE] = ""
     event: Annotated[str, Meta(description="The id of the merge's event; `unmerge` takes it.")] = ""
+    causes: Causes | None = None
     person: PersonSummary
 
 
@@ -58,10 +60,12 @@ class Needs(WithReader, WithLog, WithIdentity, WithCatalogue, Protocol):
 
 
 def _merge_preview(context: Context[Needs], params: MergePreviewParams) -> MergeResult:
-    union, merged, objection = context.engine.identity.preview_merge(context.workspace, params.id, params.other)
+    identity, workspace = context.engine.identity, context.workspace
+    union, merged, objection = identity.preview_merge(workspace, params.id, params.other)
     return MergeResult(
-        done=False, survivor=union.id, merged=merged.id, objection=objection, person=summary(context, union)
-    )
+        done=False, survivor=union.id, merged=merged.id, objection=objection, person=summary(context, union),
+        causes=causes_of(identity.foretell_merge(workspace, params.id, params.other)),
+    )  # fmt: skip
 
 
 def _merge(context: Context[Needs], params: MergeParams) -> MergeResult:
