@@ -78,3 +78,19 @@ class DefinitionChange(NamedTuple):
     """``added``, ``changed`` or ``removed``."""
     section: str
     name: str
+
+
+class DefinitionHistory(Protocol):
+    """What the definitions have declared over time."""
+
+    def names(self, shared: str) -> list[str]:
+        """Every name that was ever declared."""
+        ...
+
+    def transitions(self, shared: str, name: str) -> list[tuple[int, int]]:
+        """(instant, version) of each change, oldest first; version 0: nothing declared."""
+        ...
+
+    def content(self, shared: str, name: str, version: int) -> bytes | None:
+        """The content of a version that was declared at some time; None if it never was."""
+        ...

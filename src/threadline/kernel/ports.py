@@ -11,7 +11,13 @@ from typing import Any, Protocol, TypeVar
 
 from threadline.kernel.access import Accounts, Credentials
 from threadline.kernel.analytics import AnalyticsPort
-from threadline.kernel.applied import Advanced, DefinitionChange, FilledIndexes, Foretold
+from threadline.kernel.applied import (
+    Advanced,
+    DefinitionChange,
+    DefinitionHistory,
+    FilledIndexes,
+    Foretold,
+)
 from threadline.kernel.audit import AuditLog
 from threadline.kernel.background import Delivery, Jobs, Simulations
 from threadline.kernel.confined import WithConfined
@@ -26,7 +32,7 @@ from threadline.kernel.object_storage import Storage
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Policy, PolicyView, Read
 from threadline.kernel.projection import Projection, Row, State
-from threadline.kernel.ranking import Board, Counted, Place
+from threadline.kernel.ranking import Ranks
 from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.search import SearchIndex
@@ -319,38 +325,6 @@ class IdentityAdministration(Protocol):
 
     def preview_split(self, workspace: str, person: str, identifiers: Sequence[str]) -> tuple[Person, Person]:
         """The two people a split would leave. Writes nothing."""
-        ...
-
-
-class DefinitionHistory(Protocol):
-    """What the definitions have declared over time."""
-
-    def names(self, shared: str) -> list[str]:
-        """Every name that was ever declared."""
-        ...
-
-    def transitions(self, shared: str, name: str) -> list[tuple[int, int]]:
-        """(instant, version) of each change, oldest first; version 0: nothing declared."""
-        ...
-
-    def content(self, shared: str, name: str, version: int) -> bytes | None:
-        """The content of a version that was declared at some time; None if it never was."""
-        ...
-
-
-class Ranks(Protocol):
-    """Positions on leaderboards, from their index rows."""
-
-    def counted(self, board: Board, score: int, now: int, *, expiring: bool) -> Counted:
-        """How many have more than a score, and how many there are."""
-        ...
-
-    def best(self, board: Board, now: int, limit: int, *, expiring: bool) -> list[Place]:
-        """The first so many on a board."""
-        ...
-
-    def around(self, board: Board, place: Place, now: int, limit: int, *, expiring: bool) -> list[Place]:
-        """The ``limit`` places before one and after it, with itself in the middle."""
         ...
 
 

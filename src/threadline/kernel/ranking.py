@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from threadline.kernel.projection import Row
 from threadline.kernel.time import WEEK, time_key, time_of_key
@@ -105,3 +105,19 @@ def board_of(partition: str) -> Board:
     """The board of a partition."""
     workspace, name, period, _, _, scope = partition.split("/", 5)
     return Board(workspace, name, period, scope)
+
+
+class Ranks(Protocol):
+    """Positions on leaderboards, from their index rows."""
+
+    def counted(self, board: Board, score: int, now: int, *, expiring: bool) -> Counted:
+        """How many have more than a score, and how many there are."""
+        ...
+
+    def best(self, board: Board, now: int, limit: int, *, expiring: bool) -> list[Place]:
+        """The first so many on a board."""
+        ...
+
+    def around(self, board: Board, place: Place, now: int, limit: int, *, expiring: bool) -> list[Place]:
+        """The ``limit`` places before one and after it, with itself in the middle."""
+        ...

@@ -106,8 +106,8 @@ def _apply(context: Context[WithMaintenance], params: ApplyParams) -> ApplyResul
 
 
 def _foretell(context: Context[WithMaintenance], params: ApplyParams) -> ForetellResult:
-    told = context.engine.maintenance.foretell(params.cursor, params.limit)
-    return ForetellResult(people=told.people, causes=causes_of(told.consequences), next=told.next)
+    foretold = context.engine.maintenance.foretell(params.cursor, params.limit)
+    return ForetellResult(people=foretold.people, causes=causes_of(foretold.consequences), next=foretold.next)
 
 
 def _apply_in_background(context: Context[JobNeeds], params: BackgroundParams) -> JobView:
@@ -128,15 +128,15 @@ def _step(engine: Ports, job: Job, limit: int) -> Step:
 
 def _foretold(maintenance: Maintenance, job: Job, limit: int) -> Step:
     """A page of the rehearsal that comes first. Raises `Conflict` once it has to be confirmed."""
-    told = maintenance.foretell(job.cursor.removeprefix(_FORETELLING), limit)
-    sent = job.counts.get(_WOULD_SEND, 0) + told.consequences.sent
+    foretold = maintenance.foretell(job.cursor.removeprefix(_FORETELLING), limit)
+    sent = job.counts.get(_WOULD_SEND, 0) + foretold.consequences.sent
     if sent > UNASKED_EFFECTS_MAX:
         raise Conflict(
             f"the definitions would send {sent:,} mails, webhooks and the like because of what was so before",
             hint="apply them with `yes`, or without `existing: true` in the journey or rule set",
         )
-    following = f"{_FORETELLING}{told.next}" if told.next else _ADVANCING
-    return Step(following, {_WOULD_SEND: told.consequences.sent} if told.consequences.sent else {})
+    following = f"{_FORETELLING}{foretold.next}" if foretold.next else _ADVANCING
+    return Step(following, {_WOULD_SEND: foretold.consequences.sent} if foretold.consequences.sent else {})
 
 
 KIND = JobKind(JOB_KIND, _step)

@@ -9,9 +9,9 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.mail.definition import Mail, Template
 from threadline.capabilities.mail.rendering import Compiled, compiled, restored
 from threadline.capabilities.mail.sources import read_sources
+from threadline.kernel.applied import DefinitionHistory
 from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.policy import Declared
-from threadline.kernel.ports import DefinitionHistory
 from threadline.kernel.suggestion import suggestion
 
 CONSENT = "consent"

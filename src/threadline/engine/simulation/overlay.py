@@ -39,23 +39,17 @@ class Overlay:
         """The events that were appended here, by id."""
         self._threads: dict[str, list[LogEntry]] = {}
         """The same by thread, each thread's in occurred order."""
-        self._items: dict[tuple[str, str], dict[str, Item | None]] = {}
+        self.items: dict[tuple[str, str], dict[str, Item | None]] = {}
         """(table, partition) -> sort -> what was written here; None: it was deleted."""
-
-    def written(self, table: str) -> Iterator[Item]:
-        """The items of a table that were written here, and not deleted since."""
-        for (name, _), items in self._items.items():
-            if name == table:
-                yield from (item for item in items.values() if item is not None)
 
     # --- items ----------------------------------------------------------------------------------
 
     def get(self, keys: Sequence[Key]) -> list[Item | None]:
         """See `Store.get`."""
         with self._lock:
-            missing = [key for key in keys if key.sort not in self._items.get(key[:2], ())]
-            found = dict(zip(missing, self._below.get(missing), strict=True)) if missing else {}
-            return [found[key] if key in found else self._items[key[:2]][key.sort] for key in keys]
+            missing = [key for key in keys if key.sort not in self.items.get(key[:2], ())]
+            below = dict(zip(missing, self._below.get(missing), strict=True)) if missing else {}
+            return [below[key] if key in below else self.items[key[:2]][key.sort] for key in keys]
 
     def query(
         self,
@@ -68,7 +62,7 @@ class Overlay:
     ) -> list[Item]:
         """See `Store.query`."""
         with self._lock:
-            items = self._items.get((table, partition), {})
+            items = self.items.get((table, partition), {})
             own = [(sort, item) for sort, item in items.items() if sort >= start and (stop is None or sort < stop)]
             hidden = {sort for sort, _ in own}
             # Of so many items so many may be written over, or deleted, here.
@@ -99,7 +93,7 @@ class Overlay:
 
     def tables(self) -> list[str]:
         """See `Store.tables`."""
-        return sorted({*self._below.tables(), *(table for table, _ in self._items)})
+        return sorted({*self._below.tables(), *(table for table, _ in self.items)})
 
     # --- events ---------------------------------------------------------------------------------
 
@@ -157,7 +151,7 @@ class Overlay:
             self.events[entry.id] = entry
             insort(self._threads.setdefault(entry.thread, []), entry, key=_at)
         for write, item in zip(batch.writes, items, strict=True):
-            items_there = self._items.setdefault(write.key[:2], {})
+            items_there = self.items.setdefault(write.key[:2], {})
             if isinstance(write, Put):
                 version = item.version + 1 if item else write.begins
                 items_there[write.key.sort] = Item(write.key, version, write.value)

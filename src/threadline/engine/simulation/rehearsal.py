@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from threadline.engine.folding.packing import unpack_event
@@ -12,7 +12,7 @@ from threadline.engine.simulation.overlay import Overlay
 from threadline.kernel.consequences import Consequences
 from threadline.kernel.policy import policy_of
 from threadline.kernel.ports import Ports
-from threadline.kernel.store import Store
+from threadline.kernel.store import Item, Store
 
 E = TypeVar("E", bound=Ports)
 
@@ -28,8 +28,13 @@ class Rehearsal(Generic[E]):
     @property
     def consequences(self) -> Consequences:
         """What policies have added so far."""
-        recorded = map(unpack_event, self._overlay.events.values())
-        events = Counter(each.event.type for each in recorded if policy_of(each.event.source))
-        effects = Counter(pending_effect(item).effect.kind for item in self._overlay.written(OUTBOX))
-        waiting = sum(pending_timer(item).policy in self._sending for item in self._overlay.written(TIMER))
-        return Consequences(events, effects, waiting)
+        entries = self._overlay.events.values()
+        derived = (event for event in (unpack_event(entry).event for entry in entries) if policy_of(event.source))
+        effects = Counter(pending_effect(item).effect.kind for item in self._written(OUTBOX))
+        waiting = sum(pending_timer(item).policy in self._sending for item in self._written(TIMER))
+        return Consequences(Counter(event.type for event in derived), effects, waiting)
+
+    def _written(self, table: str) -> Iterator[Item]:
+        for (name, _), items in self._overlay.items.items():
+            if name == table:
+                yield from filter(None, items.values())

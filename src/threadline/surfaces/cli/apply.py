@@ -126,10 +126,10 @@ def _foretold(session: Session, page: Callable[..., Any]) -> Consequences:
     consequences, cursor = Consequences(), ""
     with counter(session.console, "people") as count:
         while True:
-            told = page(cursor=cursor, limit=PAGE_PEOPLE)
-            consequences = consequences.with_more(consequences_of(told.causes))
-            count(told.people)
-            cursor = told.next
+            foretold = page(cursor=cursor, limit=PAGE_PEOPLE)
+            consequences = consequences.with_more(consequences_of(foretold.causes))
+            count(foretold.people)
+            cursor = foretold.next
             if not cursor:
                 return consequences
 

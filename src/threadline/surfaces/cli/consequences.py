@@ -47,5 +47,5 @@ def confirm(consequences: Consequences, *, yes: bool) -> None:
     click.confirm(f"This causes {question}. Go on?", abort=True, err=True)
 
 
-def _number(count: int, one: str, more: str) -> str:
-    return f"{count:,} {one if count == 1 else more}"
+def _number(count: int, singular: str, plural: str) -> str:
+    return f"{count:,} {singular if count == 1 else plural}"
