@@ -14,7 +14,6 @@ from threadline.engine.folding.catalogue import discover
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.lasting import Expiring, Lasting, erased_too_soon
-from threadline.kernel.policy import Policy
 from threadline.kernel.projection import Projection
 from threadline.kernel.time import DAY
 
@@ -48,12 +47,7 @@ OF_WHAT_IS_STORED = {
 def problems(types: list[str], days: int, declared: str = DECLARED) -> list[str]:
     """What is refused of a rule, by the declarations of everything that ships and of these definitions."""
     values = discover(definitions=Definitions([("threadline.yaml", declared)]))
-    rule = Expiring("retention rule 'x'", "threadline.yaml:1", tuple(types), days)
-    return list(
-        erased_too_soon(
-            [rule], [v for v in values if isinstance(v, Lasting)], [v for v in values if isinstance(v, Policy)]
-        )
-    )
+    return list(erased_too_soon([*values, Expiring("retention rule 'x'", "threadline.yaml:1", tuple(types), days)]))
 
 
 def projections(declared: str = DECLARED) -> list[Projection]:
@@ -83,7 +77,7 @@ def test_types_that_only_definitions_name_are_refused_with_what_reads_them() -> 
 def test_streak_of_any_event_keeps_what_people_do_but_for_types_that_it_leaves_out() -> None:
     declared = "calendar: {active: {events: any, except: [page_viewed]}}"
     assert "the streak 'daily' counts any event" in problems(["read"], 90, declared)[0]
-    assert problems(["page_viewed"], 90, declared) == problems(["mail_opened"], 365, declared) == []
+    assert problems(["page_viewed"], 90, declared) == problems(["mail_opened", "points_refused"], 365, declared) == []
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from threadline.kernel.event_type import EventType
 from threadline.kernel.policy import Policy
 from threadline.kernel.time import DAY
 
@@ -37,9 +38,7 @@ class Lasting:
     if_read: Mapping[tuple[str, ...], Mapping[str, str]] = field(default_factory=dict)
     """A projection and a name in its view -> what counts for life where a policy reads that."""
     any_but: Mapping[str, Collection[str]] = field(default_factory=dict)
-    """Why every type of what people do counts for life -> those that do not."""
-    made: frozenset[str] = frozenset()
-    """Types that only Threadline records: what people do has none of them."""
+    """Why every type that anyone may say counts for life -> those that do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +58,26 @@ def for_life(types: Iterable[str], why: str) -> dict[str, str]:
     return dict.fromkeys(types, why)
 
 
-def erased_too_soon(
-    expiring: Iterable[Expiring], lasting: Iterable[Lasting], policies: Iterable[Policy]
-) -> Iterator[str]:
-    """What is erased though it still counts, each with its place and the reason."""
-    counting, read = list(lasting), {(read.projection, *read.path[:1]) for p in policies for read in p.reads}
-    made = frozenset[str]().union(*(declared.made for declared in counting))
-    for rule in expiring:
+def erased_too_soon(declared: Iterable[object]) -> Iterator[str]:
+    """What is erased though it still counts, each with its place and the reason, of everything that is declared."""
+    values = list(declared)
+    lasting = [value for value in values if isinstance(value, Lasting)]
+    reads = (read for value in values if isinstance(value, Policy) for read in value.reads)
+    read = {(read.projection, *read.path[:1]) for read in reads}
+    ours = {value.name for value in values if isinstance(value, EventType) and value.speaker != "anyone"}
+    for rule in (value for value in values if isinstance(value, Expiring)):
         for type in rule.types:
-            if problem := _too_soon(type, rule.days, counting, read, type in made):
+            if problem := _too_soon(type, rule.days, lasting, read, type in ours):
                 yield f"{rule.place}: {rule.name}: {problem}"
 
 
-def _too_soon(type: str, days: int, lasting: Iterable[Lasting], read: set[tuple[str, ...]], is_made: bool) -> str:
+def _too_soon(type: str, days: int, lasting: Iterable[Lasting], read: set[tuple[str, ...]], is_ours: bool) -> str:
     longest = Until(0, "")
     for declared in lasting:
         reasons = dict(declared.for_life)
         for view in declared.if_read.keys() & read:
             reasons |= declared.if_read[view]
-        for why, others in declared.any_but.items() if not is_made else ():
+        for why, others in declared.any_but.items() if not is_ours else ():
             if type not in others:
                 reasons.setdefault(type, why)
         if type in reasons:

@@ -162,5 +162,4 @@ EVENT_TYPES = (
 LASTING = Lasting(
     "feedback",
     for_life((MAIL_BOUNCED, MAIL_COMPLAINED), "without it mail would be sent again"),
-    made=COUNTED | FETCHES,
 )

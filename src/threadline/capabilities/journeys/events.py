@@ -118,5 +118,4 @@ LASTING = Lasting(
     if_read={
         ("journeys", "sent"): for_life((MAIL_SENT, MAIL_SKIPPED), "a condition asks whether a template was ever sent")
     },
-    made=RUN_EVENTS | REQUESTS,
 )

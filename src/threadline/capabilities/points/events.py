@@ -93,7 +93,6 @@ LASTING = Lasting(
     "points",
     for_life(LEDGER, "the balance is made of them, and points would be spent again")
     | {POINTS_ANOMALY_DETECTED: "without it the same anomaly would be reported again"},
-    made=OWN,
 )
 
 

@@ -63,5 +63,4 @@ EVENT_TYPES = (
 LASTING = Lasting(
     "streaks",
     for_life((STREAK_FREEZE_GRANTED, STREAK_AMNESTY_GRANTED), "a streak goes on over the days that it saved"),
-    made=OURS,
 )

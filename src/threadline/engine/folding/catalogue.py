@@ -324,11 +324,7 @@ def _values(packages: Iterable[str], definitions: Declarations | None) -> list[o
                 values += module.declare(definitions)
     values = list({id(v): v for v in values}.values())
     if definitions is not None:
-        definitions.problems += erased_too_soon(
-            [value for value in values if isinstance(value, Expiring)],
-            [value for value in values if isinstance(value, Lasting)],
-            [value for value in values if isinstance(value, Policy)],
-        )
+        definitions.problems += erased_too_soon(values)
     return values
 
 
