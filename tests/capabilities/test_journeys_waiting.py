@@ -127,6 +127,20 @@ def test_resuming_a_journey_leaves_mails_of_others_where_they_wait() -> None:
     assert len(stage.got()) == 1
 
 
+@pytest.mark.parametrize("person", [{}, {"person": "ada"}])
+def test_who_moves_during_a_pause_is_woken_by_the_new_zone_after_it(person: dict[str, Any]) -> None:
+    stage = Stage(MORNING)
+    stage.tell("identify", user_id="ada", properties={"timezone": "America/Los_Angeles"})
+    stage.until(STARTS_AT + HOUR)
+    stage.tell("signed_up", user_id="ada")
+    stage.ask("journeys_pause", name="morning", **person)
+    stage.until(STARTS_AT + 2 * HOUR)
+    stage.tell("identify", user_id="ada", properties={"timezone": "Europe/Rome"})
+    stage.ask("journeys_resume", name="morning", **person)
+    stage.until(STARTS_AT + 3 * DAY)
+    assert stage.got() == [("2026-01-01T08:00", "hello")]
+
+
 # --- merges and splits ------------------------------------------------------------------------
 
 MORNING = """

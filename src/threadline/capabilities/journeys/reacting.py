@@ -281,10 +281,7 @@ class Reaction:
         ends = run.entered_at + journey.timeout if journey.timeout else LATEST
         came = came or run.came
         if is_paused(self._state, run.journey) or run.journey in self._book.paused:
-            if came and not run.came:
-                self.wishes += came_while_paused(run, self.now)
-            elif run.journey in self._book.paused:
-                self.wishes += self._later(run)
+            self._wait_paused(run, compiled, came=came)
             return
         if ends <= self.now:
             self.wishes += left(run, LEFT_TIMEOUT, self.now)
@@ -295,6 +292,18 @@ class Reaction:
             self.wishes += timer(run, journey, run.until, self.now, unless_earlier=True)
         else:
             self.wishes += moved(run, journey, walk, self.now)
+
+    def _wait_paused(self, run: Run, compiled: Compiled, *, came: bool) -> None:
+        """Nothing is done until the journey is resumed, but what the run waits for is noted: the event that has come,
+        and by when it is due in the zone that the person has now."""
+        until = self._walker(compiled, run).due_at(run.step, run.began, run.until)
+        if came and not run.came:
+            self.wishes += came_while_paused(run, self.now)
+        elif until != run.until and not came:
+            waiting = Walk(step=run.step, began=run.began, until=until)
+            self.wishes += moved(run, compiled.journey, waiting, self.now)
+        elif run.journey in self._book.paused:
+            self.wishes += self._later(run)
 
     def _later(self, run: Run) -> list[Wish]:
         """A run that cannot go on now is looked at again, unless it has a timer."""

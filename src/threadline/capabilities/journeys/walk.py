@@ -91,6 +91,15 @@ class Walker:
             return self.go(node.following)
         return self.go(node.then if came else node.otherwise)
 
+    def due_at(self, step: str, began: int, until: int) -> int:
+        """When the wait at a step ends by the zone that the person has now; ``until`` is as it was."""
+        node = self._program.nodes.get(step)
+        if node is None or (node.wait is not None and node.wait.is_for_event):
+            return until
+        if node.wait is not None:
+            return min(self._due(node.wait, began), LATEST)
+        return self.quiet_until(self._now) or min(until, self._now)
+
     def _wait(self, step: str, began: int, until: int) -> None:
         self.walk.step, self.walk.began, self.walk.until = step, began, min(until, LATEST)
 
