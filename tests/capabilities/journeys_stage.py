@@ -27,10 +27,11 @@ class Sink:
         self._stage = stage
 
     def send(self, effect: Effect, effect_id: str, person: str) -> Outcome:
-        data = effect.data.get("record", effect.data)  # what it is made of, where templates are declared
+        record = effect.data.get("record")  # what a mail was made of, where templates are declared
+        data = effect.data if record is None else record
         self._stage.mails.append((self._stage.now, person, data))
-        names = ("template", "journey", "step", "arm")
-        return Outcome(type="mail_sent", properties={name: data[name] for name in names if name in data})
+        named = {name: data[name] for name in ("template", "journey", "step", "arm") if name in data}
+        return Outcome(type="mail_sent", properties=record or named)
 
 
 class Stage(Asked):
@@ -38,12 +39,14 @@ class Stage(Asked):
 
     def __init__(self, definitions: str) -> None:
         super().__init__(definitions=definitions)
+        self.engine.public_address.use_local("http://shop.example")
         self.mails: list[tuple[int, str, dict[str, Any]]] = []
 
     def redefined(self, definitions: str) -> Stage:
         """The same store under other definitions, as after a restart."""
         other = Stage(definitions)
         other.engine = Engine(self.engine.store, other.engine.catalogue, lambda: other.now)
+        other.engine.public_address.use_local("http://shop.example")
         other.now, other._keys, other.mails = self.now, self._keys, self.mails
         return other
 

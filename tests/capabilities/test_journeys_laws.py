@@ -124,8 +124,8 @@ def drawn_events(random: Random, count: int) -> list[Told]:
 class Life:
     """One person under a journey, on an engine that may die at any commit."""
 
-    def __init__(self, journey: Json, random: Random | None) -> None:
-        self.stage = Stage(yaml.safe_dump({"journeys": {"drawn": journey}}))
+    def __init__(self, journey: Json, random: Random | None, definitions: str = "") -> None:
+        self.stage = Stage(definitions or yaml.safe_dump({"journeys": {"drawn": journey}}))
         self.store = self.stage.engine.store
         self.random = random
         if random is not None:
@@ -167,6 +167,11 @@ class Life:
         had sent sends again, and the ledger of mails is not under test here."""
         first = {data["occurrence"]: (second(at), data["template"]) for at, _, data in reversed(self.stage.mails)}
         return sorted(first.values())
+
+    def mails_of(self, who: str) -> list[tuple[datetime, str]]:
+        """The mails of one person's own thread."""
+        thread = self.stage.engine.reader.person("default", f"user_id:{who}").id
+        return sorted((second(at), data["template"]) for at, person, data in self.stage.mails if person == thread)
 
     def reasons(self) -> list[str]:
         return [each["reason"] for each in self.stage.told() if each.get("reason")]
