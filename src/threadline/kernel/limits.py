@@ -81,6 +81,15 @@ WINDOW_BUCKET_ENTRIES_MAX = 8
 DISTINCT_VALUES_MAX = 1_000
 """Different values of a lifetime that are counted exactly; one more is kept, so that "full" and "over" differ."""
 
+# --- definitions ----------------------------------------------------------------------------
+
+DEFINITIONS_DEPTH_MAX = 250
+"""Lists and mappings of YAML inside one another; no definition has so many."""
+DEFINITIONS_REPEATED_MAX = 100_000
+"""Values that the aliases of one file of YAML stand for, beside those that are written."""
+DEFINITIONS_NUMBER_LENGTH_MAX = 1_000
+"""Characters of a number; a longer one counts as a text."""
+
 # --- conditions and segments ------------------------------------------------------------------
 CONDITIONS_MAX = 50
 """Conditions in one tree."""
@@ -134,6 +143,9 @@ MAIL_TEMPLATE_BYTES_MAX = 300_000
 """One template with all that it includes; a version of it is one item of the store."""
 MAIL_PART_BYTES_MAX = 1_000_000
 """One part of a mail as it is sent, before it is encoded."""
+MAIL_CHAIN_MAX = 1_000
+"""Operators and filters in one expression of a template: the library calls itself for each, in places without a limit
+of its own."""
 MAIL_DEPTH_MAX = 500
 """Elements of MJML inside one another; the library that reads it calls itself for each."""
 MAIL_CAPS_MAX = 10

@@ -9,6 +9,11 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from threadline.kernel.limits import (
+    DEFINITIONS_DEPTH_MAX,
+    DEFINITIONS_NUMBER_LENGTH_MAX,
+    DEFINITIONS_REPEATED_MAX,
+)
 from threadline.kernel.suggestion import suggestion
 
 Keys = dict[str, tuple[yaml.Node, yaml.Node]]
@@ -30,6 +35,24 @@ class NamedType(NamedTuple):
     """What names it, e.g. ``feature 'order_count'``."""
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses what is nested without end: it would take seconds to find out by recursion."""
+
+    def fetch_flow_collection_start(self, token_class: Any) -> None:
+        """A list or mapping in brackets begins."""
+        self._refuse_beyond(self.flow_level)
+        super().fetch_flow_collection_start(token_class)
+
+    def add_indent(self, column: int) -> bool:
+        """A list or mapping on lines of its own begins, if this column is further in."""
+        self._refuse_beyond(len(self.indents))
+        return bool(super().add_indent(column))
+
+    def _refuse_beyond(self, depth: int) -> None:
+        if depth > DEFINITIONS_DEPTH_MAX:
+            raise yaml.scanner.ScannerError(None, None, "it is nested too deeply", self.get_mark())
+
+
 @dataclass
 class Document:
     """One file of definitions, what is wrong with it and which types of events it names."""
@@ -41,7 +64,7 @@ class Document:
     columns: dict[str, int] = field(default_factory=dict)
     """Problem -> the column at which it begins, from 1; of those that are noted at a node, or that YAML finds."""
 
-    def compose(self, text: str, loader: Any = yaml.SafeLoader) -> yaml.Node | None:
+    def compose(self, text: str, loader: Any = _Loader) -> yaml.Node | None:
         """The root node; None for an empty document or one that is no YAML, which then is a problem."""
         try:
             root: yaml.Node | None = yaml.compose(text, Loader=loader)
@@ -55,6 +78,11 @@ class Document:
         halved = None if root is None else _halved(root)
         if halved is not None:
             self.fail(halved, "this text holds half a character (\\ud800 to \\udfff); write the whole one")
+            return None
+        repeated = _repeated(root) if root is not None and "*" in text and "&" in text else None
+        if repeated is not None:
+            most = f"{DEFINITIONS_REPEATED_MAX:,}"
+            self.fail(repeated, f"aliases make more than {most} values of this; write out what is meant")
             return None
         return root
 
@@ -115,6 +143,8 @@ class Document:
         """The plain value of a scalar node; the node itself if it is none."""
         if not isinstance(node, yaml.ScalarNode):
             return node
+        if len(node.value) > DEFINITIONS_NUMBER_LENGTH_MAX:
+            return node.value
         try:
             value = yaml.constructor.SafeConstructor().construct_object(node)
         except (yaml.YAMLError, ValueError):
@@ -151,4 +181,31 @@ def _halved(root: yaml.Node) -> yaml.Node | None:
         fresh = [child for child in reversed(inner) if id(child) not in seen]
         seen.update(map(id, fresh))
         waiting += fresh
+    return None
+
+
+def _repeated(root: yaml.Node) -> yaml.Node | None:
+    """A value of which aliases make too many, or one that is part of itself; None: there is none."""
+    sizes: dict[int, int] = {}
+    """Values that a node stands for, written out."""
+    within: set[int] = set()
+    written: set[int] = set()
+    waiting = [(root, False)]
+    while waiting:
+        node, is_done = waiting.pop()
+        written.add(id(node))
+        if isinstance(node, yaml.ScalarNode) or (id(node) in sizes and not is_done):
+            continue
+        inner = [child for pair in node.value for child in pair] if isinstance(node, yaml.MappingNode) else node.value
+        if is_done:
+            within.discard(id(node))
+            sizes[id(node)] = 1 + sum(sizes.get(id(child), 1) for child in inner)
+            if sizes[id(node)] - len(written) > DEFINITIONS_REPEATED_MAX:
+                return node
+        elif id(node) in within:
+            return node
+        else:
+            within.add(id(node))
+            waiting.append((node, True))
+            waiting += [(child, False) for child in inner]
     return None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from threadline.capabilities.mail.plain_text import VOID, text_of
-from threadline.kernel.limits import MAIL_DEPTH_MAX, MAIL_PART_BYTES_MAX
+from threadline.kernel.limits import MAIL_CHAIN_MAX, MAIL_DEPTH_MAX, MAIL_PART_BYTES_MAX
 
 if TYPE_CHECKING:
     from minijinja import Environment
@@ -24,6 +24,11 @@ SUBJECT_LENGTH_MAX = 500
 TEMPLATES_MAX = 100
 """Templates that stay ready to be filled in; with another subject one counts again."""
 
+_BLOCK = re.compile(r"""\{[{%]((?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|.)*?)(?:[%}]\}|\Z)""", re.DOTALL)
+"""An expression or a statement; one that has no end goes to the end of the source."""
+_QUOTED = re.compile(r"""\"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""", re.DOTALL)
+_LINK_OF_A_CHAIN = re.compile(r"[-+*/%~|(\[<>=]|\.(?!\d)|\b(?:not|and|or|if|in|is)\b")
+_ELIF = re.compile(r"\{%[-+]?\s*elif\b")
 _BREAKS = re.compile(r"[\x00-\x20\x7f\x85\u2028\u2029]+")
 _TAG = re.compile(r"""<!--.*?-->|<(/?)([A-Za-z][\w:-]*)((?:[^<>"']|"[^"]*"|'[^']*')*)>""", re.DOTALL)
 _VALUE = re.compile(r"""=\s*(?:"([^"]*)"|'([^']*)')""")
@@ -77,10 +82,13 @@ def fill(filling: Filling) -> Filled:
 def paths_in(texts: Mapping[str, str], name: str) -> set[str] | Filled:
     """What a source takes from the values, such as ``person.traits.plan``; its failure if it is no template.
 
-    The parser takes time in proportion to the source and has a limit on nesting, so this is done anywhere.
+    The parser takes time in proportion to the source and has a limit on nesting, but none on chains such as
+    ``1 + 1 + 1``, at whose end it calls itself for each; with a limit on them this is done anywhere.
     """
     from minijinja import TemplateError
 
+    if line := _line_of_chain(texts[name]):
+        return Filled(failure=f"this has more than {MAIL_CHAIN_MAX:,} operators in a row", source=name, line=line)
     try:
         return set(_environments(texts)[True].undeclared_variables_in_str(texts[name], nested=True))
     except TemplateError as error:
@@ -90,6 +98,16 @@ def paths_in(texts: Mapping[str, str], name: str) -> set[str] | Filled:
 def joined(name: str, parent: str) -> str:
     """The name of a file that another names: relative to it, as a link in a page is."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(parent), name))
+
+
+def _line_of_chain(source: str) -> int:
+    """The line of an expression that is too long a chain, or of a condition with too many branches; 0: none."""
+    for block in _BLOCK.finditer(source) if len(source) > MAIL_CHAIN_MAX else ():
+        links = _LINK_OF_A_CHAIN.findall(_QUOTED.sub("", block[1])) if len(block[1]) > MAIL_CHAIN_MAX else ()
+        if len(links) > MAIL_CHAIN_MAX:
+            return source.count("\n", 0, block.start()) + 1
+    branches = [match.start() for match in _ELIF.finditer(source)] if "elif" in source else []
+    return source.count("\n", 0, branches[MAIL_CHAIN_MAX]) + 1 if len(branches) > MAIL_CHAIN_MAX else 0
 
 
 def _filled(filling: Filling) -> Filled:
