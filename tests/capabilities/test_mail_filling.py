@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadline.capabilities.mail.filling import Filled, Filling, fill
-from threadline.kernel.limits import MAIL_DEPTH_MAX
+from threadline.capabilities.mail.filling import Filled, Filling, fill, paths_in
+from threadline.kernel.limits import MAIL_CHAIN_MAX, MAIL_DEPTH_MAX
 
 MJML = "<mjml><mj-body><mj-section><mj-column>{}</mj-column></mj-section></mj-body></mjml>"
 
@@ -87,3 +87,28 @@ def test_elements_side_by_side_are_not_counted_as_nested() -> None:
 def test_a_style_that_is_no_css_is_named(style: str) -> None:
     made = filled(html=f'<style>p {{ margin: 13px }}</style><p style="color: red">a</p><p style="{style}">b</p>')
     assert made.failure == (f"its styles cannot be put into the elements: style={style!r} is no CSS: End of input")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ 1" + " + 1" * (MAIL_CHAIN_MAX + 1) + " }}",
+        "{{ '}}' ~ 1" + " + 1" * (MAIL_CHAIN_MAX + 1),
+        "{{ a" + ".b" * (MAIL_CHAIN_MAX + 1) + " ' }}",
+        "{% if a %}" + "{% elif a %}" * (MAIL_CHAIN_MAX + 1) + "{% endif %}",
+    ],
+)
+def test_a_chain_that_the_parser_would_follow_into_itself_is_no_template(source: str) -> None:
+    assert isinstance(paths_in({"t": source}, "t"), Filled)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% set prices = [" + "9.90, " * 3_000 + "] %}",
+        "{% set texts = [" + "'a.b (c)', " * 3_000 + "] %}",
+        "{{ a + 1 }}" * 3_000,
+    ],
+)
+def test_a_long_source_without_a_chain_is_a_template(source: str) -> None:
+    assert not isinstance(paths_in({"t": source}, "t"), Filled)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -114,7 +115,7 @@ def test_with_a_store_every_type_that_nobody_has_sent_is_named(call, tmp_path: P
 def test_check_needs_no_extra_for_what_declares_no_schema(
     call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(definition, "installed", lambda: False)
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
     definition.shipped_schemas.cache_clear()
     (tmp_path / "a.yaml").write_text("features:\n  n: {aggregate: count, events: sentiment_detected}\n")
     told = call("check", str(tmp_path))
