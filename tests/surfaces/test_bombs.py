@@ -37,8 +37,8 @@ MAILS: dict[str, tuple[dict[str, str], str]] = {
         "template_failed: what was filled in has more than 500 elements inside one another",
     ),
     "wrong": (
-        {"html": '<style>p { margin: 13px }</style><p style="color: {{ event.type | replace(event.type, ) }}">x</p>'},
-        "template_failed: its styles cannot be put into the elements: style='color: ' is no CSS: End of input",
+        {"html": '<style>p { margin: 13px }</style><p style="{{ event.type }}">x</p>'},
+        "template_failed: its styles cannot be put into the elements: style='wants_wrong' is no CSS: End of input",
     ),
     "long": ({"text": f"{LOOP}{{{{ 'x' * 120 }}}}{END}"}, "template_failed: the part text has more than "),
 }
