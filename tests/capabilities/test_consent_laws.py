@@ -44,6 +44,7 @@ class Fact(NamedTuple):
     confirmed: bool
     named: bool
     """Whether the event itself is identified by the user's address."""
+    historical: bool = False
 
     @property
     def event(self) -> Event:
@@ -60,7 +61,7 @@ class Fact(NamedTuple):
         return Event(
             type=self.type, identifiers=tuple(identifiers), occurred_at=STARTS_AT + self.at,
             key=derived_key(repr(self)),
-            source_type="internal" if self.trusted else "external", properties=properties,
+            source_type="internal" if self.trusted else "external", properties=properties, historical=self.historical,
         )  # fmt: skip
 
 
@@ -74,12 +75,33 @@ FACTS = st.builds(
     st.sampled_from(["", *ADDRESSES]),
     st.booleans(),
     st.booleans(),
+    st.booleans(),
 )
 
 
 def address_meant(fact: Fact) -> str:
     own = f"{fact.user}@example.com" if fact.named else ""
-    return (fact.address or own) if fact.trusted else own
+    # Somebody may ask for mail at an address of which it is not known whose it is; there it reaches nobody else.
+    return (fact.address or own) if fact.trusted or fact.type == "subscribed" else own
+
+
+def leaves(fact: Fact, topic: str) -> bool:
+    return fact.type == "unsubscribed" and fact.topic in ("", topic)
+
+
+def opens_again(fact: Fact, facts: set[Fact], address: str, topic: str, people: set[str]) -> bool:
+    """Whether a subscription counts although somebody has closed the topic before or after."""
+    left = [other for other in facts if leaves(other, topic)]
+    if fact.historical and any(
+        not other.historical and (other.user in people or address_meant(other) == address) for other in left
+    ):
+        return False
+    if address_meant(fact) == address:
+        return True
+    if any(other.user in people - {fact.user} for other in left):
+        return False
+    own = [other.at for other in left if other.user == fact.user]
+    return max([NEVER, *(other.at for other in left if address_meant(other) == address)]) <= max([NEVER, *own])
 
 
 def expected(facts: set[Fact], address: str, topic: str, people: set[str]) -> str:
@@ -94,11 +116,11 @@ def expected(facts: set[Fact], address: str, topic: str, people: set[str]) -> st
     left, asked, confirmed = [NEVER], [NEVER], [NEVER]
     for fact in facts:
         meant = address_meant(fact)
-        if fact.type == "unsubscribed" and fact.topic in ("", topic) and (fact.user in people or meant == address):
+        if leaves(fact, topic) and (fact.user in people or meant == address):
             left.append(fact.at)
         if fact.type == "subscribed" and topic and fact.topic == topic:
             theirs = fact.user in people and meant in ("", address)
-            if theirs or (fact.trusted and meant == address):
+            if (theirs or (fact.trusted and meant == address)) and opens_again(fact, facts, address, topic, people):
                 asked.append(fact.at)
                 if fact.trusted and fact.confirmed:
                     confirmed.append(fact.at)

@@ -6,7 +6,7 @@ from typing import Any
 
 from threadline.capabilities.consent.definition import CONSENT, read_consent
 from threadline.capabilities.consent.operations.subscriptions import operations
-from threadline.capabilities.consent.policy import confirmation_policy
+from threadline.capabilities.consent.policy import confirmation_policy, leaving_policy
 from threadline.capabilities.consent.privacy import privacy_projection
 from threadline.capabilities.consent.projection import consent_projection
 from threadline.capabilities.consent.routes import routes
@@ -16,10 +16,11 @@ from threadline.capabilities.definitions import Definitions
 def declare(definitions: Definitions | None) -> list[Any]:
     """The section, the projection and the operations of its topics, and the pages with its texts.
 
-    The policy only where a topic has double opt-in: elsewhere no event costs anything.
+    The policy that asks for a confirmation only where a topic has double opt-in: elsewhere no event costs anything.
     """
     consent = read_consent(definitions)
     signals = privacy_projection(needed=any(topic.default == "opted_in" for topic in consent.topics.values()))
-    made = [CONSENT.declared, consent_projection(consent), signals, *operations(consent), *routes(consent)]
+    made: list[Any] = [CONSENT.declared, consent_projection(consent), signals, leaving_policy(consent)]
+    made += [*operations(consent), *routes(consent)]
     asks = any(topic.confirm for topic in consent.topics.values())
     return [*made, confirmation_policy(consent)] if asks else made

@@ -28,6 +28,8 @@ WORDS = frozenset({SUBSCRIBED, UNSUBSCRIBED})
 REASONS = ("bounce", "complaint", "manual", "import")
 """Why an address is suppressed."""
 NOTE_LENGTH_MAX = 500
+REOPENS = "reopens"
+"""The property with which an operator lets the subscriptions of a file open again what people have closed."""
 
 
 class _Subscription(Properties):
@@ -35,6 +37,9 @@ class _Subscription(Properties):
     address: Maybe[Annotated[str, Meta(description="The address; any of the person's if absent.")]] = UNSET
     confirmed: Maybe[Annotated[bool, Meta(description="Whether the link of a mail confirmed it.")]] = UNSET
     reason: Maybe[Annotated[str, Meta(description="Why.")]] = UNSET
+    reopens: Maybe[
+        Annotated[bool, Meta(description="Of history: whether it opens again what somebody has closed themselves.")]
+    ] = UNSET
 
 
 class _Suppression(Properties):
@@ -74,6 +79,10 @@ class Statement(NamedTuple):
     """Empty: whatever address the person has."""
     across: bool
     """Whether it counts for everybody who has that address."""
+    is_own: bool = True
+    """Whether the sender is known by that address."""
+    imported: bool = False
+    """Whether it is history: then it opens nothing again that somebody has closed themselves."""
 
 
 class Suppressed(NamedTuple):
@@ -94,25 +103,27 @@ def is_trusted(event: Event) -> bool:
 def statement_of(event: Event) -> Statement | None:
     """What an event says; None for what says nothing about a subscription."""
     topic = event.properties.get("topic")
-    if event.type == UNSUBSCRIBED and (topic is None or topic == ""):
-        topic = ""
-    elif not isinstance(topic, str) or not NAME.fullmatch(topic):
-        return None
+    if not isinstance(topic, str) or not NAME.fullmatch(topic):
+        if event.type != UNSUBSCRIBED:
+            return None
+        topic = ""  # whoever wants to leave and cannot be understood leaves everything
     own = [
         address
         for identifier in event.identifiers
         if identifier.kind == "email" and (address := address_in_event(identifier.value))
     ]
-    address = address_in_event(event.properties.get("address"))
-    if is_trusted(event):
-        address = address or (own[0] if len(own) == 1 else "")
-    elif address not in own:
-        # Anybody can send this with a key that stands in a page: of others' addresses it says nothing.
-        address = own[0] if len(own) == 1 else ""
+    named = address_in_event(event.properties.get("address"))
+    address, trusted = named or (own[0] if len(own) == 1 else ""), is_trusted(event)
+    # Anybody can send this with a key that stands in a page: of others' addresses it says nothing.
+    is_own = trusted or not named or named in own
+    imported = event.historical and event.properties.get(REOPENS) is not True
     if event.type == UNSUBSCRIBED:
-        return Statement("unsubscribed", topic, address, bool(address))
-    confirmed = is_trusted(event) and event.properties.get("confirmed") is True
-    return Statement("confirmed" if confirmed else "subscribed", topic, address, bool(address) and is_trusted(event))
+        if not is_own:
+            address = own[0] if len(own) == 1 else ""
+        return Statement("unsubscribed", topic, address, bool(address), imported=event.historical)
+    confirmed = trusted and event.properties.get("confirmed") is True
+    kind: Kind = "confirmed" if confirmed else "subscribed"
+    return Statement(kind, topic, address, bool(address) and trusted, is_own, imported)
 
 
 def suppressed_of(event: Event) -> Suppressed | None:

@@ -1,14 +1,16 @@
-"""The policy ``consent``: a subscription to a topic with double opt-in is asked about by mail, at most once a day."""
+"""Policies: a subscription with double opt-in is asked about by mail, at most once a day; leaving a topic that does not
+exist is leaving all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from threadline.capabilities.consent.definition import Consent
-from threadline.capabilities.consent.events import SUBSCRIBED, statement_of
+from threadline.capabilities.consent.events import SUBSCRIBED, UNSUBSCRIBED, statement_of
+from threadline.capabilities.consent.rows import Statements
 from threadline.capabilities.consent.standing import statements_of_person, status_of
 from threadline.kernel.event import Recorded
-from threadline.kernel.policy import Effect, Policy, PolicyView, Read, Wish
+from threadline.kernel.policy import Effect, Emit, Policy, PolicyView, Read, Wish
 from threadline.kernel.time import DAY
 
 MAIL = "mail"
@@ -32,7 +34,8 @@ def confirmation_policy(consent: Consent) -> Policy:
         shown = known.view("consent")
         standing = shown["topics"][topic.name]["status"]
         if statement.address:
-            standing = status_of(topic, statements_of_person(shown, topic.name, statement.address))
+            statements = statements_of_person(shown, topic.name, statement.address, Statements())
+            standing = status_of(topic, statements)
         if standing != "unconfirmed":
             return ()
         data = {
@@ -43,7 +46,7 @@ def confirmation_policy(consent: Consent) -> Policy:
             "variables": {"topic_title": topic.shown},
             # Whoever types a stranger's address into a form again and again has one mail sent.
             "occurrence": f"confirm/{topic.name}/{recorded.recorded_at // DAY}",
-            **({"address": statement.address} if statement.address else {}),
+            **({"address": statement.address} if statement.address and statement.is_own else {}),
         }
         return (Effect(kind=MAIL, queue=MAIL, key="confirm", data=data),)
 
@@ -54,4 +57,28 @@ def confirmation_policy(consent: Consent) -> Policy:
         emits=frozenset(),
         sends=frozenset({MAIL}),
         reads=(Read("consent"),),
+    )
+
+
+def leaving_policy(consent: Consent) -> Policy:
+    """The policy ``consent_leaving``: who leaves a topic that is not declared leaves everything, and an event says so.
+
+    The topics of that instant decide. Our own links name topics that were declared once, and leave those alone.
+    """
+
+    def react(recorded: Recorded, known: PolicyView) -> Sequence[Wish]:
+        event, statement = recorded.event, statement_of(recorded.event)
+        if statement is None or statement.topic in ("", *consent.topics) or not event.is_activity:
+            return ()
+        properties = {"reason": f"there is no topic {statement.topic}"}
+        if statement.address:
+            properties["address"] = statement.address
+        return (Emit(type=UNSUBSCRIBED, key="all", occurred_at=event.occurred_at, properties=properties),)
+
+    return Policy(
+        name="consent_leaving",
+        handles=frozenset({UNSUBSCRIBED}),
+        react=react,
+        emits=frozenset({UNSUBSCRIBED}),
+        sends=frozenset(),
     )

@@ -87,7 +87,7 @@ def _statements(
     statements = statements_about(engine.store, recipient.workspace, address, list(topics))
     if shown := views.get("consent"):
         for topic, of_address in statements.items():
-            statements[topic] = of_address.newest(statements_of_person(shown, topic, address))
+            statements[topic] = statements_of_person(shown, topic, address, of_address)
     return statements
 
 
@@ -104,7 +104,7 @@ def unsubscribe(engine: Needs, consent: Consent, recipient: Recipient, **more: A
     topics = [recipient.topic] if recipient.topic else ["", *consent.topics]
     statements = statements_for(engine, recipient, topics)
     unsubscribed = statements[recipient.topic].unsubscribed
-    subscribed = max(statement.subscribed for statement in statements.values())
+    subscribed = max(statement.counted.subscribed for statement in statements.values())
     if not unsubscribed or unsubscribed < subscribed:
         _record(engine, recipient, UNSUBSCRIBED, more, max(unsubscribed, subscribed))
 
@@ -112,7 +112,7 @@ def unsubscribe(engine: Needs, consent: Consent, recipient: Recipient, **more: A
 def subscribe(engine: Needs, recipient: Recipient, **more: Any) -> None:
     """Record that the recipient wants the topic, by a link that came to the address and so confirms it."""
     statements = statements_for(engine, recipient, [recipient.topic])[recipient.topic]
-    if statements.confirmed <= statements.unsubscribed:
+    if statements.counted.confirmed <= statements.unsubscribed:
         _record(engine, recipient, SUBSCRIBED, {**more, "confirmed": True}, max(statements))
 
 

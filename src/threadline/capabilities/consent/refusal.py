@@ -51,6 +51,6 @@ def _unwanted(mailing: Mailing, address: str, across: Statements) -> str:
         "opted_in" if declared is None else declared["default"],
         signalled=mailing.view.view("privacy")["global_privacy_control"],
     )
-    statements = across.newest(statements_of_person(shown, mailing.topic, address))
+    statements = statements_of_person(shown, mailing.topic, address, across)
     current = status(statements, default, double=declared is not None and declared["double_opt_in"])
     return "" if current in GETS_MAIL else current

@@ -24,7 +24,11 @@ SUPPRESSION_TABLE = "suppression"
 SHARDS = "0123456789abcdef"
 """The first digits of hashes. The addresses of a workspace lie in so many partitions."""
 _ALL = "*"
-_KINDS: Mapping[Kind, str] = {"confirmed": "c", "subscribed": "s", "unsubscribed": "u"}
+_KINDS: Mapping[tuple[Kind, bool], str] = {
+    ("confirmed", False): "c", ("subscribed", False): "s", ("unsubscribed", False): "u",
+    ("confirmed", True): "d", ("subscribed", True): "t", ("unsubscribed", True): "v",
+}  # fmt: skip
+"""What was said, and whether it was imported -> its letter."""
 _WORDS_READ = 64
 """Rows of an address that are read at once. Whoever toggles a switch a thousand times has more."""
 
@@ -148,10 +152,24 @@ class Statements(NamedTuple):
     confirmed: str = ""
     subscribed: str = ""
     """Confirmed or not."""
+    closed: str = ""
+    """By somebody themselves: unsubscribed, and not as it was imported."""
+    imported_confirmed: str = ""
+    imported: str = ""
+    """A subscription that was imported, confirmed or not."""
 
     def newest(self, other: Statements) -> Statements:
         """The later of each."""
         return Statements(*map(max, self, other))
+
+    @property
+    def counted(self) -> Statements:
+        """With what was imported, where that opens nothing again that somebody has closed themselves."""
+        if self.closed:
+            return self
+        return self._replace(
+            confirmed=max(self.confirmed, self.imported_confirmed), subscribed=max(self.subscribed, self.imported)
+        )
 
 
 def statement_rows(recorded: Recorded) -> Iterable[Row]:
@@ -161,7 +179,7 @@ def statement_rows(recorded: Recorded) -> Iterable[Row]:
     if statement is not None and statement.across:
         hash = address_hash(event.workspace, statement.address)
         at = newest_first_key(event.occurred_at)
-        sort = f"{hash} {statement.topic or _ALL} {_KINDS[statement.kind]} {at}{recorded.id}"
+        sort = f"{hash} {statement.topic or _ALL} {_KINDS[statement.kind, statement.imported]} {at}{recorded.id}"
         yield Row(STATEMENTS_TABLE, _partition(event.workspace, hash), sort, str(event.occurred_at).encode())
 
 
@@ -186,8 +204,7 @@ def statements_of_each(
             for item in items if len(items) < _WORDS_READ else _newest_words(store, of_all, topics):
                 _, topic, kind, _ = item.key.sort.split(" ")
                 newest[topic, kind] = max(_shown(int(item.value)), newest.get((topic, kind), ""))
-        every = newest.get((_ALL, "u"), "")
-        answers.append({topic: _statements(newest, topic, max(every, _since(remaining, topic))) for topic in topics})
+        answers.append({topic: _statements(newest, topic, _since(remaining, topic)) for topic in topics})
     return answers
 
 
@@ -203,6 +220,15 @@ def _since(remaining: Mapping[str, Remaining], topic: str) -> str:
     return "" if at is None else _shown(at)
 
 
-def _statements(newest: Mapping[tuple[str, str], str], topic: str, every: str) -> Statements:
-    confirmed, subscribed, unsubscribed = (newest.get((topic, kind), "") for kind in _KINDS.values())
-    return Statements(max(unsubscribed, every), confirmed, max(confirmed, subscribed))
+def _statements(newest: Mapping[tuple[str, str], str], topic: str, remains: str) -> Statements:
+    at = {kind: newest.get((topic, letter), "") for kind, letter in _KINDS.items()}
+    closed = max(at["unsubscribed", False], newest.get((_ALL, "u"), ""), remains)
+    confirmed, imported_confirmed = at["confirmed", False], at["confirmed", True]
+    return Statements(
+        unsubscribed=max(closed, at["unsubscribed", True], newest.get((_ALL, "v"), "")),
+        confirmed=confirmed,
+        subscribed=max(confirmed, at["subscribed", False]),
+        closed=closed,
+        imported_confirmed=imported_confirmed,
+        imported=max(imported_confirmed, at["subscribed", True]),
+    )

@@ -15,11 +15,12 @@ GETS_MAIL = frozenset({"subscribed", "opted_in"})
 
 def status(statements: Statements, default: Status, *, double: bool) -> Status:
     """Whether mail about a topic may be sent. Of two words of one instant, unsubscribing counts."""
-    if (statements.confirmed if double else statements.subscribed) > statements.unsubscribed:
+    counted = statements.counted
+    if (counted.confirmed if double else counted.subscribed) > counted.unsubscribed:
         return "subscribed"
-    if double and statements.subscribed > statements.unsubscribed:
+    if double and counted.subscribed > counted.unsubscribed:
         return "unconfirmed"
-    return "unsubscribed" if statements.unsubscribed else default
+    return "unsubscribed" if counted.unsubscribed else default
 
 
 def status_of(topic: Topic, statements: Statements, *, signalled: bool = False) -> Status:
@@ -32,16 +33,32 @@ def default_of(declared: Literal["opted_in", "opted_out"], *, signalled: bool) -
     return "opted_out" if signalled else declared
 
 
-def statements_of_person(shown: Any, topic: str, address: str) -> Statements:
-    """What a person said about a topic, from the view `consent`: unsubscribing with any address, subscribing with this
-    one or without naming one."""
+def statements_of_person(shown: Any, topic: str, address: str, across: Statements) -> Statements:
+    """What was said about a topic, ``across`` by whoever has the address, and by a person, from the view `consent`:
+    unsubscribing with any address, subscribing with this one or without naming one.
+
+    A subscription that names no address is of whoever said it then. It opens nothing that somebody else has closed who
+    has the address, or who was joined with them: that is for a subscription that names the address.
+    """
     view = shown["topics"].get(topic)
     if view is None:
-        return Statements(shown["unsubscribed_at"])
-    forms = dict.fromkeys(("", address, *former_addresses(address)))
-    entries = [view["addresses"][key] for key in forms if key in view["addresses"]]
+        return across.newest(Statements(shown["unsubscribed_at"], closed=shown["closed_at"]))
+    entries = [view["addresses"][key] for key in (address, *former_addresses(address)) if key in view["addresses"]]
+    nameless = view["addresses"].get("")
+    if nameless is not None and across.unsubscribed <= nameless["after"]:
+        entries.append(nameless)
+    statements = across.newest(Statements(view["unsubscribed_at"], closed=view["closed_at"]))
+    for entry in entries:
+        statements = statements.newest(subscriptions_in(entry))
+    return statements
+
+
+def subscriptions_in(entry: Any) -> Statements:
+    """The subscriptions of an address in the view `consent`."""
     return Statements(
-        view["unsubscribed_at"],
-        max((entry["confirmed_at"] for entry in entries), default=""),
-        max((entry["subscribed_at"] for entry in entries), default=""),
+        "",
+        entry["confirmed_at"],
+        entry["subscribed_at"],
+        imported_confirmed=entry["imported_confirmed_at"],
+        imported=entry["imported_at"],
     )

@@ -14,6 +14,7 @@ import yaml
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from threadline.capabilities.consent.events import REOPENS, SUBSCRIBED
 from threadline.kernel.counted import counted
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event
@@ -64,6 +65,10 @@ A mapping (--map shop.yaml) says which column is what; options change single lin
 @click.option(
     "--dry-run", is_flag=True, help="Check every row, show what the first 5 would become, and record nothing."
 )
+@click.option(
+    "--reopen", is_flag=True,
+    help="With --type subscribed: subscribe those again, too, who have unsubscribed themselves.",
+)  # fmt: skip
 @click.option("--yes", is_flag=True, help="Do not look first at what it sends, and do not ask.")
 @click.option("--again", is_flag=True, help="Read all rows, even those that an earlier run has settled.")
 @own_store_option
@@ -138,6 +143,10 @@ def declared_mapping(map_path: Path | None, columns: dict[str, Any]) -> dict[str
     _add_properties(declared, columns)
     if columns["keys"]:
         declared["key"] = list(columns["keys"])
+    if columns["reopen"]:
+        if declared.get("type") != SUBSCRIBED:
+            raise click.BadParameter("is for a file of subscriptions: --type subscribed", param_hint="--reopen")
+        declared["properties"] = {**dict(declared.get("properties", {})), REOPENS: {"value": True}}
     return declared
 
 
