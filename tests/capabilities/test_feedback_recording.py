@@ -135,6 +135,13 @@ def test_bounce_of_somebody_to_whom_it_was_forwarded_is_transient():
     assert stage.suppressed() == stage.suppressed("someone@else.example") == ""
 
 
+def test_report_that_our_recipient_was_reached_and_another_was_not_is_no_bounce_of_ours():
+    stage = Stage()
+    both = "ada@example.com\r\nAction: delivered\r\nStatus: 2.0.0\r\n\r\nFinal-Recipient: rfc822; other@example.com"
+    stage.run("feedback_receive", raw=dsn(stage.mail(), address=both))
+    assert [len(stage.events("ada", type)) for type in ("mail_delivered", "mail_bounced")] == [1, 0]
+
+
 def test_mail_about_no_mail_of_ours_is_kept_and_suppresses_nobody():
     stage = Stage()
     stage.mail()

@@ -157,3 +157,34 @@ def test_hostile_mail_takes_no_more_than_its_bounds(name, monkeypatch):
     assert len(mail.recipients) <= 100
     assert len(read) <= parts.PARTS_MAX**2
     assert max(read, default=0) <= parts.DEPTH_MAX
+
+
+def global_report(recipient: str) -> bytes:
+    """A bounce as RFC 6533 has it, of a mail to an internationalised address."""
+    return (
+        "From: MAILER-DAEMON@mx.example\r\nTo: bounces@shop.example\r\nSubject: Delivery Status\r\nMIME-Version: 1.0\r\n"
+        'Content-Type: multipart/report; report-type=global-delivery-status; boundary="r"\r\n\r\n'
+        "--r\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nsee below\r\n"
+        "--r\r\nContent-Type: message/global-delivery-status\r\n\r\nReporting-MTA: dns; mx.example\r\n\r\n"
+        f"Final-Recipient: {recipient}\r\nAction: failed\r\nStatus: 5.1.1\r\n"
+        "Diagnostic-Code: smtp; 550 5.1.1 no such user\r\n\r\n"
+        "--r\r\nContent-Type: message/global-headers\r\n\r\nMessage-ID: <m-1@shop.example>\r\n\r\n--r--\r\n"
+    ).encode()
+
+
+@pytest.mark.parametrize(
+    ("recipient", "address"),
+    [
+        ("utf-8; jürgen@bücher.example", "jürgen@bücher.example"),
+        (r"utf-8; j\x{FC}rgen@b\x{00FC}cher.example", "jürgen@bücher.example"),
+        ("rfc822; ada@example.com", "ada@example.com"),
+    ],
+)
+def test_bounce_of_internationalised_mail_names_who_failed_and_which_mail(recipient, address):
+    mail = read_mail(global_report(recipient))
+    assert (mail.kind, permanent(mail), mail.about) == ("bounce", [address], ("m-1@shop.example",))
+
+
+@pytest.mark.parametrize("escaped", [r"\x{110000}", r"\x{}", r"\x{FFFFFFFFFF}", r"\x{D800}"])
+def test_escape_that_is_no_character_leaves_a_report_readable(escaped):
+    assert read_mail(global_report(f"utf-8; a{escaped}b@example.com")).kind in ("bounce", "other")

@@ -39,6 +39,8 @@ class Feedback(NamedTuple):
     """The address that it is about; empty: that of the mail."""
     workspace: str = ""
     """The workspace that the mail bears; empty if it bears none."""
+    reached: tuple[str, ...] = ()
+    """The addresses that the mail has reached, as the same report says."""
     details: Mapping[str, Any] = MappingProxyType({})
     """More properties of the event."""
 

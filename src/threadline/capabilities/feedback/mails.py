@@ -58,10 +58,13 @@ def feedback_of(mail: Mail, raw: bytes) -> Iterator[Feedback]:
         key = short_hash("mail", "complained", _key(mail, raw))
         yield Feedback("complained", key, None, about, details={"feedback": mail.feedback})
     elif mail.kind in ("bounce", "delay", "delivered"):
+        reached = tuple(recipient.address for recipient in mail.recipients if recipient.action == "delivered")
         for recipient in mail.recipients:
             kind = _KINDS[recipient.action]
             key = short_hash("mail", kind, _key(mail, raw), recipient.address.lower())
-            yield Feedback(kind, key, None, about, recipient=recipient.address, details=_details(recipient))
+            yield Feedback(
+                kind, key, None, about, recipient=recipient.address, details=_details(recipient), reached=reached
+            )
 
 
 def _details(recipient: Recipient) -> dict[str, str]:

@@ -84,8 +84,9 @@ def record(ports: RecordingPorts, sent: Recorded, feedback: Feedback) -> Taken:
     message, address = _text(sent, "message"), _text(sent, "address")
     details = dict(feedback.details)
     if feedback.recipient and normal_address(feedback.recipient) != normal_address(address):
-        if feedback.kind != "bounced":
-            return Taken("nothing", message=message)  # such as a complaint that lists everybody at a domain
+        if feedback.kind != "bounced" or normal_address(address) in map(normal_address, feedback.reached):
+            # Such as a complaint that lists everybody at a domain, or a report of a mail that ours was only one of.
+            return Taken("nothing", message=message)
         # Behind our recipient somebody else does not exist, to whom the mail was forwarded.
         details |= {"bounce": "transient" if details.get("bounce") == "permanent" else details.get("bounce")}
     type, is_fetch = _TYPES[feedback.kind], feedback.kind in ("opened", "clicked")

@@ -1,4 +1,4 @@
-"""What became of each recipient by a report that machines can read (RFC 3464)."""
+"""What became of each recipient by a report that machines can read (RFC 3464, RFC 6533)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ _REPLY = re.compile(r"\b([245])\d\d\b")
 _NO_HOST = frozenset({"5.4.4"})
 """There is no such domain, or nothing that takes mail for it."""
 _ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\x80-\U0010ffff.-]{1,64}@[A-Za-z0-9\x80-\U0010ffff.-]{1,255}")
+
+
+_ESCAPED = re.compile(r"\\x\{(0*(?:[0-9A-Fa-f]{1,4}|10[0-9A-Fa-f]{4}|[0-9A-Fa-f]{5}))\}")
 
 
 class Recipient(NamedTuple):
@@ -45,7 +48,8 @@ class Recipient(NamedTuple):
 
 def address_of(text: str) -> str:
     """The address in a text such as ``rfc822; <ada@example.com>``; empty if there is none that can be one."""
-    match = _ADDRESS.search(text[:1_000])
+    # As RFC 6533 writes what is not ASCII in a report that is: j\x{FC}rgen@example.com.
+    match = _ADDRESS.search(_ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), text[:1_000]))
     if match is None:
         return ""
     local, _, domain = match[0].rpartition("@")
@@ -63,7 +67,7 @@ def code_of(text: str) -> str:
 
 
 def delivery_status(part: Part) -> list[Recipient]:
-    """The recipients in a part of the type ``message/delivery-status``."""
+    """The recipients in a part of the type ``message/delivery-status``, or of that for internationalised addresses."""
     recipients: dict[str, Recipient] = {}
     for fields in _blocks(part):
         recipient = _recipient(fields)

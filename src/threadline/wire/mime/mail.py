@@ -17,7 +17,12 @@ Kind = Literal["bounce", "delay", "delivered", "complaint", "reply", "auto_reply
 IDS_MAX = 50
 
 _MESSAGE_ID = re.compile(r"<([^<>\s]{1,500})>")
-_ENCLOSED = frozenset({"message/rfc822", "text/rfc822-headers", "message/rfc822-headers", "message/global"})
+_ENCLOSED = frozenset(
+    {"message/rfc822", "text/rfc822-headers", "message/rfc822-headers", "message/global", "message/global-headers"}
+)
+_STATUS = frozenset({"message/delivery-status", "message/global-delivery-status"})
+"""Parts with what became of recipients; the second where addresses are internationalised (RFC 6533)."""
+_READ = frozenset({"message/disposition-notification", "message/global-disposition-notification"})
 _AUTO_SUBJECT = re.compile(
     r"(?i)^(?:re: ?)?(?:out of (?:the )?office|auto(?:matic)?[- ]?(?:reply|response|answer)|autoreply|auto: |"
     r"away from (?:the )?(?:office|my)|on (?:vacation|holiday|leave)|vacation|abwesenheit|automatische antwort|"
@@ -109,7 +114,7 @@ def _report(
     recipients: list[Recipient] = []
     mine = (*envelope, *message.addresses("to", "delivered-to"))
     if machine or reports:
-        status = (part for part in everything if part.type == "message/delivery-status")
+        status = (part for part in everything if part.type in _STATUS)
         recipients = [recipient for part in status for recipient in delivery_status(part)]
     if not recipients:
         text = "\n".join(part.text for part in everything if part.type.startswith("text/") and _is_prose(part))
@@ -139,7 +144,7 @@ def _written(mail: Mail, message: Part, everything: list[Part], return_path: str
         or message.header("precedence").strip().lower() in ("bulk", "junk", "auto_reply")
         or any(name in message.headers for name in _AUTO_HEADERS)
         or _AUTO_SUBJECT.search(mail.subject) is not None
-        or any(part.type == "message/disposition-notification" for part in everything)
+        or any(part.type in _READ for part in everything)
         or (return_path is not None and return_path.strip() in ("", "<>"))
     )
     if is_machine(message.header("from")):
