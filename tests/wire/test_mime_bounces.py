@@ -162,7 +162,7 @@ def test_hostile_mail_takes_no_more_than_its_bounds(name, monkeypatch):
 def global_report(recipient: str) -> bytes:
     """A bounce as RFC 6533 has it, of a mail to an internationalised address."""
     return (
-        "From: MAILER-DAEMON@mx.example\r\nTo: bounces@shop.example\r\nSubject: Delivery Status\r\nMIME-Version: 1.0\r\n"
+        "From: MAILER-DAEMON@mx.example\r\nTo: bounces@shop.example\r\nSubject: Delivery Status\r\n"
         'Content-Type: multipart/report; report-type=global-delivery-status; boundary="r"\r\n\r\n'
         "--r\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nsee below\r\n"
         "--r\r\nContent-Type: message/global-delivery-status\r\n\r\nReporting-MTA: dns; mx.example\r\n\r\n"
