@@ -35,6 +35,7 @@ PROXY = "Mozilla/5.0 (Windows NT 5.1; rv:11.0) Gecko Firefox/11.0 (via ggpht.com
 LINKS = ["https://shop.example/a", "https://shop.example/b", "https://shop.example/c", ""]
 WHO = [f"p{number}" for number in range(6)]
 YAML = """
+campaigns: {own_mail: true}
 mail:
   senders: {shop: {from: shop@shop.example}}
   templates: {hello: {subject: Hi, text: Hi}}
@@ -196,6 +197,18 @@ def by_definitions(world: World) -> Seen:
     return Seen(*({who: each[name] for who, each in found.items() if each[name]} for name in ("opens", "clicks")))
 
 
+def by_campaigns(world: World) -> Seen:
+    """One campaign went to each person: its rates are 0 or 1."""
+    engine, now = world.stage.engine, world.stage.now + 1
+    features = {who: engine.reader.views(world.person(who), now)["features"] for who in WHO}
+    return Seen(
+        *(
+            {who for who, each in features.items() if each[name]["value"] == 1}
+            for name in ("campaign_open_rate", "campaign_click_rate")
+        )
+    )
+
+
 def by_analyses(world: World) -> Seen:
     """Whatever analysis takes an event type answers the same with and without a condition on machines."""
     for operation in analyses():
@@ -268,6 +281,7 @@ READERS: dict[str, Callable[[World], Seen]] = {
     "capabilities/broadcasts/projection.py": by_broadcast,
     "exports/curated/queries.py": by_sql,
     "capabilities/features": by_definitions,
+    "capabilities/features/own_mail.py": by_campaigns,
     "capabilities/analytics": by_analyses,
 }
 """What reads the two events -> what it says of them."""
