@@ -107,6 +107,10 @@ def data(client: TestClient, keys: Keys, query: str, **variables: Any) -> Any:
 # --- one truth ---------------------------------------------------------------------------------
 
 
+OMITTED = {"why": "live"}
+"""What HTTP leaves out of an event where it is so, and is not empty."""
+
+
 class Shape:
     """The types of the schema, as it describes itself: what to select of each, and how HTTP has the same."""
 
@@ -135,7 +139,8 @@ class Shape:
             return [{"id": each["id"]} if name == "Person" else self.of_http(name, False, each) for each in value]
         return {
             field: self.of_http(
-                *named(each["type"]), value[snake(field)] if snake(field) in value else default(each["type"])
+                *named(each["type"]),
+                value[snake(field)] if snake(field) in value else OMITTED.get(field, default(each["type"])),
             )
             for field, each in self.fields(name).items()
         }

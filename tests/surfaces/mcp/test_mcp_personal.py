@@ -300,3 +300,21 @@ def test_every_field_of_an_answer_says_whether_it_is_personal(world: World) -> N
     called |= {resource.operation for resource in (*RESOURCES, *TEMPLATES)}
     assert len(called) > 100
     assert {field for name in called for field in undeclared(operations[name].result)} == set()
+
+
+def test_every_type_that_only_we_record_says_what_of_its_events_is_not_personal(world: World) -> None:
+    catalogue = world.stage.engine.catalogue
+    own = {name for name, type in catalogue.event_types.declared.items() if type.speaker != "anyone"}
+    own = own.union(*(policy.emits or () for policy in catalogue.policies))
+    assert len(own) > 50
+    assert own - catalogue.shown_properties.keys() == set()
+
+
+def test_of_events_of_ours_names_of_definitions_are_shown(world: World) -> None:
+    entries = world.calls.call("timeline", {"id": "adamark-id", "limit": 100}, world.agent)["answer"]["entries"]
+    seen = {entry["event"]["type"]: entry["event"]["properties"] for entry in entries}
+    assert seen["segment_entered"]["segment"] == "marked"
+    assert (seen["mail_sent"]["template"], seen["mail_sent"]["address"]) == ("hello", "[masked]")
+    assert (seen["decision_made"]["rule"], seen["decision_made"]["status"]) == ("large", "Matched")
+    assert seen["points_adjusted"] == {"points": 7, "reason": "[masked]"}
+    assert (seen["form_sent"]["total"], seen["form_sent"]["answer"]) == (30, "[masked]")

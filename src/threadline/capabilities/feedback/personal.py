@@ -20,8 +20,8 @@ _BELONGS = ("arm", "broadcast", "journey", "message", "provider", "provider_id",
 SHOWN = ShownProperties(
     "feedback",
     {
-        MAIL_SENT: (*_BELONGS, "version"),
-        MAIL_SKIPPED: (*_BELONGS, "reason"),
+        MAIL_SENT: (*_BELONGS, "kind", "policy", "version"),
+        MAIL_SKIPPED: (*_BELONGS, "kind", "policy", "reason"),
         **dict.fromkeys(sorted(ENGAGEMENT), (*_BELONGS, "bounce", "code", "feedback", "why")),
         **dict.fromkeys(sorted(FETCHES), (*_BELONGS, "fetch", "why")),
     },

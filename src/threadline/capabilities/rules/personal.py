@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from threadline.capabilities.rules import repository
-from threadline.capabilities.rules.events import DECISION_MADE, RULE_LOGGED
+from threadline.capabilities.rules.events import DECISION_MADE, DECISIONS_ASKED, RULE_LOGGED
 from threadline.capabilities.rules.projection import TABLE
 from threadline.capabilities.rules.shadowing import TABLE as SHADOWS
 from threadline.kernel.disclosure import ShownProperties
@@ -27,6 +27,7 @@ _DECISION = (
 SHOWN = ShownProperties(
     "rules",
     {
+        DECISIONS_ASKED: (),
         DECISION_MADE: _DECISION,
         RULE_LOGGED: ("by", "rule", "to"),
     },

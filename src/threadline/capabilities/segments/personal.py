@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED
+from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED, SEGMENTS_REFRESHED
 from threadline.capabilities.segments.projection import TABLE
 from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_events, shown_views
@@ -16,8 +16,9 @@ SEGMENTS_FILE = PersonFile(
 SHOWN = ShownProperties(
     "segments",
     {
-        SEGMENT_ENTERED: ("segment",),
-        SEGMENT_LEFT: ("segment",),
-        SEGMENT_RENEWED: ("segment",),
+        SEGMENTS_REFRESHED: (),
+        SEGMENT_ENTERED: ("segment", "version", "why"),
+        SEGMENT_LEFT: ("segment", "version", "why"),
+        SEGMENT_RENEWED: ("segment", "version", "why"),
     },
 )

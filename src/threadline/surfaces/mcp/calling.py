@@ -227,7 +227,7 @@ class Calls:
         # Definitions can change while the server runs, and with them what of an event is personal.
         catalogue = self._engine.catalogue
         if self._masked_by is None or self._masked_by[0] is not catalogue:
-            schemas = {type: requirement.schema for type, requirement in catalogue.requirements.items()}
+            schemas = {type.name: type.schema for type in catalogue.event_types.known}
             self._masked_by = (catalogue, Masker(Shown(catalogue.shown_properties, schemas), catalogue.rules))
         return self._masked_by[1]
 
