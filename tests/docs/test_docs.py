@@ -116,7 +116,7 @@ def test_files_of_the_page_are_a_capability_in_their_folder(tmp_path: Path, monk
         (folder / f"{name}.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
     names = {type(value).__name__ for value in discover(folder.name, definitions=Definitions())}
-    assert names == {"Projection", "Section", "Policy", "SenderFactory", "Operation", "PublicRoute"}
+    assert names == {"Projection", "Section", "EventType", "Policy", "SenderFactory", "Operation", "PublicRoute"}
 
 
 def test_files_to_be_saved_from_a_page_are_in_the_style_of_the_house(tmp_path: Path) -> None:

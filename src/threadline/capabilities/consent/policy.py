@@ -1,5 +1,4 @@
-"""Policies: a subscription with double opt-in is asked about by mail, at most once a day; leaving a topic that does not
-exist is leaving all of them."""
+"""Policies: double opt-in is asked about by mail, once a day; who leaves a topic that does not exist leaves all."""
 
 from __future__ import annotations
 
