@@ -161,3 +161,9 @@ def test_what_the_page_declares_is_read() -> None:
     assert found.normalise(Identifier("user_id", "Walk-In")) is None
     rows = re.findall(r"^\| `(\w+)` \| (\d+) \| (\d+) \| `(\w+)` \|$", page, re.M)
     assert rows == [(kind.name, str(kind.priority), str(kind.limit), kind.normalise) for kind in KINDS]
+
+
+def test_a_kind_is_personal_by_its_form_or_by_declaration() -> None:
+    found = declared("identifiers: {card: {personal: true}, fax: {normalise: phone}, seat: {}}")
+    personal = {name for name, kind in found.kinds.items() if kind.is_personal}
+    assert personal == {"email", "phone", "whatsapp", "ip_address", "card", "fax"}

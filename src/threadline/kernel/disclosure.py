@@ -1,4 +1,4 @@
-"""What of an answer is personal: declared beside its fields, and held by surfaces whose callers may not see it.
+"""What of an answer is personal: declared beside its fields, for surfaces whose callers may not see it.
 
 A field whose type can hold text says what it is with one of the values below:
 
@@ -197,8 +197,8 @@ class Shown:
     def path(self, path: str, type: str = "", besides: frozenset[str] = frozenset()) -> bool | None:
         """The same for a path as conditions and break-downs have it, such as ``event.properties.plan``."""
         steps = path.split(".")
-        if len(steps) == 2 and steps[0] == "event":
-            return steps[1] in NAMES or steps[1] == "source"
+        if len(steps) == 2 and steps[0] == "event" and steps[1] in _OF_EVENTS:
+            return True
         while len(steps) > 1 and steps[0] in _ROOTS:
             steps = steps[1:]
         schema = self.schema(type)
@@ -208,6 +208,8 @@ class Shown:
         return self.name(steps[-1], schema, besides | shown_within(steps[-2]) if len(steps) > 1 else besides)
 
 
+_OF_EVENTS = frozenset({"id", "key", "occurred_at", "recorded_at", "source", "source_type", "type"})
+"""What every event has besides its properties, none of it personal."""
 _ROOTS = frozenset({"event", "properties", "context", "traits", "profile", "features"})
 
 
