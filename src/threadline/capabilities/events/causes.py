@@ -8,9 +8,11 @@ import msgspec
 from msgspec import Meta
 
 from threadline.kernel.consequences import Consequences
+from threadline.kernel.disclosure import not_personal
 from threadline.kernel.limits import UNASKED_EFFECTS_MAX
 
 
+@not_personal
 class Causes(msgspec.Struct, kw_only=True):
     """What would follow, beside what is asked for itself."""
 
