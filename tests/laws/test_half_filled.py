@@ -224,6 +224,8 @@ def test_broadcast_to_a_segment_waits_until_it_is_filled_and_then_reaches_everyb
     shown = half.ask("broadcasts_show", id="sale")
     assert (shown["state"], shown["audience"], shown["addressed"]) == ("resolving", 0, {})
     assert "segments.big" in shown["waits_for"]
+    assert half.ask("broadcasts_pause", id="sale")["waits_for"] == "", "it waits for somebody to resume it"
+    half.ask("broadcasts_resume", id="sale")
     fill(half)
     work(half)
     shown = half.ask("broadcasts_show", id="sale")

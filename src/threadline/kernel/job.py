@@ -39,6 +39,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     changed_at: int
 
     @property
+    def waiting(self) -> str:
+        """What it waits for now; nothing once it was paused, or has ended."""
+        return self.waits_for if self.state == "running" else ""
+
+    @property
     def has_ended(self) -> bool:
         """Whether nobody works on it any more; a failed one can be resumed."""
         return self.state in ENDED

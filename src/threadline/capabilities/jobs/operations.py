@@ -64,7 +64,7 @@ def job_view(job: Job) -> JobView:
     """A job in the form in which it is read."""
     return JobView(
         id=job.id, kind=job.kind, state=job.state, counts=job.counts, due_at=instant(job.due_at),
-        failures=job.failures, problem=job.problem, waits_for=job.waits_for, params=job.params,
+        failures=job.failures, problem=job.problem, waits_for=job.waiting, params=job.params,
         created_at=instant(job.created_at), created_by=job.created_by, changed_at=instant(job.changed_at),
     )  # fmt: skip
 

@@ -125,7 +125,7 @@ def view_of(context: Context[Needs], created: Created) -> BroadcastView:
     if job is None:
         return view
     counts = job.counts
-    view.job, view.problem, view.waits_for = job.id, job.problem, job.waits_for
+    view.job, view.problem, view.waits_for = job.id, job.problem, job.waiting
     view.begins_at, view.due_at = instant(broadcast.begins_at(job.created_at)), instant(job.due_at)
     view.audience, view.done = counts.get("total", 0), counts.get("done", 0)
     view.addressed = {name[10:]: count for name, count in counts.items() if name.startswith("addressed.")}
