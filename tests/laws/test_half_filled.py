@@ -58,6 +58,7 @@ OF_THE_LOG = {
     "events_feed": "likewise",
     "person": "shows the events, and views made of them",
     "definitions_changes": "says itself what is not filled",
+    "definitions_foretell": "says what filling it would cause, of those who were not looked at",
     "doctor": "likewise",
 }
 OF_ONE_PERSON = {"segments_why": "belonging is computed when it is asked, of this one person"}
