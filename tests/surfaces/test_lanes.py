@@ -27,7 +27,7 @@ from threadline.surfaces.http.console import COOKIE
 from threadline.surfaces.lanes import Bound, Lanes, go_on_as
 from threadline.surfaces.operation_calls import convert, field_names, path_names, run, shown
 
-GUARD_SECONDS = 30.0
+GUARD_SECONDS = 120.0
 """After so long a latch opens by itself, so that a test that fails ends."""
 
 
