@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.capabilities.feedback_stage import Stage
 from threadline.capabilities.feedback.counting import count
+from threadline.capabilities.feedback.events import SOURCE
 from threadline.capabilities.feedback.rows import TABLE, MailRow, event_rows
 from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.kernel.errors import InvalidValue
@@ -116,6 +117,8 @@ def test_counters_of_the_store_are_reckoned_from_its_events_and_survive_a_refold
             Event(
                 type=f"mail_{type}", identifiers=(Identifier("user_id", f"u{person}"),),
                 occurred_at=stage.now - 600 * SECOND + at * SECOND, key=str(number), source_type="internal",
+                # As earlier versions recorded them, before a click was decided about.
+                source=SOURCE,
                 properties={**about, "address": f"u{person}@example.com"},
             )
         )  # fmt: skip

@@ -10,7 +10,20 @@ from typing import Any
 import pytest
 
 from tests.console.stage import csrf_of, opened, record, signed_in
-from threadline.surfaces.console.sentences import details, folded, is_own, sentence, timer_sentence
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.people.definition import rules
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.surfaces.console.sentences import event_words
+
+DEFINITIONS = """
+points: {tables: [{version: 2, from: 2000-01-01, earn: {purchase_completed: 50}}], expires_after: 30d}
+streaks: {daily: {milestones: [2]}}
+segments: {regulars: {when: {field: streaks.daily.current, greater_than: 2}}}
+leaderboards: {longest: {score: streaks.daily.current}}
+mail: {senders: {shop: {from: shop@example.com}}, templates: {first: {subject: First, text: Hello}}}
+journeys: {win_back: {trigger: {event: purchase_completed}, steps: [{send: first}]}}
+"""
+WORDS = event_words(Catalogue.declared(Definitions([("threadline.yaml", DEFINITIONS)]), rules(Definitions())))
 
 
 def event(type: str, cause: str = "", /, **properties: Any) -> dict[str, Any]:
@@ -39,7 +52,7 @@ def test_an_event_is_a_sentence_where_it_has_what_the_sentence_names(
     type: str, properties: dict[str, Any], line: str, more: str
 ) -> None:
     it = event(type, **properties)
-    assert (sentence(it), details(it)) == (line, more)
+    assert (WORDS.sentence(it), WORDS.details(it)) == (line, more)
 
 
 @pytest.mark.parametrize(
@@ -59,24 +72,24 @@ def test_an_event_is_a_sentence_where_it_has_what_the_sentence_names(
     ],
 )  # fmt: skip
 def test_a_timer_is_a_sentence_by_its_policy_and_key(policy: str, key: str, line: str) -> None:
-    assert timer_sentence({"policy": policy, "key": key}) == line
+    assert WORDS.timer_sentence({"policy": policy, "key": key}) == line
 
 
 def test_what_follows_from_an_event_stands_below_it_and_the_rest_is_noted_together() -> None:
     bought, decided = event("purchase_completed"), event("decision_made", "purchase_completed-id")
     tagged, timed = event("tag_added", "decision_made-id"), event("threadline.timer_fired", "elsewhere")
     scored, played = event("leaderboard_scored", "threadline.timer_fired-id"), event("record_played")
-    rows = folded([played, timed, scored, tagged, decided, bought])
+    rows = WORDS.folded([played, timed, scored, tagged, decided, bought])
     assert [row.get("event", {}).get("type", row.get("noted")) for row in rows] == [
         "record_played", [timed, scored], "purchase_completed",
     ]  # fmt: skip
     assert rows[2]["led_to"] == [tagged, decided]
-    assert [row["event"] for row in folded([played, timed], True)] == [played, timed]
+    assert [row["event"] for row in WORDS.folded([played, timed], True)] == [played, timed]
 
 
 def test_events_that_are_each_other_s_cause_are_no_loop() -> None:
     one, other = event("tag_added", "tag_removed-id"), event("tag_removed", "tag_added-id")
-    assert folded([one, other]) == [{"noted": [one, other]}]
+    assert WORDS.folded([one, other]) == [{"noted": [one, other]}]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +102,7 @@ def test_events_that_are_each_other_s_cause_are_no_loop() -> None:
     ],
 )
 def test_a_mail_that_was_opened_is_an_act_unless_a_machine_did_it(type: str, machine: bool, own: bool) -> None:
-    assert is_own(event(type, machine=machine)) == own
+    assert WORDS.is_own(event(type, machine=machine)) == own
 
 
 POINTS = "points: {tables: [{version: 2, from: 2000-01-01, earn: {purchase_completed: 50}}]}"
@@ -118,5 +131,5 @@ def test_joins_of_a_person_are_listed_and_can_be_undone() -> None:
         form = {"_csrf": csrf_of(client, engine), "id": "ada", "other": "bob", "force": "true"}
         assert client.post("/do/people_merge", data=form).status_code == 303
         page = client.get("/people/ada?tab=identity").text
-    assert "Person merged" in page
+    assert "Joined with another person" in page
     assert 'action="/do/people_unmerge"' in page
