@@ -158,6 +158,32 @@ def test_what_is_no_request_is_refused(client: TestClient, keys: Keys, body: byt
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, code)
 
 
+@pytest.mark.parametrize("id", [7, "seven"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"params": "x"}, {"params": []}, {"params": 0}, {"method": 1}, {"method": None}, {"jsonrpc": "1.0"},
+        {"method": "nobody"},
+    ],
+)  # fmt: skip
+def test_whatever_is_wrong_with_a_message_the_answer_has_its_id(
+    client: TestClient, keys: Keys, wrong: dict[str, Any], id: int | str
+) -> None:
+    message = {"jsonrpc": "2.0", "id": id, "method": "tools/list", **wrong}
+    answer = _posted(client, keys, message, mcp_protocol_version="2025-11-25").json()
+    assert (answer["id"], "error" in answer) == (id, True)
+
+
+@pytest.mark.parametrize("method", ["ping", "tools/list", "resources/list", "resources/templates/list", "prompts/list"])
+def test_params_of_null_are_no_params(client: TestClient, keys: Keys, method: str) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method}
+    absent, null = (
+        _posted(client, keys, each, mcp_protocol_version="2025-11-25") for each in (message, {**message, "params": None})
+    )
+    assert (null.status_code, null.json()) == (200, absent.json())
+    assert "result" in null.json()
+
+
 def test_a_notification_is_accepted_without_an_answer(client: TestClient, keys: Keys) -> None:
     for version in (VERSION, "2025-11-25"):
         message = {"jsonrpc": "2.0", "method": "notifications/initialized"}

@@ -40,9 +40,11 @@ INSTRUCTIONS = (
 class Failure(Exception):
     """An error of the protocol, as JSON-RPC has it."""
 
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
+    def __init__(self, code: int, message: str, data: Any = None, *, id: str | int | None = None) -> None:
         super().__init__(message)
         self.code, self.data = code, data
+        self.id = id
+        """Of the message, where it is no whole request and yet has one: a client waits for the answer with its id."""
 
 
 class Request(NamedTuple):
@@ -174,14 +176,18 @@ def request_of(body: bytes) -> Request:
         message = msgspec.json.decode(body)
     except (ValueError, RecursionError):
         raise Failure(PARSE_ERROR, "the message is not JSON") from None
-    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
+    if not isinstance(message, dict):
         raise Failure(INVALID_REQUEST, "expected one request or notification of JSON-RPC 2.0")
     id = message.get("id")
     if "id" in message and (not isinstance(id, str | int) or isinstance(id, bool)):
         raise Failure(INVALID_REQUEST, "id: expected a text or a whole number")
-    params = message.get("params", {})
+    if message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
+        raise Failure(INVALID_REQUEST, "expected one request or notification of JSON-RPC 2.0", id=id)
+    # Clients whose language writes what is absent send null.
+    params = {} if (given := message.get("params")) is None else given
     if not isinstance(params, dict):
-        raise Failure(INVALID_PARAMS if "id" in message else INVALID_REQUEST, "params: expected an object")
+        code = INVALID_PARAMS if "id" in message else INVALID_REQUEST
+        raise Failure(code, "params: expected an object", id=id)
     meta = params.get("_meta")
     is_modern = isinstance(meta, dict) and VERSION_KEY in meta
     return Request(id, message["method"], params, is_modern or message["method"] == "server/discover")
@@ -205,7 +211,7 @@ def error(failure: Failure, id: str | int | None) -> dict[str, Any]:
     body = {"code": failure.code, "message": str(failure)}
     if failure.data is not None:
         body["data"] = failure.data
-    return {"jsonrpc": "2.0", "id": id, "error": body}
+    return {"jsonrpc": "2.0", "id": failure.id if id is None else id, "error": body}
 
 
 def described(problem: ThreadlineError) -> dict[str, Any]:
