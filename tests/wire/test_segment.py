@@ -46,8 +46,10 @@ def test_an_identify_call_says_traits() -> None:
     assert event.identifiers == (USER, Identifier("email", "Ana@Example.com"), Identifier("phone", "441"))
 
 
-def test_rudderstack_puts_the_traits_of_identify_into_the_context() -> None:
-    message = {"type": "identify", "userId": "u1", "context": {"traits": {"email": "a@b.c"}}, "messageId": "m"}
+@pytest.mark.parametrize("beside", [{}, {"traits": {}}, {"traits": None}])
+def test_traits_of_identify_that_stand_in_the_context_alone_count(beside: dict[str, Any]) -> None:
+    context = {"traits": {"email": "a@b.c"}}
+    message = {"type": "identify", "userId": "u1", "context": context, "messageId": "m", **beside}
     event = one(message)
     assert event.properties == {"email": "a@b.c"}
     assert event.identifiers == (USER, Identifier("email", "a@b.c"))

@@ -148,17 +148,17 @@ def _properties(message: dict[str, Any], kind: str, context: dict[str, Any], abs
         return {}
     field = BODY_FIELD[kind]
     properties = message.get(field)
-    if properties is None:
-        # RudderStack's clients put the traits of an identify call into the context only.
+    if properties is None or properties == {}:
+        # Some clients put the traits of an identify call into the context only, RudderStack's without and others with an
+        # empty `traits`.
         if kind == "identify" and type(context.get("traits")) is dict:
             absent.append("traits")
             return dict(context["traits"])
+        # An empty one stays in the message, to tell it from one that was not there.
         return {}
     if type(properties) is not dict:
         raise wrong_type(field, "an object", properties)
-    if properties:
-        # An empty one stays in the message, to tell it from one that was not there.
-        del message[field]
+    del message[field]
     return properties
 
 
