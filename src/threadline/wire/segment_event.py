@@ -149,8 +149,7 @@ def _properties(message: dict[str, Any], kind: str, context: dict[str, Any], abs
     field = BODY_FIELD[kind]
     properties = message.get(field)
     if properties is None or properties == {}:
-        # Some clients put the traits of an identify call into the context only, RudderStack's without and others with an
-        # empty `traits`.
+        # Clients of RudderStack put the traits of an identify call into the context only, others an empty `traits` beside.
         if kind == "identify" and type(context.get("traits")) is dict:
             absent.append("traits")
             return dict(context["traits"])

@@ -177,9 +177,8 @@ def test_whatever_is_wrong_with_a_message_the_answer_has_its_id(
 @pytest.mark.parametrize("method", ["ping", "tools/list", "resources/list", "resources/templates/list", "prompts/list"])
 def test_params_of_null_are_no_params(client: TestClient, keys: Keys, method: str) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": method}
-    absent, null = (
-        _posted(client, keys, each, mcp_protocol_version="2025-11-25") for each in (message, {**message, "params": None})
-    )
+    messages = (message, {**message, "params": None})
+    absent, null = (_posted(client, keys, each, mcp_protocol_version="2025-11-25") for each in messages)
     assert (null.status_code, null.json()) == (200, absent.json())
     assert "result" in null.json()
 
