@@ -149,7 +149,7 @@ def _properties(message: dict[str, Any], kind: str, context: dict[str, Any], abs
     field = BODY_FIELD[kind]
     properties = message.get(field)
     if properties is None or properties == {}:
-        # Clients of RudderStack put the traits of an identify call into the context only, others an empty `traits` beside.
+        # Some clients put the traits of an identify call into the context only, a few beside an empty `traits`.
         if kind == "identify" and type(context.get("traits")) is dict:
             absent.append("traits")
             return dict(context["traits"])
