@@ -74,6 +74,29 @@ def recount(aggregate: str, window: str, events: list[Recorded], now: int) -> tu
     return VALUES[aggregate](sorted(inside, key=lambda each: (each.event.occurred_at, each.id))), known
 
 
+def unread_recount(aggregate: str, window: str, events: list[Recorded], now: int) -> str:
+    """What the reason of a total ends with: how many values gave no amount; empty for none, or none in the window."""
+    types = {"sale"} if aggregate == "money" else {"sale", "refund"}
+    bad = [each for each in events if each.event.type in types and amount_of(each) is None]
+    bad = [each for each in bad if each.event.properties["amount"] is not None]
+    if aggregate != "money":
+        bad = [each for each in bad if each.event.properties.get("kind") not in (None, "test")]
+    if not bad:
+        return ""
+    newest = max(each.event.occurred_at for each in bad)
+    if window != "lifetime" and newest < now - parse_duration(window):
+        return ""
+    values = [each.event.properties["amount"] for each in bad]
+    beyond = sum(type(value) in (int, float) and abs(value) < float("inf") for value in values)
+    counted = {"could not be read": len(bad) - beyond, "out of range": beyond}
+    parts = [
+        f"{count} value{'' if count == 1 else 's'} {'' if what[0] == 'c' else 'is ' if count == 1 else 'are '}{what}"
+        for what, count in counted.items()
+        if count
+    ]
+    return ", ".join(parts) + ("" if window == "lifetime" else " so far, the newest in the window")
+
+
 def signed(inside: list[Recorded]) -> list[Decimal]:
     return [(-1 if each.event.type == "refund" else 1) * (amount_of(each) or Decimal(0)) for each in inside]
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.capabilities.features_recount import NUMBERS, recount
+from tests.capabilities.features_recount import NUMBERS, recount, unread_recount
 from threadline.capabilities.features import projection, read_definitions
 from threadline.kernel.event import Event, Recorded, event_id
 from threadline.kernel.time import DAY, HOUR, MINUTE, YEAR, parse_duration, parse_time
@@ -199,6 +199,7 @@ def test_nothing_changes_before_changes_at(events: list[Recorded], data: st.Data
         assert until >= now
         assert views[until][name]["value"] == read["value"], name
         assert views[until][name]["status"] == read["status"], name
+        assert views[until][name].get("reason") == read.get("reason"), name
 
 
 @given(histories, st.data())
@@ -308,6 +309,51 @@ def test_a_full_day_that_is_cut_says_what_is_left_of_it(
         assert CROWDED.depends.due(state, now) == leaves
     elif leaves is not None:
         assert now < (CROWDED.depends.due(state, now) or 0) <= max(leaves, now + HOUR)
+
+
+# --- values that give no amount -----------------------------------------------------------------------
+
+
+@given(histories, st.data())
+def test_a_total_says_how_many_values_it_is_without(events: list[Recorded], data: st.DataObject) -> None:
+    now = data.draw(nows(events))
+    shown = viewed(folded(events), events, now)
+    for window in WINDOWS:
+        for aggregate in [*NUMBERS, "money"]:
+            expected = unread_recount(aggregate, window, events, now)
+            reason = shown[f"{aggregate}_{window}"].get("reason", "")
+            assert reason.endswith(expected), (aggregate, window)
+            assert ("could not be read" in reason or "out of range" in reason) == bool(expected), (aggregate, window)
+
+
+TOTAL = "aggregate: sum, events: sale, of: amount"
+SCORE = "{aggregate: score, parts: {s: {weight: 1, half: 10}}}"
+PARTED = f"{{points: {SCORE}, s: {{{TOTAL}}}, w: {{{TOTAL}, window: 3d}}}}"
+TOTALLED = projection(read_definitions([("a.yaml", f"features: {PARTED}")]))
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (["1.234,56", "€29", "29 EUR", "1,234.50", True, [1], {}, float("nan")], "8 values could not be read"),
+        (["ten"], "1 value could not be read"),
+        ([12_000_000_000_000, 1.2e13, "12000000000000", 2**70, 5], "4 values are out of range"),
+        (["ten", 1e300], "1 value could not be read, 1 value is out of range"),
+        ([None, "", " ", 5, "5.00", 9.1e12, -0.0], None),
+    ],
+)
+def test_what_gives_no_amount_is_a_reason_of_the_total(values: list[Any], reason: str | None) -> None:
+    events = record([("sale", BASE, {"amount": value}, {}) for value in values])
+    state = TOTALLED.empty()
+    for each in events:
+        state = TOTALLED.after(state, each)
+    shown = TOTALLED.view(state, BASE + DAY, [])
+    assert shown["s"].get("reason") == reason
+    assert shown["points"].get("reason") == (reason and f"s: {reason}")
+    assert shown["w"].get("reason") == (reason and f"{reason} so far, the newest in the window")
+    ends = BASE + 3 * DAY + 1
+    assert shown["w"]["changes_at"] == ends
+    assert "reason" not in TOTALLED.view(state, ends, [])["w"]
 
 
 # --- single instants ----------------------------------------------------------------------------------

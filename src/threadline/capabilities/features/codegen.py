@@ -13,6 +13,7 @@ from threadline.capabilities.conditions import Path
 from threadline.capabilities.features.cells import add_key, add_money, add_range, add_units, started
 from threadline.capabilities.features.definition import ANY, Feed
 from threadline.capabilities.features.plan import READERS, Plan, Slot
+from threadline.capabilities.features.unread import COUNTED, count_unread
 from threadline.capabilities.features.values import MONDAY, day_offset, dig, read_currency, week_hour
 from threadline.kernel.projection import Fold
 from threadline.kernel.time import DAY, HOUR
@@ -44,6 +45,7 @@ class _Writer:
             "add_money": add_money,
             "add_range": add_range,
             "add_units": add_units,
+            "count_unread": count_unread,
             "day_offset": day_offset,
             "dig": dig,
             "read_currency": read_currency,
@@ -134,10 +136,14 @@ def _write_slot(writer: _Writer, slot: Slot, feed: Feed) -> None:
     conditions = ["e.is_activity"] if feed.type == ANY else []
     if feed.where:
         conditions.append(writer.read(feed.where, f"{writer.name(feed.where.test, 'where')}(e)"))
-    value, code = "", ""
+    otherwise, value, code = "", "", ""
     if slot.kind != "none":
         reader = READERS[slot.kind]
-        value = writer.read((reader, feed.path), f"{writer.name(reader, 'read')}({writer.field(feed.path)})")
+        field = writer.field(feed.path)
+        value = writer.read((reader, feed.path), f"{writer.name(reader, 'read')}({field})")
+        if slot.kind in COUNTED:
+            counted = f"count_unread(s, {writer.name(slot.name, 'slot')}, at, t, {field})"
+            otherwise = f"elif {' and '.join((*conditions, f'{field} is not None', counted))}: n = s"
         if slot.kind != "nullable":
             conditions.append(f"{value} is not None")
     if slot.kind == "money":
@@ -151,6 +157,8 @@ def _write_slot(writer: _Writer, slot: Slot, feed: Feed) -> None:
     else:
         writer.always = True
     writer.lines += lines
+    if otherwise:
+        writer.lines.append(otherwise)
 
 
 def _entry(slot: Slot, value: str, code: str) -> str:

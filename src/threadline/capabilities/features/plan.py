@@ -2,7 +2,8 @@
 
 The state is ``{slot name: [computed_at, newest, tally?, buckets…]}``: the newest instant at which an event of the slot
 was recorded, the newest at which one occurred, the lifetime tally if a feature needs one, and one list of buckets
-for each width of bucket that the windows of the slot ask for.
+for each width of bucket that the windows of the slot ask for. Beside them stands what a slot could not read, see
+`unread.py`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from threadline.capabilities.features.definition import (
     ValueKind,
     content_hash,
 )
+from threadline.capabilities.features.unread import COUNTED, count_unread, merged_unread, unread_name
 from threadline.capabilities.features.values import dig, read_currency, read_key, read_scalar, week_hour
 from threadline.capabilities.features.windows import PARTS, Series, bucket_width
 from threadline.kernel.event import Event, Recorded
@@ -30,7 +32,7 @@ from threadline.kernel.fixed import to_fixed
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import DISTINCT_VALUES_MAX, WINDOW_BUCKET_ENTRIES_MAX
 
-LAYOUT = 4
+LAYOUT = 5
 """Grows when the form of the state changes, or what is folded into it, so that older states are folded again."""
 
 _NAME_LENGTH = 3
@@ -110,15 +112,21 @@ class Slot:
     def entry_through(self, feed: Feed, recorded: Recorded) -> Entry | None:
         """As `entry`, of an event that comes in through this feed."""
         event = recorded.event
-        if not feed.where.test(event):
+        if not _takes(feed, event):
             return None
-        if feed.type == ANY and not event.is_activity:
-            return None  # what Threadline put into the thread is nothing the person did
         if self.kind == "none":
             at = event.occurred_at
             return [at, week_hour(event.context, at, self.timezone)] if self.clocked else at
         value = READERS[self.kind](dig(event, feed.path))
         return None if value is None and self.kind != "nullable" else self._valued(recorded, event, value, feed.sign)
+
+    def count_unread(self, state: dict[str, Any], recorded: Recorded) -> bool:
+        """Count the value of an event that gives no entry, in place; answers whether there was one."""
+        event = recorded.event
+        feed = self.feed(event.type) if self.kind in COUNTED else None
+        if feed is None or not _takes(feed, event):
+            return False
+        return count_unread(state, self.name, recorded.recorded_at, event.occurred_at, dig(event, feed.path))
 
     def _valued(self, recorded: Recorded, event: Event, value: Any, sign: int) -> Entry:
         if self.kind in ("scalar", "nullable"):
@@ -158,6 +166,11 @@ class Slot:
         return merged
 
 
+def _takes(feed: Feed, event: Event) -> bool:
+    # What Threadline put into the thread is nothing the person did.
+    return feed.where.test(event) and (feed.type != ANY or event.is_activity)
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The slots of a feature set, and for each feature read from events its slot."""
@@ -178,6 +191,9 @@ class Plan:
             slot_state, theirs = first.get(slot.name), second.get(slot.name)
             if theirs is not None:
                 first[slot.name] = theirs if slot_state is None else slot.merge(slot_state, theirs)
+            name = unread_name(slot.name)
+            if name in second:
+                first[name] = merged_unread(first.get(name), second[name])
         return first
 
     @property

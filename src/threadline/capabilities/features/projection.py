@@ -70,6 +70,8 @@ def fold(plan: Plan, state: dict[str, Any], recorded: Recorded) -> dict[str, Any
     for slot in plan.slots:
         entry = slot.entry(recorded)
         if entry is None:
+            if slot.count_unread(state, recorded):
+                touched = state
             continue
         at = recorded.event.occurred_at
         slot_state = state.get(slot.name)

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from threadline.capabilities.conditions import Path
 from threadline.kernel.event import Event
+from threadline.kernel.fixed import DECIMAL, DECIMAL_LENGTH_MAX
 from threadline.kernel.time import DAY, HOUR, SECOND
 from threadline.kernel.zones import NAME_LENGTH_MAX, zone_names
 
@@ -69,6 +70,13 @@ def read_currency(value: object) -> str:
     if type(value) is str and len(value) <= CURRENCY_LENGTH_MAX and value.isascii() and value.isalpha():
         return value.upper()
     return ""
+
+
+def is_out_of_range(value: object) -> bool:
+    """Whether a value that gives no amount is a number nevertheless: one too large."""
+    if type(value) is str:
+        return len(value) <= DECIMAL_LENGTH_MAX and DECIMAL.fullmatch(value) is not None
+    return type(value) is int or (type(value) is float and isfinite(value))
 
 
 def week_hour(context: Mapping[str, Any], at: int, default: str) -> int:

@@ -11,6 +11,7 @@ from threadline.capabilities.features.cells import Entry
 from threadline.capabilities.features.definition import Feature, FeatureSet, Term
 from threadline.capabilities.features.finishing import CAPPED, Finish, finisher
 from threadline.capabilities.features.plan import Plan, Slot
+from threadline.capabilities.features.unread import COUNTED, unread_name, unread_reason
 from threadline.capabilities.features.windows import Gathered, Series
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import Edge
@@ -90,6 +91,13 @@ class Reader:
         }
         self._windowed = [(slot, at, series) for slot in slots for at, series in enumerate(slot.series, slot.series_at)]
         self._instants = [(slot.name, instant) for slot in plan.slots for instant in _instants(features, plan, slot)]
+        self._instants += [
+            (unread_name(slot.name), partial(_any_ends, window))
+            for slot in plan.slots
+            if slot.kind in COUNTED
+            for series in slot.series
+            for window in series.windows
+        ]
         self._staleness = [
             (_slots_under(features, plan, feature), feature.stale_after)
             for feature in features.features
@@ -136,6 +144,9 @@ class Reader:
             slot = self._plan.slot_of.get(feature.name)
             if slot is not None:
                 reading = _of_events(feature, slot, self._finishes[feature.name], moment)
+                unread = moment.state.get(unread_name(slot.name))
+                if unread is not None:
+                    reading = _without_unread(feature, reading, unread, moment.now)
             elif feature.aggregate == "ratio":
                 reading = _ratio(feature, readings[feature.numerator], readings[feature.denominator])
             else:
@@ -269,6 +280,18 @@ def _of_events(feature: Feature, slot: Slot, finish: Finish, moment: _Moment) ->
     return Reading(value, computed_at, newest, leaves, extra)
 
 
+def _without_unread(feature: Feature, reading: Reading, unread: list[int], now: int) -> Reading:
+    """A reading of a slot that could not read all its values, which says so as long as one may lie in the window."""
+    ends = None if feature.window is None else unread[1] + feature.window + 1
+    if ends is not None and ends <= now:
+        return reading
+    extra = reading.extra or {}
+    reasons = [extra["reason"]] if "reason" in extra else []
+    reasons.append(unread_reason(unread, windowed=ends is not None))
+    changes_at = _soonest(reading.changes_at, ends)
+    return reading._replace(changes_at=changes_at, extra={**extra, "reason": "; ".join(reasons)})
+
+
 def _ratio(feature: Feature, above: Reading, below: Reading) -> Reading:
     value = feature.empty
     if above.value is not None and below.value:
@@ -279,7 +302,7 @@ def _ratio(feature: Feature, above: Reading, below: Reading) -> Reading:
 def _score(feature: Feature, parts: list[tuple[Term, Reading]]) -> Reading:
     readings = [reading for _, reading in parts]
     if all(reading.newest is None for reading in readings):
-        return Reading(feature.empty)
+        return _composed(feature.empty, {part.feature: reading for part, reading in parts})
     points = sum(part.weight * _saturated(part, reading.value) for part, reading in parts)
     whole = sum(part.weight for part, _ in parts)
     return _composed(round(100 * points / whole, SCORE_DIGITS), {part.feature: reading for part, reading in parts})
