@@ -310,6 +310,56 @@ def test_a_column_that_no_row_can_have_stops_the_import_before_any_row(
     assert asked(made, "rejected_list").entries == []
 
 
+@pytest.mark.parametrize(
+    ("name", "sign", "said"),
+    [
+        ("rows.csv", ";", "is the delimiter `;`? try --delimiter ';'"),
+        ("rows.csv", "|", "is the delimiter `|`? try --delimiter '|'"),
+        ("rows.txt", "\t", "is the delimiter a tab? try --delimiter $'\\t'"),
+        ("rows.tsv", ",", "is the delimiter `,`? try --delimiter ','"),
+    ],
+)
+def test_a_file_of_another_delimiter_is_recognised_by_its_first_line(
+    name: str, sign: str, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(csv_text([row(1)]).replace(",", sign))
+    with pytest.raises(InvalidDefinition) as refused:
+        import_file(engine(), plan(path))
+    assert str(refused.value).endswith(f"has no column 'customer'; {said}")
+    assert counts(import_file(engine(), plan(path)._replace(delimiter=sign))) == (0, 1, 0, 0, 0)
+
+
+@pytest.mark.parametrize("beside", ["", " "])
+def test_columns_without_a_name_and_empty_cells_behind_the_last_are_none(beside: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        f"order,,customer,day,dollars,{beside},{beside}\n"
+        "o1,,1,2025-03-01,1,,\n"
+        "o2,,1,2025-03-01,1\n"
+        "o3,,1,2025-03-01,1,,,,\n"
+        "o4,,1,2025-03-01,1,,lost\n"
+        "o5,lost,1,2025-03-01,1,,\n"
+        "o6,,1,2025-03-01,1,,,lost\n"
+    )
+    made = engine()
+    summary = import_file(made, plan(path, properties={"*": True}))
+    assert counts(summary) == (0, 3, 0, 0, 3)
+    assert {problem.row: problem.message for problem in summary.problems} == {
+        4: "the row has a value in column 7, which has no name in the first line",
+        5: "the row has a value in column 2, which has no name in the first line",
+        6: "the row has 8 cells, but there are 7 columns",
+    }
+    read = preview(plan(path, properties={"*": True}), NOW, 3)
+    assert [getattr(each, "properties", None) for each in read] == [{"dollars": "1"}] * 3
+
+
+def test_one_column_without_a_name_is_a_column(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(",order,customer,day,dollars\n0,o1,1,2025-03-01,1\n")
+    assert counts(import_file(engine(), plan(path))) == (0, 1, 0, 0, 0)
+
+
 def test_a_preview_shows_the_first_rows(tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_bytes(BAD_CSV)

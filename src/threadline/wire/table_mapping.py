@@ -109,10 +109,10 @@ def parse_mapping(declared: Any) -> TableMapping:
     )
 
 
-def check_columns(mapping: TableMapping, columns: Sequence[str], file: str) -> None:
-    """Raise `InvalidDefinition` for a column that the mapping names and the file has not."""
+def check_columns(mapping: TableMapping, columns: Sequence[str], file: str, hint: str = "") -> None:
+    """Raise `InvalidDefinition` for a column that the mapping names and the file has not. ``hint``: what to do then."""
     for column in sorted((mapping.named_columns | set(mapping.key)) - {"", *columns}):
-        hint = suggestion(column, columns, f"it has {', '.join(columns)[:200]}")
+        hint = hint or suggestion(column, columns, f"it has {', '.join(columns)[:200]}")
         raise InvalidDefinition(f"{file} has no column {column!r}; {hint}")
 
 

@@ -27,6 +27,14 @@ _UNCLOSED = "unexpected end of data"
 _LARGE_CELL = "field larger than field limit"
 _PARQUET_ROWS = 1_000
 
+_DELIMITERS = {
+    ";": "`;`? try --delimiter ';'",
+    ",": "`,`? try --delimiter ','",
+    "|": "`|`? try --delimiter '|'",
+    "\t": "a tab? try --delimiter $'\\t'",
+}
+"""What separates cells, and how a shell says it."""
+
 CSV_ENDINGS = (".csv", ".tsv", ".txt")
 JSON_ENDINGS = (".jsonl", ".ndjson")
 
@@ -78,6 +86,12 @@ def open_rows(path: Path, delimiter: str = "") -> RowFile:
     raise InvalidValue(f"{path.name}: the name must end in {known}, each with .gz or without, or in .parquet")
 
 
+def forgotten_delimiter(columns: Sequence[str]) -> str:
+    """What to ask if a file that was read as one column has the names of several in it; empty: it has not."""
+    signs = (sign for sign in _DELIMITERS if len(columns) == 1 and sign in columns[0])
+    return next((f"is the delimiter {_DELIMITERS[sign]}" for sign in signs), "")
+
+
 class _BytesFile:
     """What the forms made of text share: bytes in, perhaps through gzip, and how far they have been read."""
 
@@ -127,21 +141,24 @@ class CsvFile(_BytesFile):
         """Lines that were read and are still to be."""
         self._delimiter = delimiter
         self._reader = self._new_reader()
-        self._columns: list[str] = []
+        self._cells: list[str] = []
+        """What the first line says of each cell of a row: the name of its column."""
 
     def columns(self) -> list[str]:
         """See `RowFile.columns`. Raises `InvalidValue` for a first line that does not name them."""
-        if not self._columns:
+        if not self._cells:
             with self._damage_reported():
-                self._columns = self._header()
-        return self._columns
+                self._cells = self._header()
+        return self._cells if self._cells.count("") < 2 else [name for name in self._cells if name]
 
     def rows(self, skip: int = 0) -> Iterator[Row | BadRow]:
         """See `RowFile.rows`. Lines without a single cell are no rows and are not counted."""
         return self._whole(self._rows(skip))
 
     def _rows(self, skip: int) -> Iterator[Row | BadRow]:
-        header = self.columns()
+        columns = self.columns()
+        header = self._cells
+        named = _named if len(columns) == len(header) else _named_partly
         number = 0
         while True:
             bad = None
@@ -155,7 +172,7 @@ class CsvFile(_BytesFile):
             if cells or bad:
                 number += 1
                 if number > skip:
-                    yield bad or _named(header, cells)
+                    yield bad or named(header, cells)
 
     def _new_reader(self) -> Iterator[list[str]]:
         # Strict, because a quote that nothing closes would make the rest of the file one cell, without a word.
@@ -198,7 +215,12 @@ class CsvFile(_BytesFile):
             raise InvalidValue(f"{self.name} is empty; the first line must name the columns")
         if any("\0" in name for name in header):
             raise InvalidValue(f"{self.name} is not text in UTF-8", hint="Save it as CSV in UTF-8.")
-        return _distinct(header, self.name)
+        # Spreadsheets write columns that were only formatted, or emptied: without a name, and mostly several.
+        if sum(not name.strip() for name in header) < 2:
+            return _distinct(header, self.name)
+        header = [name if name.strip() else "" for name in header]
+        _distinct([name for name in header if name], self.name)
+        return header
 
 
 def _distinct(columns: list[str], file: str) -> list[str]:
@@ -214,10 +236,22 @@ def _goes_on(line: str) -> bool:
 
 
 def _named(header: list[str], cells: list[str]) -> Row | BadRow:
-    if len(cells) > len(header):
+    if len(cells) > len(header) and any(cells[len(header) :]):
         message = f"the row has {len(cells)} cells, but there are {len(header)} columns"
         return BadRow("invalid_value", message, msgspec.json.encode(_clean(cells)).decode())
     return dict(zip(header, cells, strict=False))
+
+
+def _named_partly(header: list[str], cells: list[str]) -> Row | BadRow:
+    """As `_named` where several columns have no name: these are none, and what stands in them is not lost unseen."""
+    row = _named(header, cells)
+    if isinstance(row, BadRow):
+        return row
+    for number, (name, cell) in enumerate(zip(header, cells, strict=False), 1):
+        if cell and not name:
+            message = f"the row has a value in column {number}, which has no name in the first line"
+            return BadRow("invalid_value", message, msgspec.json.encode(_clean(cells)).decode())
+    return {name: cell for name, cell in row.items() if name}
 
 
 def _clean(cells: list[str]) -> list[str]:

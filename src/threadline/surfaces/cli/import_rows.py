@@ -22,7 +22,7 @@ from threadline.kernel.identity import IdentityRules
 from threadline.kernel.ids import short_hash
 from threadline.kernel.rejected import KEY_LENGTH_MAX, ROW_FORM, RejectedEntry, writable
 from threadline.kernel.time import Clock, system_clock
-from threadline.surfaces.cli.import_files import BadRow, RowFile, open_rows
+from threadline.surfaces.cli.import_files import BadRow, RowFile, forgotten_delimiter, open_rows
 from threadline.wire.rejection import Rejection
 from threadline.wire.table import Row, RowDecoder, TableMapping, check_columns
 
@@ -168,7 +168,7 @@ def _decoder(plan: Plan, file: RowFile) -> RowDecoder:
     """What reads the rows of a file. Raises `InvalidDefinition` for a column of the mapping that no row can have."""
     columns = file.columns()
     if columns is not None:
-        check_columns(plan.mapping, columns, plan.name)
+        check_columns(plan.mapping, columns, plan.name, forgotten_delimiter(columns))
     return RowDecoder(
         plan.mapping, file=plan.name, source=plan.source, workspace=plan.workspace, sparse=columns is None
     )
