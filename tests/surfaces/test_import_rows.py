@@ -351,7 +351,8 @@ def test_columns_without_a_name_and_empty_cells_behind_the_last_are_none(beside:
         6: "the row has 8 cells, but there are 7 columns",
     }
     read = preview(plan(path, properties={"*": True}), NOW, 3)
-    assert [getattr(each, "properties", None) for each in read] == [{"dollars": "1"}] * 3
+    expected = [{"order": f"o{number}", "dollars": "1"} for number in (1, 2, 3)]
+    assert [getattr(each, "properties", None) for each in read] == expected
 
 
 def test_one_column_without_a_name_is_a_column(tmp_path: Path) -> None:
