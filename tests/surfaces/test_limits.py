@@ -230,7 +230,7 @@ BROKEN: dict[str, tuple[dict[str, Any], tuple[str, ...], Answer]] = {
         ("invalid_type", f"an event type has 1 to {limits.EVENT_TYPE_LENGTH_MAX} characters, not 500"),
     ),
     "key": (
-        {"key": "x" * 500}, ALL,
+        {"key": "x" * 500}, ("native", "mapping", "object"),
         ("invalid_key", f"an idempotency key has 1 to {limits.EVENT_KEY_LENGTH_MAX} characters, not 500"),
     ),
     "identifiers": (

@@ -10,7 +10,7 @@ import pytest
 from tests.wire.segment_cases import RECEIVED, one, send, track
 from threadline.kernel.errors import MalformedBody
 from threadline.kernel.event import Event, Identifier
-from threadline.kernel.limits import SENDING_SECONDS_MAX
+from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, SENDING_SECONDS_MAX
 from threadline.kernel.time import DAY, HOUR, SECOND, format_time, parse_time
 from threadline.wire import segment
 from threadline.wire.segment import encode
@@ -97,6 +97,14 @@ def test_a_user_id_may_come_as_a_number(given: Any, value: str) -> None:
     event = one(message)
     assert event.identifiers == (Identifier("user_id", value),)
     assert encode(event) == message
+
+
+@pytest.mark.parametrize("length", [1, EVENT_KEY_LENGTH_MAX, EVENT_KEY_LENGTH_MAX + 1, 3_000])
+def test_a_message_id_of_any_length_names_its_event_and_comes_back(length: int) -> None:
+    first, again, other = (track(messageId=end.rjust(length, "k")) for end in "aab")
+    key = one(first).key
+    assert (len(key) <= EVENT_KEY_LENGTH_MAX, one(again).key == key, one(other).key == key) == (True, True, False)
+    assert encode(one(first)) == first
 
 
 def test_null_and_empty_ids_are_absent_and_junk_is_left_to_the_rules() -> None:

@@ -162,12 +162,12 @@ def event_id(workspace: str, source: str, key: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def pair_key(pair: str) -> str:
-    """The key of an event whose producer names it by two texts with a blank between them; a long pair is hashed."""
-    if len(pair) <= EVENT_KEY_LENGTH_MAX:
-        return pair
-    # Without a blank, so that no hash is taken for a pair.
-    return f"ce:{short_hash(pair)}"
+def key_of_name(name: str) -> str:
+    """The key of an event that its producer names on a wire; a name that is too long for a key is hashed."""
+    if len(name) <= EVENT_KEY_LENGTH_MAX:
+        return name
+    # CloudEvents came first, hence the letters. Without a blank, so that no hash is taken for a pair of theirs.
+    return f"ce:{short_hash(name)}"
 
 
 def identifier_named(text: str) -> Identifier:

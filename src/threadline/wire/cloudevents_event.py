@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from threadline.kernel.errors import EventRejected
-from threadline.kernel.event import Event, Identifier, pair_key
+from threadline.kernel.event import Event, Identifier, key_of_name
 from threadline.kernel.event_limits import check_type
 from threadline.wire.message import check_identifiers, json_type, place_in_time, time_field
 
@@ -141,7 +141,7 @@ def extension_value(value: Any) -> bool:
 
 def key_of(source: str, id: str) -> str:
     """(source, id) names the event in all the world, so both make the key. No source holds a blank, so pairs differ."""
-    return pair_key(f"{source} {id}")
+    return key_of_name(f"{source} {id}")
 
 
 def _person(message: dict[str, Any], kinds: frozenset[str]) -> tuple[tuple[Identifier, ...], str]:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from threadline.kernel.address import normal_address
 from threadline.kernel.errors import EventRejected
-from threadline.kernel.event import Event, Identifier
-from threadline.kernel.event_limits import check_key, check_kind, check_type
+from threadline.kernel.event import Event, Identifier, key_of_name
+from threadline.kernel.event_limits import check_kind, check_type
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
 from threadline.kernel.rejected import Envelope
 from threadline.wire.message import (
@@ -287,11 +287,10 @@ def _times(message: dict[str, Any], request: Request, historical: bool) -> tuple
 
 
 def _key(message: dict[str, Any], request: Request, absent: list[str]) -> str:
-    key = text_field(message, "messageId")
-    if not key:
+    name = text_field(message, "messageId")
+    if not name:
         absent.append("messageId")
         return request.fresh_key()
-    check_key(key)
-    if type(message["messageId"]) is str:
+    if message["messageId"] == (key := key_of_name(name)):
         del message["messageId"]
     return key

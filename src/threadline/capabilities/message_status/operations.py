@@ -16,7 +16,7 @@ from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.projection import decision_of
 from threadline.kernel.disclosure import NOT_PERSONAL, not_personal
 from threadline.kernel.errors import NotFound
-from threadline.kernel.event import Recorded, pair_key
+from threadline.kernel.event import Recorded, key_of_name
 from threadline.kernel.limits import EVENTS_PAGE_MAX
 from threadline.kernel.operation import Context, Group, Operation
 from threadline.kernel.ports import Person, WithCatalogue, WithDelivery, WithLog, WithReader, WithRejected
@@ -115,7 +115,7 @@ def _message(context: Context[Needs], params: MessageParams) -> Message:
 
 def _keys(message_id: str) -> list[str]:
     """The keys that a message of this name may have been recorded under."""
-    return list(dict.fromkeys([message_id, pair_key(message_id)]))
+    return list(dict.fromkeys([message_id, key_of_name(message_id)]))
 
 
 def _accepted(context: Context[WithLog], params: MessageParams) -> Recorded | None:
