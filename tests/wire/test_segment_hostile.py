@@ -108,8 +108,8 @@ def test_a_bad_single_call_is_answered_alike(code: str, case: Any) -> None:
 
 def test_the_cases_cover_every_code_of_this_format() -> None:
     others = {
-        "invalid_attribute", "invalid_data", "invalid_key", "invalid_time", "invalid_value", "missing_attribute", "missing_column",
-        "payload_missing", "unsupported_specversion",
+        "invalid_attribute", "invalid_data", "invalid_key", "invalid_time", "invalid_value", "missing_attribute",
+        "missing_column", "payload_missing", "unsupported_specversion",
     }  # fmt: skip
     assert set(BAD) == set(CODES) - others
 
