@@ -98,6 +98,13 @@ CHECKS = {
 }
 """Texts that a reader of definitions may ask to be checked."""
 
+MODELS = (
+    "map(items, items)",
+    "filter(items, len(filter(items, # > 1)) > 1)",
+    "map(split(text, ''), fuzzyMatch(text, text))",
+)
+"""Expressions of decision models that go through what they are given many times over."""
+
 FINE = {"parentheses in a pattern"}
 """Those that are no mistake."""
 
@@ -162,6 +169,13 @@ class Server:
         return code
 
 
+def _model(text: str) -> dict[str, Any]:
+    nodes = [{"id": id, "type": f"{id}Node", "name": id} for id in ("input", "expression", "output")]
+    nodes[1]["content"] = {"expressions": [{"id": "x", "key": "x", "value": text}]}
+    pairs = (("input", "expression"), ("expression", "output"))
+    return {"nodes": nodes, "edges": [{"id": f"{a} {b}", "sourceId": a, "targetId": b} for a, b in pairs]}
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     shared = {"topic": "", "transactional": True}
@@ -178,6 +192,10 @@ def folder(tmp_path: Path) -> Path:
         for name in MAILS
     }  # fmt: skip
     sets = {name: {"events": [f"wants_{name}"], "rules": [name]} for name in MAILS}
+    for number, text in enumerate(MODELS):
+        name = f"model_{number}"
+        send[name] = {"version": 1, "model": _model(text), "actions": [{"set_value": {"trait": "seen", "value": True}}]}
+        sets[name] = {"events": [name], "rules": [name]}
     mail = {"senders": {"shop": {"from": "a@shop.example"}}, "templates": templates}
     definitions = {**HEAD, "mail": mail, "rules": send, "rule_sets": sets}
     (tmp_path / "threadline.yaml").write_text(json.dumps(definitions))  # which is YAML as well
@@ -242,6 +260,19 @@ def test_previews_of_bombs_are_refused_and_all_that_follows_is_answered(server: 
         assert (status, answer["code"]) == (400, "template_failed"), (template, answer)
         assert server.is_alive(), template
     assert server.ask("POST", "/v1/mail/templates/wrong/preview", {})[0] == 400
+
+
+def test_models_that_are_bombs_are_decisions_of_error_and_all_that_follows_is_answered(server: Server) -> None:
+    for number in range(len(MODELS)):
+        properties = {"items": NUMBERS, "text": "a" * 5_000}
+        event = {"event": f"model_{number}", "userId": "ada", "messageId": f"model_{number}", "properties": properties}
+        assert server.ask("POST", "/v1/track", event, WRITE_KEY)[0] == 200
+        assert server.is_alive(), MODELS[number]
+    decisions = server.ask("GET", "/v1/decisions?person=user_id:ada")[1]["decisions"]
+    assert {decision["rule"]: decision["status"] for decision in decisions} == {
+        f"model_{number}": "Error" for number in range(len(MODELS))
+    }
+    assert server.stop() == 0
 
 
 def test_texts_that_are_bombs_are_checked_and_all_that_follows_is_answered(server: Server) -> None:

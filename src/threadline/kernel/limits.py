@@ -123,6 +123,10 @@ MODEL_NODES_MAX = 200
 MODEL_EXPRESSIONS_MAX = 5_000
 """Cells and expressions of a decision model."""
 MODEL_INPUTS_MAX = 100
+MODEL_DEPTH_MAX = 64
+"""Brackets inside one another in an expression of a model."""
+MODEL_WORK_MAX = 1_000_000
+"""Elements that a model may go through for one decision, counted before it is evaluated: about a second at most."""
 DECISION_VALUE_BYTES_MAX = 1_000
 """What a rule has read, in a decision, as canonical JSON; of what is longer the decision keeps the hash."""
 

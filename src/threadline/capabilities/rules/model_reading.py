@@ -35,7 +35,8 @@ _CLOCKED = (
 """Functions that take the text ``now`` for the time, and a number of seconds as well."""
 _NOW = re.compile(rf"\b({'|'.join(_CLOCKED)})(\s*\(\s*)(?:'now'|\"now\")")
 _D_NOW = re.compile(r"(?<![\w.#$])d(\s*\()\s*\)")
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+"""A backslash is a character like others: `'\\'` is a whole text, and what follows it is code."""
 _FORBIDDEN = (
     (re.compile(r"(?<![\w.#$])rand\s*\("), "`rand` throws dice: the same inputs would not give the same answer"),
     (

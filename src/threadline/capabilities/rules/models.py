@@ -9,6 +9,7 @@ from threadline.capabilities.conditions import Node, Path, Step, Subject
 from threadline.capabilities.conditions.fields import EVENT, reader, viewed
 from threadline.capabilities.rules.body import Inputs, Outcome
 from threadline.capabilities.rules.model_engine import Engine
+from threadline.capabilities.rules.model_work import Plan
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.time import MILLISECOND, SECOND, parse_time
 
@@ -42,6 +43,7 @@ class ModelBody:
         # With the time in it a graph is made anew for every event; that it can be made at all is seen here.
         made = Engine(_at(graph, "1970-01-01"))
         self._engine = None if self._clocked else made
+        self._plan = Plan(graph)
         paths = list(inputs.values()) or [WHOLE]
         if self._clocked:
             paths.append(CLOCK)
@@ -71,6 +73,7 @@ class ModelBody:
             context = whole if type(whole) is dict else {}
         if self._dates and any(text == "now" for text in _texts(context)):
             raise InvalidValue("the text 'now' among the inputs: a date of it would be that of the machine's clock")
+        self._plan.check(context)
         engine = self._engine or Engine(_at(self._graph, inputs.get(".".join(CLOCK))))
         return engine.ask(context, trace=trace)
 
