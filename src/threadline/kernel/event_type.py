@@ -110,6 +110,14 @@ def may_say(speaker: Speaker, event: Event) -> bool:
     return speaker == "process" and event.source_type != "external"
 
 
+SAID_BY: Mapping[Speaker, str] = {
+    "threadline": "source_type = 'internal'", "process": "source_type <> 'external'", "anyone": "true",
+}  # fmt: skip
+"""`may_say` in SQL, over the columns of the log."""
+ACTIVITY = f"(source_type <> 'internal' AND NOT starts_with(type, '{SYSTEM_PREFIX}'))"
+"""`Event.is_activity` in SQL: neither emitted by Threadline nor noted by it."""
+
+
 def is_in_millionths(properties: type[Properties], name: str) -> bool:
     """Whether a property is stored in millionths."""
     return _metas(properties).get(name, {}).get("unit") == "millionths"

@@ -24,7 +24,7 @@ from threadline.capabilities.events.parameters import TimeRange
 from threadline.kernel.analytics import Sql, Table, filled, literal
 from threadline.kernel.disclosure import free
 from threadline.kernel.errors import InvalidValue
-from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.event_type import ACTIVITY
 from threadline.kernel.limits import ANALYTICS_ROWS_MAX, ANALYTICS_VALUES_MAX, EVENT_TYPE_LENGTH_MAX
 from threadline.kernel.operation import EVENT_TYPE, JSON_TEXT, Context
 from threadline.kernel.ports import WithAnalytics
@@ -39,8 +39,6 @@ NAMED = Sql(
 )
 """The value of a break-down as it is shown, where the table ``best`` has the most frequent ones."""
 EXACT = "exact"
-OWN = f"(source_type <> 'internal' AND NOT starts_with(type, '{SYSTEM_PREFIX}'))"
-"""An event of the person's own: neither emitted by Threadline nor noted by it."""
 
 ASKED = free(values=(OTHER,), asked_by="by")
 """Marks a value of a break-down: as personal as what was asked for in `by`."""
@@ -77,7 +75,7 @@ By = Annotated[
 Most = Annotated[
     int, Meta(description=f"Values of the break-down; all others are one row `{OTHER}`.", ge=1, le=ANALYTICS_VALUES_MAX)
 ]
-EventType = Annotated[str, Meta(max_length=EVENT_TYPE_LENGTH_MAX), EVENT_TYPE]
+TypeName = Annotated[str, Meta(max_length=EVENT_TYPE_LENGTH_MAX), EVENT_TYPE]
 Step = Annotated[
     str,
     Meta(
@@ -160,7 +158,7 @@ def span_sql(span: TimeRange, moment: str = "occurred_at") -> str:
 
 def type_sql(type: str) -> str:
     """Whether an event is of a type; ``*`` or nothing: any of the person's own."""
-    return OWN if type in ("", "*") else f"type = {literal(type)}"
+    return ACTIVITY if type in ("", "*") else f"type = {literal(type)}"
 
 
 def where_sql(text: str, param: str = "where") -> str:

@@ -27,13 +27,11 @@ from threadline.capabilities.points.events import (
 )
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.kernel.analytics import IN_ORDER, listed
-from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.event_type import ACTIVITY, SAID_BY
 
 SESSION_GAP = "INTERVAL 30 MINUTE"
-OWN = f"source_type <> 'internal' AND NOT starts_with(type, '{SYSTEM_PREFIX}')"
-"""An event of the person's own: neither emitted by Threadline nor noted by it."""
-_TRUSTED = "source_type <> 'external'"
-"""As the projections have it (`is_trusted`): a write key must not mint points, mails or decisions."""
+_TRUSTED = SAID_BY["process"]
+"""Of points and mails, as folds have it: a write key must not mint them."""
 
 
 def _text(name: str) -> str:
@@ -53,7 +51,7 @@ WITH marked AS (
   SELECT id, person, type, occurred_at, row_number() OVER run AS n,
     coalesce(occurred_at - lag(occurred_at) OVER run >= {SESSION_GAP}, true) AS begins,
     coalesce(lead(occurred_at) OVER run - occurred_at >= {SESSION_GAP}, true) AS ends
-  FROM events WHERE {OWN} WINDOW run AS (PARTITION BY person ORDER BY {IN_ORDER})
+  FROM events WHERE {ACTIVITY} WINDOW run AS (PARTITION BY person ORDER BY {IN_ORDER})
 ),
 paired AS (
   SELECT *, sum(begins::INTEGER) OVER run AS number, lead(n) OVER run AS last_n, lead(occurred_at) OVER run AS last_at,
@@ -72,7 +70,7 @@ SELECT day, person, count(*) FILTER (WHERE own) AS events,
   min(occurred_at) FILTER (WHERE own) AS first_at, max(occurred_at) FILTER (WHERE own) AS last_at,
   coalesce(sum({_POINTS}) FILTER (
     WHERE type = '{POINTS_EARNED}' AND {_TRUSTED} AND {_POINTS} BETWEEN 1 AND {AMOUNT_MAX}), 0)::BIGINT AS points_earned
-FROM (SELECT *, {OWN} AS own FROM events WHERE {OWN} OR type = '{POINTS_EARNED}')
+FROM (SELECT *, {ACTIVITY} AS own FROM events WHERE {ACTIVITY} OR type = '{POINTS_EARNED}')
 GROUP BY day, person HAVING count(*) FILTER (WHERE own) > 0"""
 
 _POINTS_FACTS = f"""
@@ -122,7 +120,7 @@ SELECT id AS decision, person, day, occurred_at,
   TRY_CAST(json_extract_string(properties, '$.version') AS BIGINT) AS version, {_text("rule_set")}, {_text("mode")},
   {_text("status")}, json_extract(properties, '$.output')::VARCHAR AS output,
   json_extract(properties, '$.inputs')::VARCHAR AS inputs, {_text("hash")}
-FROM events WHERE type = '{DECISION_MADE}' AND {_TRUSTED}"""
+FROM events WHERE type = '{DECISION_MADE}' AND {SAID_BY["threadline"]}"""
 
 
 def _summary(name: str, begins: str) -> str:

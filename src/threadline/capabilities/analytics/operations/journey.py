@@ -15,6 +15,7 @@ from threadline.capabilities.journeys.projection import COMPLETED
 from threadline.capabilities.journeys.reacting import ENDINGS
 from threadline.kernel.analytics import Sql, listed
 from threadline.kernel.chart import Axis, Chart, Point, Series
+from threadline.kernel.event_type import SAID_BY
 from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithAnalytics
 
@@ -29,7 +30,7 @@ WITH told AS (
     coalesce(json_extract_string(properties, '/reason'), '') AS reason,
     coalesce(json_extract_string(properties, '/interrupted')::BOOLEAN, false) AS interrupted
   FROM events
-  WHERE type IN $types AND source_type <> 'external' AND json_extract_string(properties, '/journey') = $journey
+  WHERE type IN $types AND $said AND json_extract_string(properties, '/journey') = $journey
 ),
 walked AS (
   SELECT * REPLACE (CASE WHEN coalesce(lag(step) OVER run, '') IN ('', path[1]) THEN path ELSE [] END AS path)
@@ -96,7 +97,8 @@ class JourneyFlow(Answered, kw_only=True):
 
 def _flow(context: Context[WithAnalytics], params: JourneyFlowParams) -> JourneyFlow:
     given = {
-        "types": listed(RUN_EVENTS), "journey": params.journey, "entered": JOURNEY_ENTERED, "completed": COMPLETED,
+        "types": listed(RUN_EVENTS), "said": Sql(SAID_BY["process"]), "journey": params.journey,
+        "entered": JOURNEY_ENTERED, "completed": COMPLETED,
         "span": Sql(span_sql(params)),
     }  # fmt: skip
     table, about = asked(context, _SQL, given)

@@ -17,8 +17,8 @@ from threadline.capabilities.analytics.lifetime import (
 from threadline.capabilities.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.analytics.parts import (
     Answered,
-    EventType,
     Span,
+    TypeName,
     Where,
     all_of,
     asked,
@@ -57,7 +57,7 @@ FROM people
 class LifetimeParams(Span, kw_only=True, forbid_unknown_fields=True):
     """What a purchase is, and how far to look ahead."""
 
-    event: Annotated[EventType, Meta(description="The event that is a purchase.", min_length=1)] = "purchase_completed"
+    event: Annotated[TypeName, Meta(description="The event that is a purchase.", min_length=1)] = "purchase_completed"
     where: Where = ""
     value: Annotated[
         str, Meta(description="The property with its value, such as `total`; empty: only how often.", max_length=200)

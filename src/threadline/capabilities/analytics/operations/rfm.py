@@ -10,8 +10,8 @@ from msgspec import Meta
 from threadline.capabilities.analytics.operations import ANALYTICS_GROUP
 from threadline.capabilities.analytics.parts import (
     Answered,
-    EventType,
     Span,
+    TypeName,
     Where,
     all_of,
     asked,
@@ -70,7 +70,7 @@ ORDER BY person <> '', if(person = '', recency * 10 + frequency, recency + frequ
 class RfmParams(Span, kw_only=True, forbid_unknown_fields=True):
     """What a purchase is, and of whom people are listed."""
 
-    event: Annotated[EventType, Meta(description="The event that is a purchase.", min_length=1)] = "purchase_completed"
+    event: Annotated[TypeName, Meta(description="The event that is a purchase.", min_length=1)] = "purchase_completed"
     where: Where = ""
     value: Annotated[
         str,

@@ -8,14 +8,15 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.analytics.operations import ANALYTICS_GROUP
-from threadline.capabilities.analytics.parts import OWN, Answered, asked
+from threadline.capabilities.analytics.parts import Answered, asked
 from threadline.kernel.analytics import Sql
+from threadline.kernel.event_type import ACTIVITY
 from threadline.kernel.operation import Context, NoParams, Operation, always
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import DAY, to_datetime
 
 _SQL = f"""
-WITH people AS (SELECT person, min(occurred_at) AS came_at FROM events WHERE {OWN} GROUP BY person),
+WITH people AS (SELECT person, min(occurred_at) AS came_at FROM events WHERE {ACTIVITY} GROUP BY person),
 lately AS (
   SELECT type, person, occurred_at >= $today AS is_today, $own AS is_own FROM events
   WHERE occurred_at >= $yesterday AND occurred_at <= $now
@@ -64,7 +65,7 @@ def _today(context: Context[WithAnalytics], params: NoParams) -> Today:
     midnight = context.now // DAY * DAY
     given = {
         "today": to_datetime(midnight), "yesterday": to_datetime(midnight - DAY), "now": to_datetime(context.now),
-        "same_hour": to_datetime(context.now - DAY), "own": Sql(OWN),
+        "same_hour": to_datetime(context.now - DAY), "own": Sql(ACTIVITY),
     }  # fmt: skip
     table, about = asked(context, _SQL, given)
     changes = {kind: Change(today=today, before=before) for kind, _, _, today, before in table.rows}

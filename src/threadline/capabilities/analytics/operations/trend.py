@@ -14,10 +14,10 @@ from threadline.capabilities.analytics.parts import (
     OTHER,
     Answered,
     By,
-    EventType,
     Most,
     Per,
     Span,
+    TypeName,
     Value,
     Where,
     all_of,
@@ -64,7 +64,7 @@ ORDER BY value = $other, value, period
 class TrendParams(Span, kw_only=True, forbid_unknown_fields=True):
     """What to count, and by what."""
 
-    event: Annotated[EventType, Meta(description="Only events of this type; empty: all of the person's own.")] = ""
+    event: Annotated[TypeName, Meta(description="Only events of this type; empty: all of the person's own.")] = ""
     where: Where = ""
     per: Annotated[Per, Meta(description="The length of a period. UTC; weeks begin on Monday.")] = "day"
     by: By = ""
