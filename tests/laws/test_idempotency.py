@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.laws import staging
 from tests.laws.staging import Engine, LaggingStore, event
@@ -128,6 +131,52 @@ def test_another_payload_under_the_same_key_is_a_conflict_and_both_are_kept(othe
     assert (entry.payload["type"], entry.payload["properties"]) == (other.type, other.properties)
     assert on.log.event("default", accepted.id).event.properties == {"n": 1}
     assert staging.statuses(on.recorder.record([first])) == ["duplicate"]
+
+
+def encoded_by(payload: object, spell: Callable[[float], float | int]) -> object:
+    """The payload with every number spelled by another encoder."""
+    if isinstance(payload, dict):
+        return {name: encoded_by(value, spell) for name, value in payload.items()}
+    if isinstance(payload, list):
+        return [encoded_by(value, spell) for value in payload]
+    return spell(payload) if type(payload) in (int, float) else payload
+
+
+whole_numbers = st.integers(-(2**53), 2**53) | st.just(-0.0) | st.floats(-1e15, 1e15).map(round).map(float)
+payloads = st.dictionaries(
+    st.sampled_from("abc"),
+    st.recursive(
+        whole_numbers | st.booleans() | st.text(max_size=2),
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2),
+    ),
+)
+
+
+@given(payloads, st.booleans())
+def test_a_retry_by_another_encoder_of_numbers_is_a_duplicate(payload: dict[str, Any], at_once: bool) -> None:
+    on = staging.engine()
+    spellings = [encoded_by({"total": -0.0, **payload}, spell) for spell in (lambda n: n, int, float)]
+    events = [
+        event("page", WHO, "k", properties={"all": given_}, context={"all": given_}, source_type="external")
+        for given_ in spellings
+    ]
+    calls = [events] if at_once else [[each] for each in events]
+    receipts = [receipt for call in calls for receipt in on.recorder.record(call)]
+    assert staging.statuses(receipts) == ["accepted", "duplicate", "duplicate"]
+    assert on.recorder.fresh(on.recorder.check(events)) == []
+    assert on.rejected.page("default", limit=10) == []
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [(1, True), (0, False), (1, "1"), (2**53, 2**53 + 1), (2**53 + 1, 2.0**53), (10, 10.5), (0, None)],
+)
+def test_numbers_that_are_not_equal_stay_a_conflict(first: object, other: object, at_once: bool) -> None:
+    on = staging.engine()
+    one, two = (event("page", WHO, "k", properties={"n": value}) for value in (first, other))
+    receipts = on.recorder.record([one, two]) if at_once else [*on.recorder.record([one]), *on.recorder.record([two])]
+    assert staging.statuses(receipts) == ["accepted", "conflict"]
 
 
 def test_transport_may_differ_in_a_retry() -> None:

@@ -8,7 +8,8 @@ from zlib import crc32
 
 import msgspec
 
-from threadline.kernel.errors import EventDamaged
+from threadline.kernel.canonical import canonical_json
+from threadline.kernel.errors import EventDamaged, InvalidValue
 from threadline.kernel.event import CLAMPED, Event, Recorded, event_id
 from threadline.kernel.store import LogEntry, erased
 
@@ -123,9 +124,25 @@ def payload_digest(event: Event) -> int:
     wire's own fields. Raises ValueError, TypeError or OverflowError for what a state could not hold either, such as
     integers beyond 64 bits: that is why it is MessagePack, like states, and not JSON, like the log.
     """
-    payload = (event.type, event.identifiers, event.properties, event.context, event.sent_time, event.object_ref)
-    content = _sorted.encode((*payload, event.object_id) if event.object_id else payload)
+    content = _sorted.encode(_payload(event))
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big", signed=True)
+
+
+def same_payload(first: Event, second: Event) -> bool:
+    """Whether two events have one payload, however its numbers were written: 10.0 is 10, 1e2 is 100 and -0.0 is 0.
+
+    `payload_digest` tells these apart, and the log has its digests for ever, so that events are compared where it does.
+    """
+    try:
+        forms = {canonical_json(msgspec.to_builtins(_payload(event))) for event in (first, second)}
+    except InvalidValue:
+        return False
+    return len(forms) == 1
+
+
+def _payload(event: Event) -> tuple[Any, ...]:
+    payload = (event.type, event.identifiers, event.properties, event.context, event.sent_time, event.object_ref)
+    return (*payload, event.object_id) if event.object_id else payload
 
 
 def pack(value: Any) -> bytes:

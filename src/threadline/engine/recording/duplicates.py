@@ -1,16 +1,18 @@
 """Which events the log has already: the same payload again is a duplicate, another under its key a conflict.
 
-Of an erased event only the id is left, so whatever is sent under its key is a duplicate of it, with the code `erased`.
+A retry may have come through another encoder of JSON: where digests differ, the payloads decide. Of an erased event
+only the id is left, so whatever is sent under its key is a duplicate of it, with the code `erased`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from threadline.engine.folding.packing import same_payload, unpack_event
 from threadline.engine.recording import rejected_log
 from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.validation import Checked, ValidatedEvent, former_digest, unmet
-from threadline.kernel.errors import EventRejected
+from threadline.kernel.errors import EventDamaged, EventRejected
 from threadline.kernel.event import Receipt, event_id
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.store import ERASED_DIGEST, Store
@@ -42,15 +44,25 @@ def fresh_among(store: Store, rules: IdentityRules, checked: Sequence[Checked]) 
     return [
         positions
         for (id, digest), positions in payloads.items()
-        if id not in known or not _is_same(checked[positions[0]], known[id], rules)
+        if id not in known or not _is_same(checked[positions[0]], known[id], store, rules)
     ]
 
 
-def _is_same(item: Checked, digest: int, rules: IdentityRules) -> bool:
+def _is_same(item: Checked, digest: int, store: Store, rules: IdentityRules) -> bool:
     """Whether an event is the recorded one of this digest, or what is left of one that was erased."""
     if digest == ERASED_DIGEST:
         return True
-    return isinstance(item, ValidatedEvent) and digest in (item.digest, former_digest(item, rules))
+    if not isinstance(item, ValidatedEvent):
+        return False
+    return digest in (item.digest, former_digest(item, rules)) or _says_the_recorded(item, store)
+
+
+def _says_the_recorded(item: ValidatedEvent, store: Store) -> bool:
+    entry = store.find([item.id]).get(item.id)
+    try:
+        return entry is not None and same_payload(unpack_event(entry).event, item.event)
+    except EventDamaged:
+        return False
 
 
 def sort_out(
@@ -62,6 +74,7 @@ def sort_out(
     known = attempt.store.seen([event.id for event in events], certain=certain)
     unfit = _unfit(attempt, events, known, certain=certain) if attempt.catalogue.requirements else {}
     first: dict[str, int] = dict(known)
+    firsts: dict[str, ValidatedEvent] = {}
     fresh = []
     for event in events:
         if event.position in unfit and event.id not in first:
@@ -73,9 +86,14 @@ def sort_out(
             continue
         if digest == event.digest and event.id not in known and event.id not in attempt.ids:
             attempt.ids.add(event.id)
+            firsts[event.id] = event
             fresh.append(event)
         else:
-            same = digest == event.digest or (event.id in known and _is_same(event, digest, attempt.catalogue.rules))
+            same = digest == event.digest
+            if not same and event.id in known:
+                same = _is_same(event, digest, attempt.store, attempt.catalogue.rules)
+            elif not same and event.id in firsts:
+                same = same_payload(firsts[event.id].event, event.event)
             attempt.receipts[event.position] = Receipt(status="duplicate" if same else "conflict", id=event.id)
             if not same:
                 writes = rejected_log.conflict_writes(attempt.store, event.event, event.id, event.digest, attempt.now)
