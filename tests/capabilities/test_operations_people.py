@@ -314,6 +314,30 @@ def test_a_named_request_is_carried_out_once_whoever_sends_it() -> None:
     assert asked.ask("person", id="user_id:ada")["tags"] == []
 
 
+@pytest.mark.parametrize("stands", [(), ("vip",), ("old",)])
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"add": ["other"]}, {"add": ["vip", "new"]}, {"add": ["vip", "other"], "remove": ["old"]},
+        {"add": ["vip", "new"], "remove": ["other"]}, {"remove": ["vip", "new"], "add": ["old"]},
+    ],
+)  # fmt: skip
+def test_a_named_request_with_other_tags_is_a_conflict_and_changes_nothing(
+    other: dict[str, list[str]], stands: tuple[str, ...]
+) -> None:
+    asked = Asked()
+    asked.tell("page", user_id="ada")
+    asked.ask("people_tag", id="user_id:ada", add=[*stands, "kept"])
+    first = {"add": ["vip", "new"], "remove": ["old"]}
+    made = asked.ask("people_tag", id="user_id:ada", **first, request="r1")
+    again = asked.ask("people_tag", id="user_id:ada", add=["new", "vip"], remove=["old"], request="r1")
+    assert {receipt["status"] for receipt in again["receipts"]} == {"duplicate"}
+    assert {receipt["id"] for receipt in again["receipts"]} == {receipt["id"] for receipt in made["receipts"]}
+    with pytest.raises(Conflict, match="'r1' was used for other tags"):
+        asked.ask("people_tag", id="user_id:ada", **other, request="r1")
+    assert asked.ask("person", id="user_id:ada")["tags"] == ["kept", "new", "vip"]
+
+
 def test_a_tag_that_no_projection_would_keep_is_refused() -> None:
     asked = Asked()
     asked.tell("page", user_id="ada")
