@@ -73,7 +73,7 @@ def test_a_bomb_is_an_error_before_it_is_evaluated(name: str, monkeypatch: pytes
     body = body_of(BOMBS[name])
     monkeypatch.setattr(Engine, "ask", lambda *_, **__: pytest.fail("it was evaluated"))
     with pytest.raises(InvalidValue, match=r"may take more than 1,000,000 steps up to its node|makes a range"):
-        body.evaluate(subject({**NUMBERS, "text": "a" * 30_000, "k": "x"}))
+        body.evaluate(subject({**NUMBERS, "text": "a" * 30_000, "k": "x", "$root": 1, "$nodes": 1, "#": 1, "$": 1}))
 
 
 def test_the_error_names_the_node_the_length_and_the_limit() -> None:

@@ -230,7 +230,8 @@ class Work:
         if type(part) is _Group:
             return self.of(part, element)
         members = part[2:] if part[0] == "$nodes" else part
-        known = [self._sizes[name] for name in members if name in self._sizes]
+        # An input may have a member that is called `$root`; what the language calls so is all there is.
+        known = [self._sizes[name] for name in members if name in self._sizes and name[0] not in "$#"]
         if part[0] in ("#", "$"):
             known.append(element if part[0] == "#" else self.field)
         if known:
