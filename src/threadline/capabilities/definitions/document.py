@@ -185,7 +185,8 @@ def _halved(root: yaml.Node) -> yaml.Node | None:
 
 
 def _repeated(root: yaml.Node) -> yaml.Node | None:
-    """A value of which aliases make too many, or one that is part of itself; None: there is none."""
+    """A value of which aliases make too many; None: there is none. One that is part of itself is named where it is
+    read."""
     sizes: dict[int, int] = {}
     """Values that a node stands for, written out."""
     within: set[int] = set()
@@ -202,9 +203,7 @@ def _repeated(root: yaml.Node) -> yaml.Node | None:
             sizes[id(node)] = 1 + sum(sizes.get(id(child), 1) for child in inner)
             if sizes[id(node)] - len(written) > DEFINITIONS_REPEATED_MAX:
                 return node
-        elif id(node) in within:
-            return node
-        else:
+        elif id(node) not in within:
             within.add(id(node))
             waiting.append((node, True))
             waiting += [(child, False) for child in inner]
