@@ -332,8 +332,7 @@ def test_aliases_that_multiply_are_refused_soon() -> None:
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
     document = Document("t.yaml")
     root = document.compose("\n".join(lines))
-    assert root is not None
-    assert read_yaml(document, root) is None
+    assert root is None or read_yaml(document, root) is None
     assert document.problems
 
 

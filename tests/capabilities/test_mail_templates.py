@@ -67,7 +67,7 @@ def test_a_mistake_names_file_line_and_the_way_out(template: str, message: str, 
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ("senders: {shop: {from: not an address}}", "is not an address"),
+        ("senders: {shop: {from: not an address}}", "is not a mail address"),
         ("senders: {shop: {from: a@b.example, name: \"x\\r\\nBcc: c@d.example\"}}", "a name without line breaks"),
         ("senders: {shop: {from: a@b.example, reply_to: c@d.example, replies: e@f.example}}", "keep one"),
         ("provider: {url: 'http://relay'}", "must be an address such as smtp://"),

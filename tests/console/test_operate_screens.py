@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from tests.console.stage import NOW, opened, signed_in, unsafe
@@ -44,8 +45,16 @@ def test_pending_timers_are_listed_by_due_time_with_their_person():
     assert "foreign" not in page.text
 
 
-def test_a_timer_says_what_it_is_for_and_whom_it_is_about_and_its_key_in_a_detail():
-    with opened() as engine:
+JOURNEY = """
+mail: {senders: {shop: {from: shop@example.com}}, templates: {first: {subject: First, text: Hello}}}
+journeys: {welcome: {trigger: {event: page}, steps: [{send: first}]}}
+"""
+
+
+def test_a_timer_says_what_it_is_for_and_whom_it_is_about_and_its_key_in_a_detail(tmp_path: Path) -> None:
+    file = tmp_path / "threadline.yaml"
+    file.write_text(JOURNEY)
+    with opened(file) as engine:
         shop = Threadline(engine)
         shop.identify("ada", {"first_name": "Ada"})
         thread = thread_id("default", Identifier("user_id", "ada"))

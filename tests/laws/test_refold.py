@@ -165,7 +165,7 @@ def test_a_refold_finds_and_mends_a_damaged_snapshot_or_head(
 ) -> None:
     on = staging.engine(values=[diary()])
     for number in range(100):
-        on.recorder.record([staging.event("page", {"user_id": "u"}, f"k{number}", number)])
+        on.recorder.record([staging.event("page", {"user_id": "u"}, f"k{number}", scenarios.NOW - 1_000 + number)])
         [person] = on.reader.all_people("default")
         if len(person.tail or ()) > 2:
             break

@@ -208,4 +208,5 @@ APPLY_IN_BACKGROUND = Operation(
     path="/v1/definitions/apply/job",
     scope="admin",
     shown_on=frozenset({"http", "python"}),  # the command line has `apply --background`
+    example=BackgroundParams(yes=True),
 )
