@@ -45,9 +45,8 @@ class Who(NamedTuple):
     @classmethod
     def of(cls, name: str) -> Who:
         """The person of a test."""
-        return cls(
-            f"user {name}", f"anonymous {name}", f"before {name}", f"{name[-64:].lower()}@shop.example"
-        )  # so long a name an address may have
+        # In an address a name has 64 characters at most.
+        return cls(f"user {name}", f"anonymous {name}", f"before {name}", f"{name[-64:].lower()}@shop.example")
 
     @property
     def identifiers(self) -> set[tuple[str, str]]:

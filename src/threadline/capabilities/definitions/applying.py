@@ -152,7 +152,7 @@ FORETELL = Operation(
     path="/v1/definitions/foretell",
     scope="admin",
     shown_on=frozenset({"http", "python"}),  # the command line has `apply --dry-run`
-    example=ApplyParams(),
+    example=ApplyParams(limit=500),
 )
 CHANGES = Operation(
     name="definitions_changes",

@@ -20,8 +20,8 @@ DROPPED = ("_id", "created_at", "created_by", "updated_at", "updated_by")
 """Keys that say nothing of what the rule decides."""
 ROOTS = frozenset(
     {EVENT, *PROFILE_PARTS, "activity", "alerts", "attribution", "broadcasts", "campaigns", "consent", "decisions",
-     "features", "feedback", "identifiers", "interests", "journeys", "leaderboards", "mail", "mail_fetches", "memory", "points",
-     "privacy", "segments", "streaks", "suppression"}
+     "features", "feedback", "identifiers", "interests", "journeys", "leaderboards", "mail", "mail_fetches", "memory",
+     "points", "privacy", "segments", "streaks", "suppression"}
 )  # fmt: skip
 """First steps of fields that are Threadline's. Every other field is a property of the event."""
 
