@@ -110,7 +110,7 @@ def may_say(speaker: Speaker, event: Event) -> bool:
     return speaker == "process" and event.source_type != "external"
 
 
-SAID_BY: Mapping[Speaker, str] = {
+SPEAKER_SQL: Mapping[Speaker, str] = {
     "threadline": "source_type = 'internal'", "process": "source_type <> 'external'", "anyone": "true",
 }  # fmt: skip
 """`may_say` in SQL, over the columns of the log."""

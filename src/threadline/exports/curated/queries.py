@@ -27,10 +27,10 @@ from threadline.capabilities.points.events import (
 )
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.kernel.analytics import IN_ORDER, listed
-from threadline.kernel.event_type import ACTIVITY, SAID_BY
+from threadline.kernel.event_type import ACTIVITY, SPEAKER_SQL
 
 SESSION_GAP = "INTERVAL 30 MINUTE"
-_TRUSTED = SAID_BY["process"]
+_TRUSTED = SPEAKER_SQL["process"]
 """Of points and mails, as folds have it: a write key must not mint them."""
 
 
@@ -120,7 +120,7 @@ SELECT id AS decision, person, day, occurred_at,
   TRY_CAST(json_extract_string(properties, '$.version') AS BIGINT) AS version, {_text("rule_set")}, {_text("mode")},
   {_text("status")}, json_extract(properties, '$.output')::VARCHAR AS output,
   json_extract(properties, '$.inputs')::VARCHAR AS inputs, {_text("hash")}
-FROM events WHERE type = '{DECISION_MADE}' AND {SAID_BY["threadline"]}"""
+FROM events WHERE type = '{DECISION_MADE}' AND {SPEAKER_SQL["threadline"]}"""
 
 
 def _summary(name: str, begins: str) -> str:

@@ -68,8 +68,10 @@ def read_form(body: bytes, complete: Callable[[Pairs], Pairs] = lambda pairs: pa
             name = name.removesuffix(YAML)
             values[name] = _yaml(name, value)
         elif name.endswith(LIST):
+            name = name.removesuffix(LIST)
+            before = values.get(name)
             lines = [line.strip() for line in value.splitlines() if line.strip()]
-            values.setdefault(name.removesuffix(LIST), []).extend(lines)
+            values[name] = [*(before if isinstance(before, list) else ()), *lines]
         else:
             values[name] = value.replace("\r\n", "\n")
     values = _nested(values)

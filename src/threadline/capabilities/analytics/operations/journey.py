@@ -15,7 +15,7 @@ from threadline.capabilities.journeys.projection import COMPLETED
 from threadline.capabilities.journeys.reacting import ENDINGS
 from threadline.kernel.analytics import Sql, listed
 from threadline.kernel.chart import Axis, Chart, Point, Series
-from threadline.kernel.event_type import SAID_BY
+from threadline.kernel.event_type import SPEAKER_SQL
 from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithAnalytics
 
@@ -97,7 +97,7 @@ class JourneyFlow(Answered, kw_only=True):
 
 def _flow(context: Context[WithAnalytics], params: JourneyFlowParams) -> JourneyFlow:
     given = {
-        "types": listed(RUN_EVENTS), "said": Sql(SAID_BY["process"]), "journey": params.journey,
+        "types": listed(RUN_EVENTS), "said": Sql(SPEAKER_SQL["process"]), "journey": params.journey,
         "entered": JOURNEY_ENTERED, "completed": COMPLETED,
         "span": Sql(span_sql(params)),
     }  # fmt: skip
