@@ -7,6 +7,7 @@ import re
 import secrets
 import socket
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.confined_process import ConfinedProcess
+from threadline.engine.credentials import fixed_credentials
 from threadline.engine.delivery.dispatcher import Background, Dispatcher
 from threadline.engine.delivery.feed_consumer import FeedConsumer, FeedHandler, FeedWorker
 from threadline.engine.delivery.leases import Leases
@@ -27,6 +29,7 @@ from threadline.engine.folding.packing import check_entry
 from threadline.engine.maintenance.move import refuse_unfinished
 from threadline.engine.maintenance.scrub import Scrub, ScrubWorker
 from threadline.engine.public_address import PublicAddress
+from threadline.engine.surroundings import NoAnalytics, NoIndex, Surroundings
 from threadline.engine.tracing import open_tracing
 from threadline.exports.analytics.answering_process import AnsweringProcess
 from threadline.exports.analytics.first_use import DuckAnalytics
@@ -110,18 +113,27 @@ def open_engine(
     definitions: StorePath | None = None,
     *,
     readonly: bool = False,
+    answers_apart: bool = False,
 ) -> Engine:
-    """The engine on a store, without a surface; see `open`."""
+    """The engine on a store, without a surface; see `open`.
+
+    With ``answers_apart`` a process of its own answers questions about everybody, as a server needs it.
+    """
     chosen = _settings(store, settings, definitions)
-    # Definitions are read first: a mistake in them must not leave a store open, or create one.
+    # Definitions and settings are read first: a mistake in them must not leave a store open, or create one.
     made = _catalogue(chosen)
+    surroundings = _surroundings(made, chosen, readonly=readonly, answers_apart=answers_apart)
     opened = _open_store(chosen, readonly)
     if not readonly:
         _refuse_half_moved(opened)
-    engine = _engine_on(_with_cache(opened, chosen, readonly), made, chosen, clock, readonly=readonly)
-    if chosen.tracing:
-        engine.recorder.tracing = open_tracing(engine.store, clock)
-    return engine
+    store_in_use = _with_cache(opened, chosen, readonly)
+    try:
+        if chosen.tracing:
+            surroundings = replace(surroundings, tracing=open_tracing(store_in_use, clock))
+        return _engine_on(store_in_use, made, chosen, clock, surroundings, readonly=readonly)
+    except BaseException:
+        store_in_use.close()
+        raise
 
 
 def reopen(engine: Engine, settings: Settings) -> Engine:
@@ -133,42 +145,52 @@ def reopen(engine: Engine, settings: Settings) -> Engine:
     _senders(
         made, settings, engine.store, engine.clock
     )  # a secret that is not there must be told before anything is written
-    fresh = _engine_on(engine.store, made, settings, engine.clock, readonly=False)
-    fresh.public_address = engine.public_address
-    fresh.search = engine.search
+    answers_apart = isinstance(engine.analytics, AnsweringProcess)
+    surroundings = replace(
+        _surroundings(made, settings, readonly=False, answers_apart=answers_apart),
+        public_address=engine.public_address,
+        search=lambda _: engine.search,
+        tracing=engine.recorder.tracing,
+        recorded_until=engine.recorder.recorded_until,
+    )
+    fresh = _engine_on(engine.store, made, settings, engine.clock, surroundings, readonly=False)
     engine.analytics.close()
-    fresh.recorder.tracing = engine.recorder.tracing
-    fresh.recorder.recorded_until = engine.recorder.recorded_until
     engine.recorder.watchers.append(fresh.ranks.committed)
     return fresh
 
 
-def _engine_on(store: Store, made: Catalogue, chosen: Settings, clock: Clock, *, readonly: bool) -> Engine:
-    engine = Engine(store, made, clock)
-    engine.rejected.readers.update(readers(made.rules.kinds))
-    engine.log.forms.update(forms())
-    engine.public_address = PublicAddress(chosen.public_url)
-    engine.web = Web()
-    engine.confined = ConfinedProcess()
-    engine.search = _search_index(engine, chosen)
-    engine.analytics = _analytics(engine, chosen)
-    engine.exports = cache(partial(_exports, chosen.exports)) if chosen.exports else None
-    engine.credentials.cache_seconds = chosen.credential_cache_seconds
-    shared_store = readonly or "://" in chosen.store
-    if shared_store:
-        engine.ranks.refresh_seconds = chosen.leaderboard_refresh_seconds  # others write to this store
-    engine.simulations.activation_changed_max = chosen.activation_changed_max if chosen.activation_what_if else None
-    engine.shared.refresh_seconds = chosen.rules_refresh_seconds if shared_store else None
+def _engine_on(
+    store: Store, made: Catalogue, chosen: Settings, clock: Clock, surroundings: Surroundings, *, readonly: bool
+) -> Engine:
+    engine = Engine(store, made, clock, surroundings)
+    if not readonly and _is_embedded(chosen):
+        # Before anything is served: the file may be an older one that was put back, with people who were erased since.
+        keep_beside(engine, engine.erasures, LedgerFile.beside(Path(chosen.store)))
+    return engine
+
+
+def _surroundings(made: Catalogue, chosen: Settings, *, readonly: bool, answers_apart: bool = False) -> Surroundings:
+    shared_store = readonly or "://" in chosen.store  # others write to this store
     write_keys, tokens = (
         _credentials(chosen.write_keys, "default", "write_keys"),
         _credentials(chosen.tokens, "settings", "tokens"),
     )
     _keep_apart(write_keys=write_keys, tokens=tokens)
-    engine.credentials.add_fixed(write_keys, tokens, chosen.workspace)
-    if not readonly and _is_embedded(chosen):
-        # Before anything is served: the file may be an older one that was put back, with people who were erased since.
-        keep_beside(engine, engine.erasures, LedgerFile.beside(Path(chosen.store)))
-    return engine
+    return Surroundings(
+        web=Web(),
+        confined=ConfinedProcess(),
+        public_address=PublicAddress(chosen.public_url),
+        exports=cache(partial(_exports, chosen.exports)) if chosen.exports else None,
+        search=partial(_search_index, settings=chosen),
+        analytics=partial(_analytics, settings=chosen, apart=answers_apart),
+        readers=readers(made.rules.kinds),
+        forms=forms(),
+        fixed_credentials=fixed_credentials(write_keys, tokens, chosen.workspace),
+        credential_cache_seconds=chosen.credential_cache_seconds,
+        rules_refresh_seconds=chosen.rules_refresh_seconds if shared_store else None,
+        leaderboard_refresh_seconds=chosen.leaderboard_refresh_seconds if shared_store else None,
+        activation_changed_max=chosen.activation_changed_max if chosen.activation_what_if else None,
+    )
 
 
 def catalogue(files: Sequence[Path] = ()) -> Catalogue:
@@ -201,6 +223,7 @@ def composition() -> Composition:
     """What the command line needs of this module."""
     return Composition(
         _open_for_program,
+        _open_for_server,
         _open_store,
         reopen,
         _catalogue,
@@ -217,7 +240,6 @@ def composition() -> Composition:
         _rest,
         _lake,
         iceberg=_iceberg,
-        answer_apart=_answer_apart,
     )
 
 
@@ -250,7 +272,7 @@ def _owner(settings: Settings) -> str:
 def _search_index(engine: Engine, settings: Settings) -> SearchIndex:
     embedded = _is_embedded(settings)
     if not settings.opensearch and not settings.search_index and not embedded and settings.store != MEMORY:
-        return engine.search
+        return NoIndex()
     from threadline.capabilities.search.documents import document_of
 
     if settings.opensearch:
@@ -269,28 +291,25 @@ def _search_index(engine: Engine, settings: Settings) -> SearchIndex:
     return EmbeddedIndex(path, engine.log, document_of, partial(erased_since, engine.store))
 
 
-def _analytics(engine: Engine, settings: Settings) -> AnalyticsPort:
+def _analytics(engine: Engine, settings: Settings, apart: bool) -> AnalyticsPort:
     folder = Path(settings.analytics_dir) if settings.analytics_dir else None
     if _is_embedded(settings):
         folder = folder or Path(f"{settings.store}-analytics")
     elif not settings.lake and folder is None and settings.store != MEMORY:
-        return engine.analytics
-    return DuckAnalytics(engine, settings.lake, folder)
-
-
-def _answer_apart(engine: Engine, settings: Settings) -> None:
-    here = engine.analytics
-    if settings.store == MEMORY or not isinstance(here, DuckAnalytics):
-        return
+        return NoAnalytics()
+    here = DuckAnalytics(engine, settings.lake, folder)
+    if not apart or settings.store == MEMORY:
+        return here
     declared = engine.catalogue.definitions
     texts = declared.texts if isinstance(declared, Definitions) else ()
-    engine.analytics = AnsweringProcess(partial(_engine_apart, settings, texts), lambda: here.is_begun)
+    return AnsweringProcess(partial(_engine_apart, settings, texts), lambda: here.is_begun)
 
 
 def _engine_apart(settings: Settings, texts: Sequence[tuple[str, str]]) -> Engine:
     log_lines()
-    opened = _open_store(settings, readonly=True)
-    return _engine_on(opened, catalogue_of(texts), settings, system_clock, readonly=True)
+    made = catalogue_of(texts)
+    surroundings = _surroundings(made, settings, readonly=True)
+    return _engine_on(_open_store(settings, readonly=True), made, settings, system_clock, surroundings, readonly=True)
 
 
 def _exports(url: str) -> Storage:
@@ -344,6 +363,10 @@ def _senders(made: Catalogue, settings: Settings, store: Store, clock: Clock) ->
 
 def _open_for_program(settings: Settings, readonly: bool) -> Engine:
     return open_engine(None, settings, readonly=readonly)
+
+
+def _open_for_server(settings: Settings) -> Engine:
+    return open_engine(None, settings, answers_apart=True)
 
 
 def _rest(engine: Engine) -> None:

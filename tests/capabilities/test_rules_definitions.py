@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from tests.capabilities.asked import Asked
+from threadline.app import open_engine
 from threadline.capabilities.definitions import Definitions, schema
 from threadline.capabilities.people.definition import rules
 from threadline.capabilities.rules.actions import KINDS, SYNONYMS
@@ -263,3 +265,13 @@ def test_definitions_without_rules_write_nothing() -> None:
     opened(store, "")
     assert "declared" not in store.tables()
     assert Asked().engine.store.query("declared", "rules") == []
+
+
+def test_an_engine_that_refuses_its_definitions_releases_the_store(tmp_path: Path) -> None:
+    for number, equals in ((1, "x"), (1, "y"), (1, "x")):
+        (tmp_path / "threadline.yaml").write_text(version(number, equals))
+        with (
+            pytest.raises(InvalidDefinition, match="has changed") if equals == "y" else nullcontext(),
+            closing(open_engine(tmp_path / "x.db")),
+        ):
+            pass

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from threadline.engine import passwords
 from threadline.engine.accounts import ACCOUNT, SESSION, SESSION_LENGTH, Accounts
-from threadline.engine.credentials import Credentials
+from threadline.engine.credentials import Credential, Credentials, fixed_credentials
 from threadline.engine.passwords import FAILURES_WITHIN, SIGN_IN_FAILURES, Hasher
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound, TooManyRequests, Unauthorized
 from threadline.kernel.limits import SESSIONS_MAX, SIGN_IN_FAILURES_MAX
@@ -32,10 +34,10 @@ def clock() -> Clock:
     return Clock()
 
 
-def opened(clock: Clock, store: Store | None = None) -> Accounts:
+def opened(clock: Clock, store: Store | None = None, fixed: Sequence[Credential] = ()) -> Accounts:
     """The accounts of a store, with a cheap hash."""
     store = store or MemoryStore()
-    made = Accounts(store, clock, Credentials(store, clock))
+    made = Accounts(store, clock, Credentials(store, clock, fixed))
     made.hasher.cost, made.hasher.rounds = 16, 1
     return made
 
@@ -198,8 +200,7 @@ def test_a_token_opens_a_session_that_ends_with_it(clock):
 
 
 def test_a_token_of_the_settings_opens_a_session_and_a_write_key_does_not(clock):
-    accounts = opened(clock)
-    accounts.credentials.add_fixed([("web", "w" * 20)], [("ops", "t" * 20)], "shop")
+    accounts = opened(clock, fixed=fixed_credentials([("web", "w" * 20)], [("ops", "t" * 20)], "shop"))
     session, secret = accounts.sign_in_with_token("t" * 20)
     assert session.role == "admin"
     assert accounts.find(secret) == session

@@ -19,6 +19,7 @@ from threadline.engine import tracing
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
+from threadline.engine.surroundings import Surroundings
 from threadline.engine.tracing import open_tracing, root_span
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.event import Event, Identifier, Recorded
@@ -66,9 +67,9 @@ class Box:
 def process(store: MemoryStore, clock: Clock) -> tuple[Engine, InMemorySpanExporter]:
     """An engine with spans of its own, as another process has."""
     values = [*discover("threadline.capabilities.people.projection", definitions=None), *POLICIES]
-    engine, spans = Engine(store, Catalogue(values, rules()), clock), InMemorySpanExporter()
-    engine.recorder.tracing = open_tracing(store, clock, spans)
-    return engine, spans
+    spans = InMemorySpanExporter()
+    surroundings = Surroundings(tracing=open_tracing(store, clock, spans))
+    return Engine(store, Catalogue(values, rules()), clock, surroundings), spans
 
 
 def event(type: str = "write", key: str = "1") -> Event:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -18,7 +17,7 @@ import pytest
 import threadline
 from tests.exports.test_analytics import ROWS, events
 from tests.servers import postgres
-from threadline.app import composition, migrate
+from threadline.app import migrate, open_engine
 from threadline.exports.analytics.answering_process import AnsweringProcess
 from threadline.exports.analytics.first_use import DuckAnalytics
 from threadline.kernel.errors import InvalidValue, Unavailable
@@ -31,11 +30,10 @@ COUNT = "SELECT count(*), count(DISTINCT person) FROM events"
 SERVER = """
 import sys, time
 from pathlib import Path
-from threadline.app import composition, open_engine
+from threadline.app import open_engine
 from threadline.settings import Settings
 settings = Settings(store=sys.argv[1])
-engine = open_engine(None, settings)
-composition().answer_apart(engine, settings)
+engine = open_engine(None, settings, answers_apart=True)
 engine.analytics.query("default", "SELECT 1", {})
 print(engine.analytics._running[0].pid, flush=True)
 time.sleep(600)
@@ -47,8 +45,7 @@ def serving(path: Path, definitions: str = "") -> Iterator[tuple[threadline.Thre
     """A store as a server has it open, and what answers questions about it."""
     (path.parent / "threadline.yaml").write_text(definitions)
     settings = Settings(store=str(path))
-    with threadline.open(path) as shop:
-        composition().answer_apart(shop.engine, settings)
+    with threadline.Threadline(open_engine(None, settings, answers_apart=True)) as shop:
         process = shop.engine.analytics
         assert isinstance(process, AnsweringProcess)
         yield shop, process
@@ -179,16 +176,12 @@ def test_it_goes_by_the_definitions_that_are_in_force_and_not_by_what_stands_in_
 def test_a_shared_store_is_opened_by_its_address(tmp_path: Path) -> None:
     settings = Settings(store=postgres.server("18").url("answering_process"), analytics_dir=str(tmp_path))
     migrate(settings)
-    with threadline.open(settings=settings) as shop:
-        composition().answer_apart(shop.engine, settings)
+    with threadline.Threadline(open_engine(None, settings, answers_apart=True)) as shop:
         shop.record(events(0, 7))
         assert isinstance(shop.engine.analytics, AnsweringProcess)
         assert shop.engine.analytics.query("default", COUNT, {}).rows == [(7, 5)]
 
 
 def test_a_store_in_memory_answers_for_itself() -> None:
-    settings = Settings(store="memory:")
-    with threadline.open("memory:") as shop:
-        before: Any = shop.engine.analytics
-        composition().answer_apart(shop.engine, settings)
-        assert shop.engine.analytics is before
+    with threadline.Threadline(open_engine("memory:", answers_apart=True)) as shop:
+        assert isinstance(shop.engine.analytics, DuckAnalytics)

@@ -217,9 +217,16 @@ def test_credentials_outlive_the_process(tmp_path: Path) -> None:
         engine.close()
 
 
-def test_a_workspace_knows_all_its_sources(engine: Engine) -> None:
+def test_a_workspace_knows_all_its_sources(clock: Clock) -> None:
+    engine = open_engine("memory:", Settings(write_keys="till=wk_from_the_settings"), clock)
     engine.credentials.create("default", "write_key", "shop")
     engine.credentials.create("other", "write_key", "elsewhere")
-    engine.credentials.add_fixed([("till", "wk_from_the_settings")], [], "default")
     assert engine.credentials.sources("default") == ["shop", "till"]
     assert engine.credentials.sources("other") == ["elsewhere"]
+
+
+@pytest.mark.parametrize("setting", [{"tokens": "short"}, {"public_url": "ftp://shop.example"}])
+def test_settings_that_are_refused_leave_no_store_behind(setting: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting):
+        open_engine(tmp_path / "x.db", Settings(**setting))
+    assert not list(tmp_path.iterdir())

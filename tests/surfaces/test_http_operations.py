@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
 
-from tests.surfaces.conftest import NOW, Clock, Keys, client_of
+from tests.surfaces.conftest import NOW, Clock, Keys, client_of, keys_of
 from tests.surfaces.operations_stage import FIELDS, PROBLEM, record
+from threadline.app import open_engine
 from threadline.engine.engine import Engine
 from threadline.kernel.event import Event, Identifier
 from threadline.settings import Settings
@@ -258,10 +260,11 @@ def test_keys_are_made_and_revoked_over_http(client: TestClient, keys: Keys) -> 
     assert client.delete(f"/v1/keys/{made.json()['id']}", headers=keys.bearer("admin")).status_code == 404
 
 
-def test_metrics_tell_a_token_of_its_own_workspace_only(engine: Engine, keys: Keys) -> None:
-    _, elsewhere = engine.credentials.create("other", "write_key", "shop")
-    engine.credentials.add_fixed([], [("operator", "tk-operator")], "default")
-    with client_of(engine) as client:
+def test_metrics_tell_a_token_of_its_own_workspace_only(clock: Clock) -> None:
+    settings = Settings(tokens="operator=tk-operator")
+    with closing(open_engine("memory:", settings, clock)) as engine, client_of(engine) as client:
+        keys = keys_of(engine)
+        _, elsewhere = engine.credentials.create("other", "write_key", "shop")
         for secret, count in ((keys.write, 2), (elsewhere, 3)):
             batch = [{"type": "track", "event": "x", "userId": "1", "messageId": f"m{n}"} for n in range(count)]
             bad = client.post("/v1/batch", content=b"[", headers={"Authorization": f"Bearer {secret}"})

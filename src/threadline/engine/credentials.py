@@ -25,6 +25,8 @@ SCOPES = ("read", "write", "admin", "personal")
 CREDENTIALS_MAX = 1_000
 """Credentials of one workspace."""
 NAME_LENGTH_MAX = 100
+CACHE_SECONDS = 5.0
+"""Lifetime of a cached look-up where the settings give no other."""
 
 _PREFIX = {"write_key": "wk_", "token": "tl_"}
 _CACHED_MAX = 10_000
@@ -64,10 +66,12 @@ class Found(NamedTuple):
 class Credentials:
     """The credentials of one store, with a small cache of short life. Thread-safe."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, fixed: Iterable[Credential] = (), *, cache_seconds: float = CACHE_SECONDS
+    ) -> None:
         self.store = store
         self.clock = clock
-        self.cache_seconds = 5.0
+        self.cache_seconds = cache_seconds
         """Lifetime of a cached look-up, and so how long a key works that another process has revoked."""
         self._cache: dict[str, tuple[Found, int]] = {}
         """Digest -> the look-up and when it expires."""
@@ -75,15 +79,7 @@ class Credentials:
         """For changes of the cache; reading it needs no lock."""
         self._changes = 0
         """Credentials that this process has made and revoked."""
-        self._fixed: dict[str, Credential] = {}
-
-    def add_fixed(
-        self, write_keys: Iterable[tuple[str, str]], tokens: Iterable[tuple[str, str]], workspace: str
-    ) -> None:
-        """Add (name, secret) pairs of the settings. They are never stored."""
-        made = [_fixed("write_key", name, secret, workspace, ()) for name, secret in write_keys]
-        made += [_fixed("token", name, secret, workspace, ("admin",)) for name, secret in tokens]
-        self._fixed.update((credential.hash, credential) for credential in made)
+        self._fixed = {credential.hash: credential for credential in fixed}
 
     def is_fixed(self, credential: Credential) -> bool:
         """Whether it comes from the settings."""
@@ -198,6 +194,14 @@ def hash_secret(secret: str) -> str:
 def fresh_key() -> str:
     """An idempotency key for an event whose producer gave it none."""
     return secrets.token_hex(16)
+
+
+def fixed_credentials(
+    write_keys: Iterable[tuple[str, str]], tokens: Iterable[tuple[str, str]], workspace: str
+) -> list[Credential]:
+    """Those of (name, secret) pairs of the settings. They are never stored."""
+    made = [_fixed("write_key", name, secret, workspace, ()) for name, secret in write_keys]
+    return made + [_fixed("token", name, secret, workspace, ("admin",)) for name, secret in tokens]
 
 
 def _fixed(kind: Kind, name: str, secret: str, workspace: str, scopes: tuple[str, ...]) -> Credential:

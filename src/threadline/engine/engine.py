@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any
 
 from threadline.engine.accounts import Accounts
 from threadline.engine.audit_log import AuditLog
@@ -30,62 +28,9 @@ from threadline.engine.recording.rejected_decisions import RejectedLog
 from threadline.engine.signer import Signer
 from threadline.engine.simulation.rehearsal import Rehearsal
 from threadline.engine.simulation.simulations import Simulations
-from threadline.kernel.analytics import AnalyticsPort, Table
-from threadline.kernel.confined import Confined, Unconfined
-from threadline.kernel.errors import Unavailable
-from threadline.kernel.object_storage import Storage
-from threadline.kernel.search import IndexProgress, IndexStatus, Matches, Query, SearchIndex
+from threadline.engine.surroundings import ALONE, Surroundings
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock
-from threadline.kernel.web import Web
-
-
-class Offline:
-    """In place of the web until the composition root gives an engine one."""
-
-    def get(self, url: str, bytes_max: int) -> bytes:
-        """Nothing is fetched."""
-        raise Unavailable(f"{url[:200]} cannot be fetched: this engine has no way out")
-
-
-class NoIndex:
-    """In place of a search index until the composition root gives an engine one."""
-
-    def search(self, query: Query) -> Matches:
-        """Raise `Unavailable`."""
-        raise _no_index()
-
-    def catch_up(self, limit: int) -> IndexProgress:
-        """Raise `Unavailable`."""
-        raise _no_index()
-
-    def rebuild(self) -> None:
-        """Raise `Unavailable`."""
-        raise _no_index()
-
-    def status(self) -> IndexStatus:
-        """Raise `Unavailable`."""
-        raise _no_index()
-
-    def close(self) -> None:
-        """There is nothing to release."""
-
-
-class NoAnalytics:
-    """In place of analytics until the composition root gives an engine some."""
-
-    def query(self, workspace: str, sql: str, params: Mapping[str, Any]) -> Table:
-        """Raise `Unavailable`."""
-        hint = "Set analytics_dir to a folder on a local disk, or lake; an embedded store has its folder beside it."
-        raise Unavailable("this store has nothing that answers questions about everybody", hint=hint)
-
-    def close(self) -> None:
-        """There is nothing to release."""
-
-
-def _no_index() -> Unavailable:
-    hint = "Set search_index to a file on a local disk; an embedded store has its index beside it."
-    return Unavailable("this store has no search index", hint=hint)
 
 
 class Engine:
@@ -94,40 +39,49 @@ class Engine:
     Thread-safe. Close it to release the store; a fork has to open its own.
     """
 
-    def __init__(self, store: Store, catalogue: Catalogue, clock: Clock) -> None:
+    def __init__(self, store: Store, catalogue: Catalogue, clock: Clock, surroundings: Surroundings = ALONE) -> None:
         self.store = store
         self.catalogue = catalogue
         self.clock = clock
-        self.recorder = Recorder(store, catalogue, clock)
+        self.recorder = Recorder(
+            store,
+            catalogue,
+            clock,
+            tracing=surroundings.tracing,
+            recorded_until=surroundings.recorded_until,
+            shared_refresh_seconds=surroundings.rules_refresh_seconds,
+        )
         self.shared = self.recorder.shared
-        self.reader = PersonReader(store, catalogue, self.recorder.recent)
+        self.damage = DamagedEvents(store, clock)
+        self.reader = PersonReader(store, catalogue, self.recorder.recent, self.damage.note)
         self.rows = IndexRows(store)
-        self.ranks = Ranks(store, clock, self.recorder.committing)
+        self.ranks = Ranks(store, clock, self.recorder.committing, surroundings.leaderboard_refresh_seconds)
         self.recorder.watchers.append(self.ranks.committed)
         remember(store, catalogue, clock)  # first: it refuses versions that have changed
         marks.prepare(store, catalogue, put_applied(catalogue))
-        self.credentials = Credentials(store, clock)
+        self.credentials = Credentials(
+            store, clock, surroundings.fixed_credentials, cache_seconds=surroundings.credential_cache_seconds
+        )
         self.audit_log = AuditLog(store, clock)
         self.accounts = Accounts(store, clock, self.credentials)
         self.signer = Signer(store)
-        self.public_address = PublicAddress("")
-        self.web: Web = Offline()
-        self.confined: Confined = Unconfined()
-        self.search: SearchIndex = NoIndex()
-        self.analytics: AnalyticsPort = NoAnalytics()
-        self.exports: Callable[[], Storage] | None = None
-        self.damage = DamagedEvents(store, clock)
-        self.reader.note_damage = self.damage.note
-        self.log = EventLog(store, self.credentials, self.damage)
-        self.rejected = RejectedLog(self.recorder)
+        self.public_address = surroundings.public_address or PublicAddress("")
+        self.web = surroundings.web
+        self.confined = surroundings.confined
+        self.exports = surroundings.exports
+        self.log = EventLog(store, self.credentials, self.damage, surroundings.forms)
+        self.rejected = RejectedLog(self.recorder, surroundings.readers)
         self.identity = IdentityAdministration(self.recorder, self.reader, self.rehearsal)
         self.delivery = Delivery(self.recorder, self.reader)
         self.definition_history = DefinitionHistory(store)
-        self.simulations = Simulations(store, catalogue)
+        self.simulations = Simulations(store, catalogue, surroundings.activation_changed_max)
         self.jobs = Jobs(store, catalogue.job_kinds, clock)
         self.erasures = Erasures(self)
         self.maintenance = Maintenance(self.recorder, self.ranks, self, self.rehearsal)
         self.doctor = Doctor(store, catalogue, self.delivery, self.maintenance, self.damage)
+        # Last: both read by the other parts.
+        self.search = surroundings.search(self)
+        self.analytics = surroundings.analytics(self)
 
     def rehearsal(self) -> Rehearsal[Engine]:
         """An engine like this one, on what the store has now: nothing that it writes lasts, and nothing is sent."""

@@ -29,8 +29,8 @@ class SharedValues:
     """The values of one store's `Shared`. Thread-safe: entries are replaced whole; one that was read while a `change`
     was committed is dropped."""
 
-    def __init__(self, store: Store, catalogue: Catalogue, clock: Clock) -> None:
-        self.refresh_seconds: float | None = 0.0
+    def __init__(self, store: Store, catalogue: Catalogue, clock: Clock, refresh_seconds: float | None = 0.0) -> None:
+        self.refresh_seconds = refresh_seconds
         """Lifetime of a cached value; None: for ever, which is right where no other process writes to the store. A
         `change` of this process is seen at once in any case."""
         self._store = store

@@ -120,6 +120,8 @@ class Composition(NamedTuple):
 
     open_engine: Callable[[Settings, bool], Engine]
     """(settings, readonly) -> the engine on the store that the settings name."""
+    open_served: Callable[[Settings], Engine]
+    """The engine of a server: a process of its own answers questions about everybody."""
     open_store: Callable[[Settings, bool], Store]
     """(settings, readonly) -> that store alone. An engine would write what is declared into it."""
     reopen: Callable[[Engine, Settings], Engine]
@@ -152,5 +154,3 @@ class Composition(NamedTuple):
     """The lake, and what is read from it."""
     iceberg: Callable[[Settings], IcebergDoor] = _no_lake
     """The Iceberg tables of the lake."""
-    answer_apart: Callable[[Engine, Settings], None] = lambda engine, settings: None
-    """Lets a process of its own answer an engine's questions about everybody, as a server needs it."""

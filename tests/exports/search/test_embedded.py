@@ -17,6 +17,7 @@ import threadline
 from tests import forked
 from tests.exports.search.index_stage import Stage, erase, on, opened, recorded, secret, write
 from threadline.engine.maintenance.rebuild import refold_everybody
+from threadline.engine.surroundings import NoIndex
 from threadline.exports.catching_up import CatchUpWorker
 from threadline.exports.search import embedded, tables
 from threadline.kernel.errors import StoreFull, Unavailable
@@ -279,7 +280,7 @@ def test_a_refold_of_everybody_leaves_the_index_as_one_that_is_built_anew(tmp_pa
 
 def test_a_shared_store_without_the_setting_says_what_to_set() -> None:
     with threadline.open("memory:") as shop:
-        shop.engine.search = threadline.engine.engine.NoIndex()  # type: ignore[attr-defined]
+        shop.engine.search = NoIndex()
         with pytest.raises(Unavailable) as caught:
             shop.search.find(text="x")
         assert "search_index" in caught.value.hint

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from threadline.engine.credentials import Credentials
@@ -22,13 +23,18 @@ LOOKED_AT_MAX = 50_000
 class EventLog:
     """Reads the log of one store."""
 
-    def __init__(self, store: Store, credentials: Credentials, damage: DamagedEvents) -> None:
+    def __init__(
+        self,
+        store: Store,
+        credentials: Credentials,
+        damage: DamagedEvents,
+        forms: Mapping[str, Callable[[Event], dict[str, Any]]] = MappingProxyType({}),
+    ) -> None:
         self._store = store
         self._credentials = credentials
         self._damage = damage
-        self.forms: dict[str, Callable[[Event], dict[str, Any]]] = {}
-        """Member of `Event.wire` -> how the message that an event came in is written as it came; only the composition
-        root knows the wire formats."""
+        self.forms = forms
+        """Member of `Event.wire` -> how the message that an event came in is written as it came."""
 
     def event(self, workspace: str, id: str) -> Recorded:
         """One event by its id; raises `NotFound`."""

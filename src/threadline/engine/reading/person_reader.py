@@ -33,12 +33,16 @@ class PersonReader:
     """Reads people. Every answer comes from what is committed; ``recent`` spares reading events again, see `Lookup`."""
 
     def __init__(
-        self, store: Store, catalogue: Catalogue, recent: Callable[[str], Recorded | None] | None = None
+        self,
+        store: Store,
+        catalogue: Catalogue,
+        recent: Callable[[str], Recorded | None] | None = None,
+        note_damage: Callable[[EventDamaged], None] = lambda error: None,
     ) -> None:
         self.store = store
         self.catalogue = catalogue
         self.lookup = Lookup(store, catalogue, recent)
-        self.note_damage: Callable[[EventDamaged], None] = lambda error: None
+        self.note_damage = note_damage
         """What is called with each damaged event that a page of events would hold."""
 
     def person(self, workspace: str, ref: str, *, known_at: int | None = None) -> Person:

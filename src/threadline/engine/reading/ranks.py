@@ -67,10 +67,16 @@ class Ranks:
     for so long that it is older, before the answer.
     """
 
-    def __init__(self, store: Store, clock: Clock, committing: AbstractContextManager[object]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        committing: AbstractContextManager[object],
+        refresh_seconds: float | None = None,
+    ) -> None:
         self.store = store
         self.clock = clock
-        self.refresh_seconds: float | None = None
+        self.refresh_seconds = refresh_seconds
         """Lifetime of counts; None where no other process writes to this store."""
         self._committing = committing
         """Locked during a commit and its `note`, so that no read under it is torn by one."""

@@ -112,22 +112,31 @@ class Recorder:
     waits and hand it over in one call (that is the group commit).
     """
 
-    def __init__(self, store: Store, catalogue: Catalogue, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        catalogue: Catalogue,
+        clock: Clock,
+        *,
+        tracing: Tracing | None = None,
+        recorded_until: int = 0,
+        shared_refresh_seconds: float | None = 0.0,
+    ) -> None:
         self._process = os.getpid()
         self.store = store
         self.catalogue = catalogue
         self.clock = clock
-        self.recorded_until = 0
+        self.recorded_until = recorded_until
         """The instant right after the newest ``recorded_at`` of this process; 0 before its first commit."""
         self.readers = ReaderPriority()
-        self.shared = SharedValues(store, catalogue, clock)
+        self.shared = SharedValues(store, catalogue, clock, shared_refresh_seconds)
         self.sources = Sources(store)
         self._lock = threading.Lock()
         self._validator = Validator(catalogue.rules, catalogue.never_ahead)
         self._plans = Plans(catalogue, self.shared)
         self._cache = PeopleCache()
         self._contention = ContentionTracker(store, self._cache)
-        self.tracing: Tracing | None = None
+        self.tracing = tracing
         """None: nothing is traced, and tracing costs nothing."""
         self.counts = Counts(catalogue.counters)
         self.policy_failures: dict[tuple[str, ...], int] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -18,11 +18,11 @@ from threadline.kernel.store import Key
 class RejectedLog:
     """The rejected log of one store."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, readers: Mapping[str, Reader]) -> None:
         self._recorder = recorder
         self._store = recorder.store
-        self.readers: dict[str, Reader] = {}
-        """Form of a rejected payload -> how to read it again; only the composition root knows the wire formats."""
+        self.readers = readers
+        """Form of a rejected payload -> how to read it again."""
 
     def add(self, entries: Iterable[RejectedEntry]) -> None:
         """Keep what could not even be read as an event."""

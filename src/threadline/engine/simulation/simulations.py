@@ -15,10 +15,10 @@ from threadline.kernel.store import Store
 class Simulations:
     """The simulations of one engine. They only read its store."""
 
-    def __init__(self, store: Store, catalogue: Catalogue) -> None:
+    def __init__(self, store: Store, catalogue: Catalogue, activation_changed_max: float | None = None) -> None:
         self._store = store
         self._catalogue = catalogue
-        self.activation_changed_max: float | None = None
+        self.activation_changed_max = activation_changed_max
         """The largest share of decisions that may change when a version of a rule is activated, 0 to 1, by a saved
         what-if; None: no what-if is required."""
         self._running = threading.Lock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import closing
 from typing import Any
 
 import click
@@ -41,9 +42,9 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
 
     log_lines()
     session.given.update(_without_none(host=host, port=port))
-    settings = session.settings()
+    settings, composition = session.settings(), session.composition
     # What can fail is done before keys are made: they are told once, and by then they must be of use.
-    with bound(settings.host, settings.port) as listening, session.engine() as engine:
+    with bound(settings.host, settings.port) as listening, closing(composition.open_served(settings)) as engine:
 
         def ready(address: str) -> None:
             if secrets := first_credentials(engine, settings):
@@ -56,14 +57,11 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
         def reopen(old: Engine) -> tuple[Engine, Dispatcher]:
             log_changed_settings(settings, session.settings())
             fresh = composition.reopen(old, settings)
-            composition.answer_apart(fresh, settings)
             log_warnings(fresh)
             return fresh, composition.open_dispatcher(fresh, settings)
 
         engine.public_address.use_local(own_address(listening))
         log_warnings(engine)
-        composition = session.composition
-        composition.answer_apart(engine, settings)
         dispatcher, limits = composition.open_dispatcher(engine, settings), composition.open_limits(settings)
         run(engine, settings, listening, ready, dispatcher, limits, reopen, DefinitionFiles(settings).writing)
 
