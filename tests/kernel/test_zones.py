@@ -12,6 +12,7 @@ import pytest
 from threadline.capabilities.features.values import week_hour
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.time import HOUR
+from threadline.kernel.windows_zones import WINDOWS_ZONES
 from threadline.kernel.zones import canonical_zone, zone_names, zone_of
 from threadline.wire.table_mapping import parse_mapping
 
@@ -21,8 +22,9 @@ from threadline.wire.table_mapping import parse_mapping
     [
         # What an operating system has beside the database.
         "localtime", "posixrules", "posix/Europe/Rome", "right/Europe/Rome", "Factory", "posix", "Europe",
-        "europe/rome", "../etc/passwd", "/etc/localtime", " UTC", "", "UTC+2", "+5:30", "+0530", "+14:01", "+23:59",
-        "-12:01", "+05:60", "a" * 65,
+        "../etc/passwd", "/etc/localtime", "", " ", "+14:01", "+23:59", "-12:01", "+05:60", "UTC+15", "a" * 65,
+        # A summer time names no place, and what people are shown is in the language of their Windows.
+        "CEST", "Standard Time", "(GMT+01:00) Berlin", "Mitteleuropäische Zeit",
     ],
 )  # fmt: skip
 def test_what_is_no_zone(name: str) -> None:
@@ -38,7 +40,16 @@ def test_what_is_no_zone(name: str) -> None:
         ("America/New_York", ["America/New_York", "US/Eastern"]),
         ("Europe/Kyiv", ["Europe/Kyiv", "Europe/Kiev"]),
         ("UTC", ["UTC", "Etc/UTC", "GMT", "Etc/GMT", "Zulu", "Etc/Universal", "Greenwich", "+00:00", "-00:00"]),
-        ("+05:30", ["+05:30"]),
+        ("UTC", ["utc", " UTC", "UTC+0", "GMT+00:00", "etc/gmt"]),
+        ("+05:30", ["+05:30", "+5:30", "+0530", "UTC+05:30", "GMT+5:30", "utc+0530"]),
+        ("+02:00", ["+2", "+02", "GMT+2", "UTC+2", "UTC+02:00"]),
+        ("-03:00", ["-3", "GMT-3", "UTC-03:00"]),
+        ("Europe/Rome", ["europe/rome", "EUROPE/ROME", "Europe/Rome ", "\tEurope/Rome\n"]),
+        ("Europe/Berlin", ["W. Europe Standard Time", "w. europe standard time"]),
+        ("America/Los_Angeles", ["Pacific Standard Time", "US/Pacific"]),
+        # The database counts the other way round from everybody else, Windows too.
+        ("Etc/GMT+11", ["Etc/GMT+11"]),
+        ("-11:00", ["UTC-11"]),
         ("+14:00", ["+14:00"]),
         ("-12:00", ["-12:00"]),
         ("Etc/GMT+12", ["Etc/GMT+12"]),
@@ -58,6 +69,12 @@ def test_a_name_shows_the_same_clock_as_the_one_that_it_goes_by() -> None:
         assert canonical_zone(canonical) == canonical
         for at in instants:
             assert at.astimezone(zone_of(name)).utcoffset() == at.astimezone(zone_of(canonical)).utcoffset(), name
+
+
+def test_every_zone_of_windows_is_one_of_the_database() -> None:
+    assert len(WINDOWS_ZONES) > 130
+    assert {name: canonical_zone(zone) for name, zone in WINDOWS_ZONES.items()} == WINDOWS_ZONES
+    assert {name: canonical_zone(name) for name in WINDOWS_ZONES} == WINDOWS_ZONES
 
 
 def test_a_clock_that_one_machine_has_is_no_zone_anywhere(tmp_path: Path) -> None:

@@ -35,12 +35,18 @@ TIME_IGNORED = "time_ignored"
 """The mark of an event that came with a time which cannot be read or contradicts another; the others stand."""
 IDENTIFIER_IGNORED = "identifier_ignored"
 """The mark of an event with an identifier that names nobody: no address, no number, or junk. It is in `Event.wire`."""
+ZONE_IGNORED = "zone_ignored"
+"""The mark of an event whose `context.timezone` names no zone: it counts as one that names none."""
 CLAIMED_HISTORY = "claimed_history"
 """The mark of a back-filled event that came with a write key. Those are public: anybody can claim this of any event."""
 
 
 GLOBAL_PRIVACY_CONTROL = "global_privacy_control"
 """The mark of an event that a browser sent with the header `Sec-GPC: 1`: its user has agreed to nothing by default."""
+MARKS = (
+    CLAMPED, CLOCK_CORRECTED, TIME_IGNORED, IDENTIFIER_IGNORED, ZONE_IGNORED, CLAIMED_HISTORY, GLOBAL_PRIVACY_CONTROL,
+)  # fmt: skip
+"""All of them; an event that Threadline makes may have the reason for it beside them, see `Event.why`."""
 
 
 class Identifier(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):

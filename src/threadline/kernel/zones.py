@@ -9,9 +9,11 @@ from functools import lru_cache
 from importlib import resources
 from zoneinfo import ZoneInfo
 
+from threadline.kernel.windows_zones import WINDOWS_ZONES
+
 NAME_LENGTH_MAX = 64
 
-_FIXED = re.compile(r"([+-])([01]\d):([0-5]\d)", re.ASCII)
+_FIXED = re.compile(r"(?:utc|gmt)?([+-])([01]?\d)(?::?([0-5]\d))?", re.ASCII)
 _LEAST, _MOST = timedelta(hours=-12), timedelta(hours=14)
 """No clock on earth is further behind or ahead."""
 _NO_PLACE = frozenset({"Factory"})
@@ -45,25 +47,43 @@ def zone_names() -> Mapping[str, str]:
     return {name: goes_by(name) for name in names if name not in _NO_PLACE}
 
 
+@lru_cache(maxsize=1)
+def _names_in_small_letters() -> Mapping[str, str]:
+    return {name.lower(): name for name in (*WINDOWS_ZONES, *zone_names())}
+
+
 @lru_cache(maxsize=4_096)
 def zone_of(name: str) -> tzinfo | None:
-    """The zone of an IANA name such as ``Europe/Rome``, or of an offset such as ``+05:30``; None for any other text.
+    """The zone that a text names, None if it names none.
 
-    Offsets reach from ``-12:00`` to ``+14:00``.
+    That is an IANA name such as ``Europe/Rome``, one of Windows such as ``W. Europe Standard Time``, or an offset from
+    ``-12:00`` to ``+14:00``, which may follow ``UTC`` or ``GMT``: ``+05:30``, ``+0530``, ``UTC+2``. Capitals and
+    blanks around it make no difference. Clients write what their system calls its zone, and a day that is counted by
+    UTC instead is wrong without anybody seeing it.
     """
     if len(name) > NAME_LENGTH_MAX:
         return None
-    fixed = _FIXED.fullmatch(name)
-    if fixed is not None:
-        size = timedelta(hours=int(fixed[2]), minutes=int(fixed[3])) * (-1 if fixed[1] == "-" else 1)
-        return timezone(size) if _LEAST <= size <= _MOST else None
-    return ZoneInfo(name) if name in zone_names() else None
+    text = name.strip().lower()
+    # A name goes before an offset: the database has `GMT+0`, and Windows `UTC-11`.
+    known = _names_in_small_letters().get(text)
+    if known is not None:
+        return ZoneInfo(WINDOWS_ZONES.get(known, known))
+    fixed = _FIXED.fullmatch(text)
+    if fixed is None:
+        return None
+    size = timedelta(hours=int(fixed[2]), minutes=int(fixed[3] or 0)) * (-1 if fixed[1] == "-" else 1)
+    return timezone(size) if _LEAST <= size <= _MOST else None
 
 
 @lru_cache(maxsize=4_096)
 def canonical_zone(name: str) -> str | None:
-    """The name that a zone goes by, the same for all its names; None for what is no zone."""
+    """The name that a zone goes by, the same for all its names: an IANA name or ``+05:30``; None for what is no
+    zone."""
     zone = zone_of(name)
     if zone is None:
         return None
-    return "UTC" if zone == UTC else zone_names().get(name, name)
+    if zone == UTC:
+        return "UTC"
+    if isinstance(zone, ZoneInfo):
+        return zone_names()[zone.key]
+    return f"{zone.tzname(None)}"[len("UTC") :]

@@ -32,7 +32,7 @@ from threadline.kernel.fixed import to_fixed
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import DISTINCT_VALUES_MAX, WINDOW_BUCKET_ENTRIES_MAX
 
-LAYOUT = 5
+LAYOUT = 6
 """Grows when the form of the state changes, or what is folded into it, so that older states are folded again."""
 
 _NAME_LENGTH = 3

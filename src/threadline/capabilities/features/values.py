@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from math import isfinite
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from threadline.capabilities.conditions import Path
 from threadline.kernel.event import Event
 from threadline.kernel.fixed import DECIMAL, DECIMAL_LENGTH_MAX
 from threadline.kernel.time import DAY, HOUR, SECOND
-from threadline.kernel.zones import NAME_LENGTH_MAX, zone_names
+from threadline.kernel.zones import NAME_LENGTH_MAX, zone_of
 
 CURRENCY_LENGTH_MAX = 8
 SCALAR_LENGTH_MAX = 256
@@ -99,12 +98,11 @@ def day_offset(zone: str, default: str, day: int) -> int | None:
 
 
 @lru_cache(maxsize=4_096)
-def _zone(name: str, default: str) -> ZoneInfo:
-    # Of the database only: what an operating system has besides means another clock on every machine.
-    return ZoneInfo(next((candidate for candidate in (name, default) if candidate in zone_names()), "UTC"))
+def _zone(name: str, default: str) -> tzinfo:
+    return zone_of(name) or zone_of(default) or UTC
 
 
-def _offset(zone: ZoneInfo, at: int) -> int:
+def _offset(zone: tzinfo, at: int) -> int:
     try:
         moment = (_EPOCH + timedelta(microseconds=at)).astimezone(zone)
     except (OverflowError, ValueError):

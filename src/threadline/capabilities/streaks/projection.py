@@ -23,7 +23,7 @@ def projection(streaks: StreakSet) -> Projection:
     reader = Reader(plan)
     return Projection(
         name=NAME,
-        version=3,
+        version=4,
         handles=None,
         empty=dict,
         fold=partial(fold, plan),
