@@ -58,8 +58,21 @@ def test_a_filter_that_fits_nobody_leaves_a_page_that_says_so(client: TestClient
 
 
 def test_people_are_found_by_their_name_and_by_an_identifier(client: TestClient) -> None:
-    for text in ("Ada", "user_id:ada", "ada"):
+    for text in ("Ada", "user_id:ada", "ada", "aDA", "da"):
         assert ">Ada</a>" in client.get(f"/people?q={text}").text, text
+
+
+def test_a_text_and_filters_leave_those_whom_both_fit(engine: Engine, client: TestClient) -> None:
+    record(engine, ("dan", "identify", {"first_name": "Ada"}))
+    tagged = client.post(
+        "/do/people_tag", data={"id": "user_id:dan", "add:list": "vip", "_csrf": csrf_of(client, engine)},
+        headers={"origin": ORIGIN},
+    )  # fmt: skip
+    assert tagged.status_code == 303, tagged.text
+    for query, count in (("q=ada", 2), ("q=ada&tag=vip", 1), ("q=ada&tag=other", 0), ("q=ada&group=none", 0)):
+        page = client.get(f"/people?{query}").text
+        links = [a for tag, a in elements(page) if tag == "a" and (a.get("href") or "").startswith("/people/")]
+        assert len(links) == count, query
 
 
 def test_interests_show_each_value_with_its_weight(client: TestClient) -> None:

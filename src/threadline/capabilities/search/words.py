@@ -27,7 +27,7 @@ def phrases_of(text: str) -> tuple[Phrase, ...]:
     """The phrases of a query. Raises `InvalidValue` for one without any word, and for one with too many."""
     phrases: list[Phrase] = []
     for minus, quoted, end, plain in _PART.findall(text):
-        words = tuple(_WORD.findall(quoted or plain))
+        words = words_of(quoted or plain)
         if not words:
             continue
         beginning = (end or plain).endswith("*")
@@ -42,6 +42,11 @@ def phrases_of(text: str) -> tuple[Phrase, ...]:
     if sum(len(phrase.words) for phrase in phrases) > SEARCH_WORDS_MAX:
         raise InvalidValue(f"a query has at most {SEARCH_WORDS_MAX} words", param="text")
     return tuple(phrases)
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a text, as an index has them."""
+    return tuple(_WORD.findall(text))
 
 
 class Fragment(NamedTuple):

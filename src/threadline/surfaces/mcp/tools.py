@@ -21,11 +21,12 @@ _HISTORY = Call("what_if_run", fixed={"save": False}, tries=True)
 TOOLS: tuple[Tool, ...] = (
     Tool(
         "find_person", "Find people",
-        "Find people by identifier, tag, group, segment or condition, or list those in a segment, journey, broadcast, "
-        "leaderboard or at the top of a feature. Answers have the `id` that other tools take.",
+        "Find people by part of a name, an address or an id (among `text`), or list them by identifier, tag, group, "
+        "segment or condition, those in a segment, journey, broadcast, leaderboard or at the top of a feature. Answers "
+        "have the `id` that other tools take.",
         "among",
         _calls(
-            people="people_list", segment="segments_members", leaving_segment="segments_leaving",
+            people="people_list", text="people_find", segment="segments_members", leaving_segment="segments_leaving",
             journey="journeys_people", broadcast="broadcasts_recipients", leaderboard="leaderboards_top",
             feature="features_top",
         ),

@@ -96,6 +96,7 @@ from threadline.capabilities.rules.operations import versions as rules_operation
 from threadline.capabilities.search.operations import correlate as search_operations_correlate
 from threadline.capabilities.search.operations import find as search_operations_find
 from threadline.capabilities.search.operations import index as search_operations_index
+from threadline.capabilities.search.operations import people as search_operations_people
 from threadline.capabilities.search.operations import timeline as search_operations_timeline
 from threadline.capabilities.segments.operations import definitions as segments_operations_definitions
 from threadline.capabilities.segments.operations import members as segments_operations_members
@@ -716,6 +717,9 @@ class _People:
         """Erase a person for good, or count what that would remove."""
     def export(self, id: str) -> bytes:
         """Write everything that is stored about a person into one archive."""
+    def find(self, *, text: str = '', when: str | Mapping[str, Any] = '', cursor: str = '',
+        limit: int = 25) -> search_operations_people.PeopleFound:
+        """Find people by part of a name, an address or an identifier; without a text, who was active last."""
     def list(self, *, cursor: str = '', limit: int = 100, identifier: str = '', tag: str = '', group: str = '',
         segment: str = '', when: str | Mapping[str, Any] = '') -> people_operations_people.PeoplePage:
         """List people: all, or by identifier, tag, group, segment or a condition."""
@@ -738,6 +742,7 @@ class _People:
 class _AsyncPeople:
     erase = _Awaited(_People.erase)
     export = _Awaited(_People.export)
+    find = _Awaited(_People.find)
     list = _Awaited(_People.list)
     merge = _Awaited(_People.merge)
     merge_preview = _Awaited(_People.merge_preview)

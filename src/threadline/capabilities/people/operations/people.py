@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Annotated, Any, Protocol
 
@@ -22,6 +23,7 @@ from threadline.capabilities.segments.projection import member_rows
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.disclosure import PERSONAL
 from threadline.kernel.errors import InvalidValue, NotFound
+from threadline.kernel.event import Identifier
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX, PAGE_ITEMS_MAX
 from threadline.kernel.operation import JSON_TEXT, Choice, Context, Operation
 from threadline.kernel.policy import Read
@@ -67,6 +69,9 @@ class PersonSummary(msgspec.Struct, kw_only=True):
     name: Annotated[
         str, Meta(description="What to call them, by their traits; empty where these do not say."), PERSONAL
     ] = ""
+    email: Annotated[
+        str, Meta(description="Their address: an identifier, or else the trait `email`; empty without one."), PERSONAL
+    ] = ""
     identifiers: Identifiers
     tags: list[str] = []
     events: int
@@ -90,7 +95,7 @@ class Needs(Reads, WithStore, WithCatalogue, WithMaintenance, Protocol):
 def _people(segments: Segments, context: Context[Needs], params: PeopleParams) -> PeoplePage:
     if params.segment:
         segment_named(segments, params.segment)
-    condition = _condition(context, params.when) if params.when else None
+    condition = condition_of(context, params.when) if params.when else None
     filling = being_filled(context.engine, _read(params))
     if condition is not None:
         return msgspec.structs.replace(_matching(context, params, condition), being_filled=filling)
@@ -125,7 +130,8 @@ def _read_condition(written: str) -> Conditions:
         raise InvalidValue(f"when: this is not JSON: {error}", param="when") from None
 
 
-def _condition(context: Context[WithCatalogue], written: str) -> Conditions:
+def condition_of(context: Context[WithCatalogue], written: str) -> Conditions:
+    """The condition that a caller wrote as JSON. Raises `InvalidValue` for what none can be."""
     conditions = _read_condition(written)
     conditions.refuse_event_fields("when")
     context.engine.catalogue.refuse_unread(Read(name, path, "when") for name, path in conditions.reads)
@@ -139,8 +145,7 @@ def _matching(context: Context[Needs], params: PeopleParams, conditions: Conditi
         people, following = _page(context, msgspec.structs.replace(params, cursor=cursor, limit=_TOGETHER))
         for person in people:
             read += 1
-            known = context.engine.reader.as_of(person, context.now)
-            if conditions.test(Subject(known.view, at=context.now)):
+            if fits(context, person, conditions):
                 summaries.append(summary(context, person))
                 if len(summaries) == params.limit:
                     # Every list of people goes on after the last one's id.
@@ -150,6 +155,11 @@ def _matching(context: Context[Needs], params: PeopleParams, conditions: Conditi
         if not following or read >= LOOKED_AT_MAX:
             return PeoplePage(people=summaries, people_read=read, next=following)
         cursor = following
+
+
+def fits(context: Context[WithReader], person: Person, conditions: Conditions) -> bool:
+    """Whether a condition holds for a person now."""
+    return conditions.test(Subject(context.engine.reader.as_of(person, context.now).view, at=context.now))
 
 
 def _of_row(context: Context[WithReader], row: Item) -> Person | None:
@@ -201,10 +211,17 @@ def summary(context: Context[Reads], person: Person) -> PersonSummary:
     views = context.engine.reader.views(person, context.now, names=["activity", "profile"])
     profile = views.get("profile", {"traits": {}, "tags": []})
     return PersonSummary(
-        id=person.id, name=name_in(profile["traits"]), identifiers=[str(i) for i in ordered], tags=profile["tags"],
+        id=person.id, name=name_in(profile["traits"]), email=_address(ordered, profile["traits"]),
+        identifiers=[str(i) for i in ordered], tags=profile["tags"],
         events=person.position, created_at=instant(person.created_at),
         last_seen_at=views.get("activity", {}).get("last_seen_at"),
     )  # fmt: skip
+
+
+def _address(identifiers: Iterable[Identifier], traits: Mapping[str, Any]) -> str:
+    own = next((identifier.value for identifier in identifiers if identifier.kind == "email"), "")
+    trait = traits.get("email")
+    return own or (trait if isinstance(trait, str) else "")
 
 
 def operation(segments: Segments) -> Operation:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from threadline.capabilities.people.events import IDENTIFY
 from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.formats import at
@@ -29,10 +28,7 @@ def _load(asking: Asking) -> Mapping[str, Any]:
     text = asking.query.get("q", "").strip()
     results = [*_screens(asking, text)]
     if text:
-        people = {person["path"]: person for person in _people(asking, text)}
-        for person in _called(asking, text):
-            people.setdefault(person["path"], person)
-        results = [*people.values(), *_named(asking, text), *results, *_events(asking, text)]
+        results = [*_people(asking, text), *_named(asking, text), *results, *_events(asking, text)]
     asking.calls.clear()  # which of them were asked says nothing to whoever reads the page
     return {"found": results}
 
@@ -51,28 +47,18 @@ def _screens(asking: Asking, text: str) -> Iterator[dict[str, str]]:
 
 
 def _people(asking: Asking, text: str) -> Iterator[dict[str, str]]:
-    for ref in [text] if ":" in text else [text, f"email:{text}"]:
-        try:
-            person = asking.ask("person", id=ref, timeline=0)
-        except ThreadlineError:
-            continue
-        path = f"/people/{quote(person['id'], safe='')}"
-        yield {"title": person["name"] or text, "note": text, "kind": "person", "path": path}
-        return
-
-
-def _called(asking: Asking, text: str) -> Iterator[dict[str, str]]:
-    """People in whose traits the words are, by the search."""
     try:
-        hits = asking.ask("search_find", text=text, type=IDENTIFY, limit=EACH_MAX)["hits"]
-        events = {hit["event"]["person"]: hit["event"] for hit in hits if hit["event"].get("person")}
-        names = asking.ask("people_names", people=list(events))["people"] if events else {}
-    except ThreadlineError:  # no index, or words that no search takes
+        people = asking.ask("people_find", text=text, limit=EACH_MAX)["people"]
+    except ThreadlineError:  # too long to be looked for
         return
-    for id, person in names.items():
+    for person in people:
+        because = person.get("because") or {}
         # Several may have the name: what tells them apart stands beside it.
-        note = events[id]["properties"].get("email") or called({"identifiers": events[id]["identifiers"]})
-        yield {"title": person["name"], "note": note, "kind": "person", "path": f"/people/{quote(id, safe='')}"}
+        matching = because.get("text", "")
+        note = matching if matching not in person["name"] else person["email"]
+        title = person["name"] or called(person)
+        path = f"/people/{quote(person['id'], safe='')}"
+        yield {"title": title, "note": note or called(person), "kind": "person", "path": path}
 
 
 def _named(asking: Asking, text: str) -> Iterator[dict[str, str]]:

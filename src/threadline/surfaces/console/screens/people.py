@@ -1,4 +1,4 @@
-"""People: everybody, or those whom a search, a segment, a tag, a group or a condition on a feature leaves."""
+"""People: who was active last, everybody, or those whom a text, a segment, a tag, a group or a feature leaves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ OPERATORS = tuple(
         "greater_than_or_equal", "greater_than", "less_than", "less_than_or_equal", "equals", "not_equals",
     )
 )  # fmt: skip
-NAMES = ("name", "first_name", "last_name", "firstName", "lastName")
 
 
 def _load(asking: Asking) -> Mapping[str, Any]:
@@ -30,28 +29,33 @@ def _load(asking: Asking) -> Mapping[str, Any]:
 
 def _list(asking: Asking) -> Mapping[str, Any]:
     query = asking.query
-    asked = {name: query.get(name) for name in ("segment", "tag", "group", "cursor")}
+    asked = {name: query.get(name) for name in ("segment", "tag", "group")}
     text, when = query.get("q", "").strip(), _condition(query)
-    shown = {"is_filtered": bool(text or when or any(asked.values())), "page": {"people": [], "people_read": 0}}
+    is_filtered = bool(text or when or any(asked.values()))
+    is_recent = not is_filtered and "all" not in query and "cursor" not in query
+    shown = {"is_filtered": is_filtered, "is_recent": is_recent, "page": {"people": [], "people_read": 0}}
+    cursor = query.get("cursor")
     try:
-        page = _search(asking, text, asked, when) if text else _page(asking, asked, when)
+        if text or is_recent:
+            conditions = _written([*_members(asked), *when])
+            page = asking.ask("people_find", text=text, when=conditions, cursor=cursor, limit=PAGE)
+        else:
+            page = asking.ask("people_list", **asked, when=_written(when), cursor=cursor, limit=PAGE)
     except ThreadlineError as error:
         return {**shown, "problem": str(error), "hint": error.hint}
     return {**shown, "page": page}
 
 
-def _search(asking: Asking, text: str, asked: Mapping[str, Any], when: list[Any]) -> Any:
-    """Those of this identifier; where there is none, those who are called so."""
-    for ref in (text,) if ":" in text else (text, f"email:{text}"):
-        page = {} if any(asked.values()) else asking.ask("people_list", identifier=ref, when=_written(when))
-        if page.get("people"):
-            return page
-    called = [{"field": ["traits", name], "contains": text} for name in NAMES]
-    return _page(asking, asked, [*when, {"any": called}])
-
-
-def _page(asking: Asking, asked: Mapping[str, Any], when: list[Any]) -> Any:
-    return asking.ask("people_list", **asked, when=_written(when), limit=PAGE)
+def _members(asked: Mapping[str, str | None]) -> list[Any]:
+    """What the list goes through an index for, as conditions on whom a text finds."""
+    conditions: list[Any] = []
+    if asked["segment"]:
+        conditions.append({"field": ["segments", asked["segment"]], "exists": True})
+    if asked["tag"]:
+        conditions.append({"field": "tags", "contains": asked["tag"]})
+    if asked["group"]:
+        conditions.append({"field": ["groups", asked["group"]], "exists": True})
+    return conditions
 
 
 def _condition(query: Mapping[str, str]) -> list[Any]:
@@ -74,7 +78,7 @@ def _written(when: list[Any]) -> str:
 SCREENS = (
     Screen(
         name="people", path="/people", title="People", template="people.html", load=_load, operation="people_list",
-        order=10, summary="Everybody you know, and whoever a search, a segment or a condition leaves.",
+        order=10, summary="Find people by name, address or id, and filter them by segment, tag, group or feature.",
         parts={"list": Part("people_list.html", _list)},
     ),
 )  # fmt: skip
