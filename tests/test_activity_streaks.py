@@ -12,6 +12,7 @@ from tests import activity
 from threadline.app import catalogue
 from threadline.engine.context import Context
 from threadline.engine.engine import Engine
+from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.kernel.time import DAY, format_time, parse_time
 from threadline.stores.memory import MemoryStore
 
@@ -111,7 +112,7 @@ def test_it_is_all_there_again_after_a_refold(replayed: Engine) -> None:
     before = [
         (who, replayed.reader.views(person, parse_time(LAST), names=["streaks"])) for who, person in everybody(replayed)
     ]
-    assert replayed.maintenance.refold_all() >= 7_679
+    assert refold_everybody(replayed.store, replayed.catalogue).events >= 7_679
     after = [
         (who, replayed.reader.views(person, parse_time(LAST), names=["streaks"])) for who, person in everybody(replayed)
     ]

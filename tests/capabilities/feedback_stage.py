@@ -6,6 +6,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
+from tests.preparing import one_by_one
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.context import Context
@@ -17,7 +18,7 @@ from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.errors import OutcomeUnknown
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.policy import Effect, Policy
-from threadline.kernel.preparation import Preparation, Prepared, singly
+from threadline.kernel.preparation import Preparation, Prepared
 from threadline.kernel.public_route import PublicAnswer, PublicRequest
 from threadline.kernel.sender import Outcome, Queue
 from threadline.kernel.time import SECOND
@@ -44,7 +45,7 @@ def _prepare(ports: Any, view: Any, pending: Any) -> Prepared:
     return Prepared(data=pending.effect.data, done=Outcome(type="mail_sent", properties=about))
 
 
-PREPARED = Preparation("test_mail", singly(_prepare))
+PREPARED = Preparation("test_mail", one_by_one(_prepare))
 
 
 class _Sender:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.laws.test_claims import NOW, SENT, Clock, Faults, Killed, Post, World
+from tests.preparing import one_by_one
 from threadline.capabilities.people.definition import rules
 from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.delivery.pace import Pace
@@ -22,7 +23,7 @@ from threadline.kernel.limits import CLAIM_KEYS_MAX
 from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Effect, Policy, Wish
-from threadline.kernel.preparation import DueEffect, Postponed, Preparation, Prepared, singly
+from threadline.kernel.preparation import DueEffect, Postponed, Preparation, Prepared
 from threadline.kernel.sender import (
     EFFECT_PARKED,
     EFFECT_RETRIED,
@@ -47,7 +48,14 @@ def engine_with(
 
     policy = Policy(name="clerk", handles=frozenset({"write"}), react=react, withdrawn=withdrawn)
     values = [*discover("threadline.capabilities.people.projection", definitions=None), policy]
-    values += [each for each in (queue, prepare and Preparation("letter", singly(prepare))) if each is not None]
+    values += [
+        each
+        for each in (
+            queue,
+            prepare and Preparation("letter", one_by_one(prepare)),
+        )
+        if each is not None
+    ]
     return Engine(store, Catalogue(values, rules()), clock)
 
 

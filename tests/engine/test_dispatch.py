@@ -13,6 +13,7 @@ from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.engine.folding.packing import unpack_event
+from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.engine.scheduled import OUTBOX, TIMER
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.limits import ITEM_BYTES_MAX
@@ -220,7 +221,7 @@ def test_a_refold_fires_no_timer_and_sends_nothing(engine: Engine, clock: Clock)
     tell(engine, "write")
     tell(engine, "remind", key="2")
     before = (left(engine, OUTBOX), left(engine, TIMER), types(engine))
-    engine.maintenance.refold_all()
+    refold_everybody(engine.store, engine.catalogue)
     assert (left(engine, OUTBOX), left(engine, TIMER), types(engine)) == before
 
 

@@ -71,12 +71,6 @@ def test_what_is_written_is_read_listed_and_removed(storage: Storage) -> None:
     assert [each.name for each in storage.list()] == ["a/c=ä ~'%41", "ab"]
 
 
-def test_write_new_writes_once(storage: Storage) -> None:
-    assert [storage.write_new("x", b"1"), storage.write_new("x", b"2")] == [True, False]
-    assert storage.read("x") == b"1"
-    assert [each.name for each in storage.list()] == ["x"]
-
-
 def test_replace_asks_for_the_tag_of_what_is_there(storage: Storage) -> None:
     assert storage.replace("x", b"1", "wrong") is None
     first = storage.replace("x", b"1", "")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.preparing import one_by_one
 from threadline.capabilities.people.definition import rules
 from threadline.engine.delivery.claims import CLAIMED
 from threadline.engine.delivery.dispatcher import Dispatcher
@@ -21,7 +22,7 @@ from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Effect, Policy, Wish
 from threadline.kernel.ports import Ports
-from threadline.kernel.preparation import Postponed, Preparation, Prepared, singly
+from threadline.kernel.preparation import Postponed, Preparation, Prepared
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_UNKNOWN, Outcome, Queue
 from threadline.kernel.store import Batch, Refusal, Store, scan_pages
 from threadline.kernel.time import HOUR, MINUTE, SECOND
@@ -133,7 +134,15 @@ class World:
         self.post = Post()
         policy = Policy(name="clerk", handles=frozenset({"write"}), react=react, emits=frozenset())
         people = discover("threadline.capabilities.people.projection", definitions=None)
-        self.catalogue = Catalogue([*people, policy, queue, Preparation("letter", singly(prepare))], rules())
+        self.catalogue = Catalogue(
+            [
+                *people,
+                policy,
+                queue,
+                Preparation("letter", one_by_one(prepare)),
+            ],
+            rules(),
+        )
         self.started = 0
         self.faults: list[Faults] = []
         self.engines: list[Engine] = []

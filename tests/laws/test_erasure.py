@@ -280,7 +280,7 @@ def test_rows_of_former_definitions_go_as_well(touched: bool) -> None:
     assert any(key.table == "segment" and "pros" in key.partition and id in key.sort for key in contents(stage.store))
     stage.erase(f"user_id:{ADA}")
     assert list(found(stage.store, [id.encode(), MARKER.encode()])) == []
-    stage.engine.maintenance.refold_all()
+    refold_everybody(stage.engine.store, stage.engine.catalogue)
     assert_right(stage.engine)
 
 

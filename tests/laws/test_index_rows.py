@@ -78,7 +78,7 @@ def test_a_refold_leaves_no_row_of_an_older_version(version: int) -> None:
         tell(on, f"k{number}", colour, user_id=who)
     on = opened(on.store, version)
     tell(on, "later", "green", user_id="ada")
-    on.maintenance.refold_all()
+    refold_everybody(on.store, on.catalogue)
     assert written(on) == wanted(on) != {}
 
 
@@ -96,7 +96,7 @@ def test_a_refold_leaves_the_rows_that_are_asked_for(random: Random) -> None:
             versions = [random.choice((1, 2, 3)) for _ in versions]
             on = opened(on.store, *versions)
         elif choice < 0.3:
-            on.maintenance.refold_all()
+            refold_everybody(on.store, on.catalogue)
             assert written(on) == wanted(on)
             assert amiss(on) == set()
         elif choice < 0.4:
@@ -104,7 +104,7 @@ def test_a_refold_leaves_the_rows_that_are_asked_for(random: Random) -> None:
             assert written(on, "liked0") == wanted(on, "liked0")
         else:
             tell(on, f"k{number}", random.choice(COLOURS), **random.choice(PEOPLE))
-    on.maintenance.refold_all()
+    refold_everybody(on.store, on.catalogue)
     assert written(on) == wanted(on)
 
 
@@ -124,7 +124,7 @@ def test_rows_that_are_not_asked_for_are_told_and_put_right(random: Random) -> N
         on.store.commit([Batch(writes=[Delete(key) if what == "is missing" else Put(key, b"else")])])
         told.add(f"{key.table} {key.partition} {key.sort} {what}")
     assert amiss(on) == told
-    on.maintenance.refold_all()
+    refold_everybody(on.store, on.catalogue)
     assert written(on) == wanted(on) == right
     assert amiss(on) == set()
 
@@ -167,7 +167,7 @@ def test_a_refold_of_what_has_not_changed_writes_nothing() -> None:
     on = opened(MemoryStore(), 1)
     tell(on, "k", "red", user_id="ada")
     before = staging.whole(on)
-    on.maintenance.refold_all()
+    refold_everybody(on.store, on.catalogue)
     assert staging.whole(on) == before
 
 
@@ -191,7 +191,7 @@ def test_no_row_that_is_asked_for_is_missing_while_others_are_written_anew() -> 
         stray = Put(Key("liked0", "default/black", lost.sort), b"1")
         store.commit([Batch(writes=[Delete(lost), stray])])
         store.commit = and_look  # type: ignore[method-assign]
-        on.maintenance.refold_all()
+        refold_everybody(on.store, on.catalogue)
         store.commit = commit  # type: ignore[method-assign]
         assert written(on) == right
 
@@ -215,6 +215,6 @@ def test_rows_are_right_after_a_refold_beside_which_people_change(random: Random
         return commit(batches)
 
     store.commit = after_somebody_else  # type: ignore[method-assign]
-    on.maintenance.refold_all()
+    refold_everybody(on.store, on.catalogue)
     store.commit = commit  # type: ignore[method-assign]
     assert written(on) == wanted(on)

@@ -15,7 +15,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import pack, unpack
 from threadline.engine.folding.person import PERSON, SNAPSHOT
-from threadline.engine.maintenance.rebuild import refold_shard
+from threadline.engine.maintenance.rebuild import refold_everybody, refold_shard
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.policy import TIMER_FIRED
 from threadline.kernel.projection import Projection
@@ -175,6 +175,6 @@ def test_a_refold_finds_and_mends_a_damaged_snapshot_or_head(
     assert on.store.commit([Batch(writes=[_damaged(item, place, change)])]) == [None]
     [one] = list(refold_shard(on.store, on.catalogue))
     assert one.differs
-    on.maintenance.refold_all()
+    refold_everybody(on.store, on.catalogue)
     staging.assert_refold_changes_nothing(on)
     assert staging.whole(on) == before

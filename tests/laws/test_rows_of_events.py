@@ -14,6 +14,7 @@ from tests.laws import staging
 from tests.laws.test_index_rows import PEOPLE, amiss, liked, tell, written
 from threadline.engine.engine import Engine
 from threadline.engine.folding.person import PERSON, THREAD
+from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import Index, Row
@@ -51,7 +52,7 @@ def test_what_is_lost_is_told_and_put_right(random: Random) -> None:
     assert len(said) == len(told)
     for where, what in told:
         assert any(line.startswith(where) and what in line for line in said)
-    on.maintenance.refold_all()
+    refold_everybody(on.store, on.catalogue)
     assert written(on, *tables) == right
     assert amiss(on) == set()
 
@@ -70,7 +71,7 @@ def test_a_thread_that_leads_astray_is_told_and_left_to_somebody_who_looks() -> 
         f"thread {stray.partition} leads to nobody who has it",
     }
     assert amiss(on) == found
-    on.maintenance.refold_all()
+    refold_everybody(on.store, on.catalogue)
     assert amiss(on) == found
 
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.preparing import one_by_one
 from tests.senders.mails import mail
 from tests.servers.mail_sink import MailSink, mail_sink
 from threadline.app import composition
@@ -35,7 +36,7 @@ from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Policy, PolicyView, Wish
 from threadline.kernel.ports import Ports
-from threadline.kernel.preparation import Preparation, Prepared, singly
+from threadline.kernel.preparation import Preparation, Prepared
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_REDRIVEN, EFFECT_RETRIED, EFFECT_UNKNOWN, Outcome, Queue
 from threadline.kernel.time import system_clock
 from threadline.senders.mail import make_sender
@@ -89,7 +90,12 @@ class World:
         self.recipients = [f"{behaviour}-{number}@b.example" for number, behaviour in enumerate(behaviours)]
         queue = Queue("mail", 4, None, 5, kind="mail", claims=True, unknown=unknown, unknown_seconds=0)  # type: ignore[arg-type]
         policy = Policy("letters", frozenset({WANTED}), react, emits=frozenset(), sends=frozenset({"mail"}))
-        values = [*discover(definitions=Definitions()), queue, policy, Preparation("mail", singly(prepare))]
+        values = [
+            *discover(definitions=Definitions()),
+            queue,
+            policy,
+            Preparation("mail", one_by_one(prepare)),
+        ]
         self.catalogue = Catalogue(values, rules())
 
     def clock(self) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.preparing import one_by_one
 from threadline.app import composition
 from threadline.capabilities.people.definition import rules
 from threadline.engine.delivery.dispatcher import Dispatcher
@@ -24,7 +25,7 @@ from threadline.engine.scheduled import OUTBOX
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Effect, Policy, Wish
-from threadline.kernel.preparation import Preparation, Prepared, singly
+from threadline.kernel.preparation import Preparation, Prepared
 from threadline.kernel.sender import Outcome, Queue
 from threadline.kernel.store import Batch, Refusal, Store, scan_pages
 from threadline.kernel.time import system_clock
@@ -96,7 +97,17 @@ def engine_on(store: Any) -> Engine:
     policy = Policy(name="clerk", handles=frozenset({"write"}), react=react, emits=frozenset())
     queue = Queue("letters", at_once=3, claims=True)
     return Engine(
-        store, Catalogue([*people, policy, queue, Preparation("letter", singly(prepare))], rules()), system_clock
+        store,
+        Catalogue(
+            [
+                *people,
+                policy,
+                queue,
+                Preparation("letter", one_by_one(prepare)),
+            ],
+            rules(),
+        ),
+        system_clock,
     )
 
 

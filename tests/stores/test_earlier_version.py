@@ -14,7 +14,7 @@ import pytest
 from tests.laws import staging
 from threadline.engine.engine import Engine
 from threadline.engine.folding.person import SNAPSHOT
-from threadline.engine.maintenance.rebuild import refold_shard
+from threadline.engine.maintenance.rebuild import refold_everybody, refold_shard
 from threadline.kernel.identity import MERGED
 from threadline.kernel.store import scan_pages
 from threadline.kernel.time import MINUTE
@@ -50,7 +50,7 @@ def _views(on: Engine, now: int) -> dict[str, Any]:
 def _assert_whole(on: Engine) -> None:
     """Nobody's states differ from the log but those that were written for other definitions, and a refold ends that."""
     assert [one.item.key for one in refold_shard(on.store, on.catalogue) if one.differs and not one.is_stale] == []
-    on.maintenance.refold_all()
+    refold_everybody(on.store, on.catalogue)
     staging.assert_refold_changes_nothing(on)
 
 

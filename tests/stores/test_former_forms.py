@@ -15,7 +15,7 @@ from tests.laws import staging
 from threadline.app import composition
 from threadline.engine.engine import Engine
 from threadline.engine.maintenance.identifier_forms import join_forms, two_forms
-from threadline.engine.maintenance.rebuild import refold_shard
+from threadline.engine.maintenance.rebuild import refold_everybody, refold_shard
 from threadline.kernel.errors import NotFound
 from threadline.kernel.identity import MERGED
 from threadline.kernel.time import parse_time
@@ -77,7 +77,7 @@ def test_a_new_event_is_of_the_person_of_the_former_form_and_adds_todays(asked: 
     after = asked.ask("person", id=f"email:{text}")
     assert len(after["identifiers"]) == len(before["identifiers"]) + 1
     assert asked.tell("page", email=text, anonymous_id="phone")["person"] == before["id"]
-    asked.engine.maintenance.refold_all()
+    refold_everybody(asked.engine.store, asked.engine.catalogue)
     staging.assert_refold_changes_nothing(asked.engine)
 
 
@@ -128,7 +128,7 @@ def test_an_unsubscribed_address_stays_so_in_every_form(asked: Asked, text: str)
 def test_nothing_of_the_store_differs_from_its_log(asked: Asked) -> None:
     shards = refold_shard(asked.engine.store, asked.engine.catalogue)
     assert [one.item.key for one in shards if one.differs and not one.is_stale] == []
-    asked.engine.maintenance.refold_all()
+    refold_everybody(asked.engine.store, asked.engine.catalogue)
     staging.assert_refold_changes_nothing(asked.engine)
 
 

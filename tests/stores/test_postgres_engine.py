@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from tests.laws import staging
 from tests.servers.postgres import server, store_in
 from threadline.engine.engine import Engine
+from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.kernel.event import Event
 from threadline.kernel.store import feed_pages
 from threadline.stores.memory import MemoryStore
@@ -82,7 +83,7 @@ def test_what_one_process_changes_the_others_see_at_once(tmp_path: Path) -> None
     }
     _, token = one.credentials.create("default", "token", "ada", ["read"])
     assert other.credentials.find(token) is not None
-    one.maintenance.refold_all()
+    refold_everybody(one.store, one.catalogue)
     assert other.recorder.record([event("page", {"user_id": "a"}, "5")])[0].status == "accepted"
     staging.assert_log_is_whole(one)
     staging.assert_refold_changes_nothing(other)

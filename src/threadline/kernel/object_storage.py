@@ -35,10 +35,6 @@ class Storage(Protocol):
         """Write an object, whatever was there before. Durable when it returns."""
         ...
 
-    def write_new(self, name: str, content: bytes) -> bool:
-        """Write an object that is not there yet; False, with nothing written, if it is."""
-        ...
-
     def replace(self, name: str, content: bytes, expected_tag: str) -> str | None:
         """Write an object if its tag is still this one ("": if it is absent): its new tag; None if it is not."""
         ...

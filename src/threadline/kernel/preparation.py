@@ -86,10 +86,3 @@ class Preparation:
     def name(self) -> str:
         """The kind: there is one for each."""
         return self.kind
-
-
-def singly(
-    prepare: Callable[[Ports, PersonView, PendingEffect], Answer],
-) -> Callable[[Ports, Sequence[DueEffect]], Sequence[Answer]]:
-    """For a `Preparation` that has nothing to read for several effects at once: it is asked for each by itself."""
-    return lambda ports, due: [prepare(ports, *effect) for effect in due]

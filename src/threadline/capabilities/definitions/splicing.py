@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from textwrap import indent
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -16,14 +16,6 @@ from threadline.capabilities.definitions.plain import Noted, Plain
 
 _INDENT = 2
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w-]*")
-
-
-class _Block(NamedTuple):
-    """The lines of a mapping, from the first one on, and the column of its keys."""
-
-    node: yaml.MappingNode
-    stop: int
-    column: int
 
 
 def spliced(text: str, keys: Sequence[str], body: str) -> str | None:

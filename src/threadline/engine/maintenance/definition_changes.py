@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 
 from threadline.engine.folding.person import own
 from threadline.engine.maintenance import applying, indexes, marks
-from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.engine.reading.ranks import Ranks
 from threadline.engine.recording.recorder import Recorder
 from threadline.kernel import ports
@@ -50,12 +49,6 @@ class Maintenance:
         people = indexes.write_rows(self._store, self._catalogue, changed)
         self._clear()
         return people
-
-    def refold_all(self) -> int:
-        """Derive everybody's states again from the log on this core; returns the number of events folded."""
-        done = refold_everybody(self._store, self._catalogue)
-        self._clear()
-        return done.events
 
     def reload(self) -> ports.Maintenance:
         """Read the definitions again and put them in force; answers what does the same by the new ones."""

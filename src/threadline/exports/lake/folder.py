@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
 
 from threadline.kernel.errors import Forbidden, NotFound, StoreFull
 from threadline.kernel.object_storage import Stored
@@ -48,11 +47,21 @@ class FolderStorage:
 
     def write(self, name: str, content: bytes) -> None:
         """See `Storage.write`."""
-        self._put(name, content, os.replace)
-
-    def write_new(self, name: str, content: bytes) -> bool:
-        """See `Storage.write_new`."""
-        return self._put(name, content, os.link)
+        path = self._folder / name
+        with _errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = path.parent / f"{_UNFINISHED}{secrets.token_hex(8)}"
+            try:
+                with unfinished.open("xb") as file:
+                    file.write(content)
+                    file.flush()
+                    if self._is_durable:
+                        os.fsync(file.fileno())
+                unfinished.replace(path)
+            finally:
+                unfinished.unlink(missing_ok=True)
+            if self._is_durable:
+                self._sync_folders(path.parent)
 
     def replace(self, name: str, content: bytes, expected_tag: str) -> str | None:
         """See `Storage.replace`. The lock ends with the process that has it, however that ends."""
@@ -97,26 +106,6 @@ class FolderStorage:
         """See `Storage.url`."""
         return str(self._folder / name) if name else str(self._folder)
 
-    def _put(self, name: str, content: bytes, move: _Move) -> bool:
-        path = self._folder / name
-        with _errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = path.parent / f"{_UNFINISHED}{secrets.token_hex(8)}"
-            try:
-                with unfinished.open("xb") as file:
-                    file.write(content)
-                    file.flush()
-                    if self._is_durable:
-                        os.fsync(file.fileno())
-                move(unfinished, path)
-            except FileExistsError:
-                return False
-            finally:
-                unfinished.unlink(missing_ok=True)
-            if self._is_durable:
-                self._sync_folders(path.parent)
-        return True
-
     def _sync_folders(self, folder: Path) -> None:
         """Sync the entry of a file, and those of the folders above it that may be new."""
         _sync_folder(folder)
@@ -124,10 +113,6 @@ class FolderStorage:
             self._synced.add(folder)
             folder = folder.parent
             _sync_folder(folder)
-
-
-class _Move(Protocol):
-    def __call__(self, source: Path, target: Path, /) -> None: ...
 
 
 def _sync_folder(folder: Path) -> None:

@@ -22,7 +22,7 @@ _FULL = ("QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded",
 
 
 class BucketStorage:
-    """The objects of a bucket below a prefix. `replace` and `write_new` are S3's conditional writes."""
+    """The objects of a bucket below a prefix. `replace` is S3's conditional write."""
 
     def __init__(self, client: S3Client, bucket: str, prefix: str = "") -> None:
         self._client = client
@@ -62,10 +62,6 @@ class BucketStorage:
     def write(self, name: str, content: bytes) -> None:
         """See `Storage.write`."""
         self._put(name, content)
-
-    def write_new(self, name: str, content: bytes) -> bool:
-        """See `Storage.write_new`."""
-        return self._put(name, content, IfNoneMatch="*") is not None
 
     def replace(self, name: str, content: bytes, expected_tag: str) -> str | None:
         """See `Storage.replace`."""

@@ -11,7 +11,6 @@ from threadline.surfaces.charts.drawing import Box, Drawing, number
 from threadline.surfaces.charts.scale import Scale, scale, thinned, width_of
 
 HEIGHT = 260
-ROW = 30
 _LABEL_MAX = 0.36
 """Of the width, for the labels of rows."""
 

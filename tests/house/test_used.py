@@ -1,0 +1,51 @@
+"""What nobody uses is removed: a function or class is named somewhere in the product, or called from outside."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.house.source import PACKAGE, ROOT, Function, Source, sources
+
+CALLED_FROM_OUTSIDE = {
+    "handle_DATA": "aiosmtpd", "handle_data": "html.parser", "handle_endtag": "html.parser",
+    "handle_starttag": "html.parser", "is_trace_id_random": "OpenTelemetry", "makefile": "http.client",
+    "on_parse": "Strawberry", "on_validate": "Strawberry", "process_errors": "Strawberry", "readinto": "io",
+    "send_400_response": "uvicorn", "undeclared": "a law about the answers of operations",
+}  # fmt: skip
+"""Function -> the library that calls it by this name, or what else does."""
+
+NAME = re.compile(r"[A-Za-z_]\w*")
+TEXT_LENGTH_MAX = 200
+"""A longer text is prose, and names in it are no use of them."""
+
+
+def named(source: Source) -> Iterator[str]:
+    """The names that a file uses, in short texts such as annotations too; those in its docstrings are no use."""
+    docstrings = {id(node.value) for node in ast.walk(source.tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield from NAME.findall(node.value) if len(node.value) <= TEXT_LENGTH_MAX else ()
+
+
+def test_every_function_and_class_is_used() -> None:
+    """By the product, its templates or its documented Python API; the test kit is used by tests."""
+    product = [source for source in sources() if source.room != "testing"]
+    used = {name for source in sources() for name in named(source)}
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    files = [each for each in PACKAGE.rglob("*") if each.suffix in (".html", ".sql", ".js")]
+    used |= {name for file in [*pages, *files] for name in NAME.findall(Path(file).read_text())}
+    given = {
+        node.name: source.path
+        for source in product
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ClassDef | Function) and not node.name.startswith("__")
+    }
+    assert {name: path for name, path in given.items() if name not in used | set(CALLED_FROM_OUTSIDE)} == {}
+    assert set(CALLED_FROM_OUTSIDE) <= set(given)
