@@ -82,6 +82,17 @@ def test_a_field_for_an_event_offers_the_known_types_with_their_names(client: Te
     assert '<option value="purchase_completed">Purchase completed</option>' in client.get("/events").text
 
 
+def test_types_that_were_only_seen_stand_among_the_schemas_with_how_many_there_are(client: TestClient) -> None:
+    client.get("/events?text=x")  # whoever searches first makes the index
+    page = client.get("/schemas").text
+    assert unsafe(page) == []
+    rows = {code: visible(row) for row in page.split("<tr>") for code in re.findall(r'<code class="muted">(.*?)<', row)}
+    assert re.match(r"Record played only seen record_played 1 anyone", " ".join(rows["record_played"].split()))
+    assert "0 Threadline, this process" in " ".join(rows["points_earned"].split())
+    assert '<code class="muted">&lt;svg onload' in page
+    assert '<option value="record_played">Record played</option>' in client.get("/analytics/trend").text
+
+
 @pytest.mark.parametrize(
     ("step", "name"),
     [

@@ -13,6 +13,7 @@ from threadline.kernel.analytics import AnalyticsPort, Table
 from threadline.kernel.confined import Confined, Unconfined
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Event
+from threadline.kernel.event_type import SeenTypes
 from threadline.kernel.object_storage import Storage
 from threadline.kernel.rejected import Reader
 from threadline.kernel.search import IndexProgress, IndexStatus, Matches, Query, SearchIndex
@@ -34,6 +35,10 @@ class NoIndex:
     """The search index of an engine that has none."""
 
     def search(self, query: Query) -> Matches:
+        """Raise `Unavailable`."""
+        raise _no_index()
+
+    def types(self, workspace: str) -> SeenTypes:
         """Raise `Unavailable`."""
         raise _no_index()
 

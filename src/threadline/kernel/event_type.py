@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, UnsetType
 
 from threadline.kernel.event import Event
 from threadline.kernel.identity import SYSTEM_PREFIX
+from threadline.kernel.suggestion import nearest
 
 Speaker = Literal["threadline", "process", "anyone"]
 """Who may say that such an event happened.
@@ -19,6 +20,13 @@ Speaker = Literal["threadline", "process", "anyone"]
 ``threadline``: this engine alone, in the commit of a cause or by one of its operations. ``process``: besides it the
 program that has opened the store, such as an import of another system's ledger; nothing that came over a wire.
 ``anyone``: whoever has a write key, which may stand in a page.
+"""
+
+Origin = Literal["threadline", "schema", "definitions", "seen", "unknown"]
+"""From where a type is known, the first of these that is true.
+
+``threadline``: it ships. ``schema``: users have written a schema for it. ``definitions``: something that users declare
+makes such events, such as a rule. ``seen``: somebody has sent one. ``unknown``: none of these.
 """
 
 UNSPOKEN = f"{SYSTEM_PREFIX}unspoken"
@@ -58,11 +66,18 @@ class EventType:
     activity as well, such as a click that it was the first to hear of."""
     written: Mapping[str, Any] | None = None
     """The JSON Schema that users have written for the properties, in place of `properties`."""
+    origin: Origin = "threadline"
 
     @property
     def schema(self) -> Mapping[str, Any]:
         """The properties as JSON Schema (2020-12)."""
         return self.written if self.written is not None else _schema(self.properties)
+
+    @property
+    def property_schemas(self) -> Mapping[str, Mapping[str, Any]]:
+        """What is declared of each property, by its name. Others may be there as well."""
+        members: Mapping[str, Mapping[str, Any]] = self.schema.get("properties", {})
+        return members
 
     @property
     def acts(self) -> bool:
@@ -74,24 +89,64 @@ class EventType:
         return may_say(self.speaker, event)
 
 
-class EventTypes:
-    """What is declared of types of events, by Threadline and by users' schemas. Any other type is free."""
+class SeenTypes(NamedTuple):
+    """Types of events that a log has."""
 
-    def __init__(self, declared: Iterable[EventType] = (), written: Mapping[str, Mapping[str, Any]] = {}) -> None:
+    names: frozenset[str]
+    is_complete: bool
+    """Whether no event has any other type. Without that nothing follows from a type's absence."""
+
+
+class EventTypes:
+    """Which types of events there are: one value for each, whoever declared it. Any other type is as good: types are
+    free.
+
+    A catalogue has those that are declared (`Catalogue.event_types`). With those that the log has (`and_seen`, see
+    `threadline.capabilities.events.seen`) it is what fields offer and what a name is compared with.
+    """
+
+    def __init__(
+        self,
+        declared: Iterable[EventType] = (),
+        written: Mapping[str, Mapping[str, Any]] = {},
+        named: Iterable[str] = (),
+        seen: Iterable[str] = (),
+    ) -> None:
         self.declared = {type.name: type for type in declared}
         """Threadline's own, and those that the shipped definitions know, by name."""
         self._written = written
+        self._named, self._seen = frozenset(named), frozenset(seen)
         self._speakers = {type.name: type.speaker for type in self.declared.values() if type.speaker != "anyone"}
+
+    def and_seen(self, names: Iterable[str]) -> EventTypes:
+        """These, and those that somebody has sent."""
+        return EventTypes(self.declared.values(), self._written, self._named, self._seen.union(names))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all that are known."""
+        return self._named.union(self.declared, self._written, self._seen)
 
     @property
     def known(self) -> list[EventType]:
-        """Those that are declared or have a schema, by name."""
-        return [self.of(name) for name in sorted({*self.declared, *self._written})]
+        """All that are known, by name."""
+        return [self.of(name) for name in sorted(self.names)]
 
     def of(self, name: str) -> EventType:
-        """What is declared of a type; its name alone if nothing is."""
-        declared = self.declared.get(name) or EventType(name)
+        """What is known of a type; its name alone if nothing is, with the origin ``unknown``."""
+        declared = self.declared.get(name) or EventType(name, origin=self._origin(name))
         return replace(declared, written=self._written[name]) if name in self._written else declared
+
+    def near(self, name: str, likeness: float = 0.6) -> str | None:
+        """The known type that is spelled most like a name; None if none is near."""
+        return nearest(name, self.names, likeness)
+
+    def _origin(self, name: str) -> Origin:
+        if name in self._written:
+            return "schema"
+        if name in self._named:
+            return "definitions"
+        return "seen" if name in self._seen else "unknown"
 
     def counts_as(self, event: Event) -> str:
         """The type as which an event counts: its own, or `UNSPOKEN` where its speaker may not say it."""

@@ -296,6 +296,10 @@ SEARCH_CATCH_UP_EVENTS = 2_000
 """Entries of the feed that an index takes in before it answers; if there are more, the answer says so."""
 SEARCH_FACETED_MAX = 2_000
 """The newest matches, of which facets are counted."""
+SEEN_TYPES_MAX = 10_000
+"""Event types of a log that are listed."""
+SEEN_TYPES_EVENTS_MAX = 10_000
+"""Events that are read to list their types where no search index has them."""
 CORRELATED_EVENTS_MAX = 500
 """Events of one answer of `search correlate`."""
 

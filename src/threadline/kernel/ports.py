@@ -36,7 +36,7 @@ from threadline.kernel.ranking import Ranks
 from threadline.kernel.rejected import Reader, RejectedEntry, StoredEntry
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.search import SearchIndex
-from threadline.kernel.section import Section
+from threadline.kernel.section import Declarations, Section
 from threadline.kernel.sender import Queue
 from threadline.kernel.store import Check, Delete, FeedEntry, Put, Refusal, Store
 from threadline.kernel.time import Clock
@@ -393,26 +393,6 @@ class SharedValues(Protocol):
 
     def change(self, workspace: str, name: str, writes: Sequence[Put | Delete | Check]) -> Refusal | None:
         """Commit changes of its items; None once they are durable, else why not."""
-        ...
-
-
-class Declarations(Protocol):
-    """What users declared. Whoever reads it notes mistakes in it; they are raised together once everybody has read."""
-
-    failed: set[str]
-    """Names of what is declared wrongly: what builds on one of these has no mistake of its own."""
-    problems: list[str]
-
-    def contents(self) -> dict[str, dict[str, str]]:
-        """Section -> name -> a hash of what is declared under it."""
-        ...
-
-    def refuse(self) -> None:
-        """Raise `InvalidDefinition` with every mistake noted so far, if there is one."""
-        ...
-
-    def refuse_unknown(self) -> None:
-        """The same with every section that nobody has read."""
         ...
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from threadline.kernel.event import Recorded
+from threadline.kernel.event_type import SeenTypes
 
 
 class Document(msgspec.Struct, frozen=True, gc=False):
@@ -120,6 +121,13 @@ class SearchIndex(Protocol):
         """The matches of a query, after catching up, but with at most `SEARCH_CATCH_UP_EVENTS` entries of the feed.
 
         Raises `Unavailable` without an index.
+        """
+        ...
+
+    def types(self, workspace: str) -> SeenTypes:
+        """The types of a workspace's events, at most `SEEN_TYPES_MAX`, from what the index has now.
+
+        Raises `Unavailable` without an index, and before one was begun.
         """
         ...
 

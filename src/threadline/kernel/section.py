@@ -1,10 +1,10 @@
-"""A section of the files of definitions: its name and what may stand in it, for editors."""
+"""What users declare, as its readers see it, and a section of it: its name and what may stand in it, for editors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +19,25 @@ class Section:
     defs: Mapping[str, Any] = field(default_factory=dict)
     shapes: frozenset[str] = frozenset()
     """The names of the projections and policies that are made of it; empty: those that are named like it."""
+
+
+class Declarations(Protocol):
+    """What users declared. Whoever reads it notes mistakes in it; they are raised together once everybody has read."""
+
+    failed: set[str]
+    """Names of what is declared wrongly: what builds on one of these has no mistake of its own."""
+    problems: list[str]
+    known_types: set[str]
+    """Types of events that ship, or that what is declared makes."""
+
+    def contents(self) -> dict[str, dict[str, str]]:
+        """Section -> name -> a hash of what is declared under it."""
+        ...
+
+    def refuse(self) -> None:
+        """Raise `InvalidDefinition` with every mistake noted so far, if there is one."""
+        ...
+
+    def refuse_unknown(self) -> None:
+        """The same with every section that nobody has read."""
+        ...

@@ -104,6 +104,20 @@ def test_it_finds_what_the_embedded_index_finds(stage: Stage) -> None:
         assert answers[0] == answers[1], query
 
 
+def test_the_types_of_a_workspace_are_those_that_the_embedded_index_has(stage: Stage) -> None:
+    events(stage, 2)
+    stage.asked.tell("later", user_id="u0", workspace="other")
+    engine = stage.asked.engine
+    embedded = EmbeddedIndex(None, engine.log, document_of, partial(erased_since, engine.store))
+    for index in (stage.index(), embedded):
+        index.catch_up(100)
+        assert index.types("default") == ({"applied", "decision_made"}, True)
+        assert index.types("other") == ({"later"}, True)
+        assert index.types("nobody's") == (set(), True)
+    stage.asked.tell("newest", user_id="u0")
+    assert [index.types("default").is_complete for index in (stage.index(), embedded)] == [False, False]
+
+
 def test_networks_and_timelines_come_of_it_as_well(stage: Stage) -> None:
     first = events(stage, 1)[0]
     assert len(stage.asked.ask("search_correlate", id=first)["links"]) == 2

@@ -24,6 +24,9 @@ _OCTAL = re.compile(r"[-+]?0[0-9_]")
 PROBLEMS_MAX = 50
 """Problems told in one message; whoever has more starts with these."""
 
+ANY_TYPE = "any"
+"""Stands for every type where definitions name one."""
+
 
 class NamedType(NamedTuple):
     """A type of events that definitions name."""

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import yaml
 
-from threadline.capabilities.definitions.document import PROBLEMS_MAX, Document, NamedType
+from threadline.capabilities.definitions.document import ANY_TYPE, PROBLEMS_MAX, Document, NamedType
 from threadline.kernel.errors import InvalidDefinition
 
 Place = tuple[str | int, ...]
@@ -206,8 +206,9 @@ class Plain:
 
     def note_type(self, at: Place, type: str) -> None:
         """See `Whole`."""
-        what = self.what or called("", at)
-        self._document.types[NamedType(type, self.place(at), what)] = None
+        if type != ANY_TYPE:
+            what = self.what or called("", at)
+            self._document.types[NamedType(type, self.place(at), what)] = None
 
     def written(self, at: Place) -> str:
         """See `Whole`."""

@@ -7,15 +7,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import chain
 
 from threadline.capabilities.definitions import Definitions, Problem
-from threadline.capabilities.schemas.definition import shipped_types
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.ports import Catalogue
 from threadline.kernel.suggestion import nearest
 from threadline.wire.segment_event import CALLS
 from threadline.wire.semantic import SEMANTIC
 
-ANY = "any"
-"""Stands for every type."""
 LIKENESS = 0.8
 """Two names that differ by a letter or an ending, and not two that share a word."""
 
@@ -23,7 +20,7 @@ LIKENESS = 0.8
 def unknown_types(definitions: Definitions, known: Collection[str]) -> frozenset[str]:
     """The types that definitions name and that are neither known nor made by something declared."""
     named = {named_type.type for named_type in definitions.named_types if not named_type.type.startswith(SYSTEM_PREFIX)}
-    return frozenset(named - definitions.known_types - {ANY, *known})
+    return frozenset(named - definitions.known_types.union(known))
 
 
 def type_warnings(
@@ -59,6 +56,6 @@ Sent = Callable[[Collection[str]], frozenset[str] | None]
 def warnings(made: Catalogue, definitions: Definitions, sent: Sent | None) -> list[Problem]:
     """The warnings of definitions of which a catalogue was made, in the order of the files."""
     emitted = chain.from_iterable(policy.emits or () for policy in made.policies)
-    known = {*made.event_types.declared, *CALLS, *shipped_types(), *made.requirements, *emitted}
+    known = {*made.event_types.names, *CALLS, *emitted}
     seen = None if sent is None else sent(unknown_types(definitions, known))
     return definitions.in_order([*definitions.warnings, *type_warnings(definitions, known, seen, SEMANTIC)])

@@ -96,12 +96,6 @@ def shipped_schemas() -> dict[str, Requirement]:
     return schemas
 
 
-@lru_cache(maxsize=1)
-def shipped_types() -> frozenset[str]:
-    """The types that have a schema that ships; unlike the schemas they need no extra."""
-    return frozenset(Definitions.shipped("threadline.capabilities.schemas").contents()[SECTION.name])
-
-
 def _cure(error: Unfit) -> str:
     text = f"`{error.at[-1]}`: {error}" if error.at else str(error)
     if error.at[-1:] == ("pattern",) or error.at[-2:-1] == ("patternProperties",):

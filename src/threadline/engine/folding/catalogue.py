@@ -21,12 +21,11 @@ from threadline.kernel.lasting import Expiring, Lasting, erased_too_soon
 from threadline.kernel.operation import Inspection, Operation, Refresh
 from threadline.kernel.personal import PersonFile, Remainder, StoreTable
 from threadline.kernel.policy import Policy, Read, Shared
-from threadline.kernel.ports import Declarations
 from threadline.kernel.preparation import Guard, Preparation
 from threadline.kernel.projection import Fold, Projection, Row, State
 from threadline.kernel.public_route import PublicRoute
 from threadline.kernel.requirement import Requirement
-from threadline.kernel.section import Section
+from threadline.kernel.section import Declarations, Section
 from threadline.kernel.sender import Queue, SenderFactory
 from threadline.kernel.suggestion import suggestion
 
@@ -107,6 +106,7 @@ class Catalogue:
         self.event_types = EventTypes(
             _unique(v for v in declared if isinstance(v, EventType)),
             {requirement.name: requirement.schema for requirement in self.requirements.values()},
+            () if definitions is None else definitions.known_types,
         )
         self.tables: tuple[StoreTable, ...] = _unique(v for v in declared if isinstance(v, StoreTable))
         """Every table of the store, those of `Shared` apart, which have nothing of people."""

@@ -11,6 +11,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -19,7 +20,8 @@ from threadline.exports.search.database import BusyError, Connection, DamageErro
 from threadline.exports.search.tables import REWRITE_FROM, Tables
 from threadline.kernel.errors import EventDamaged, InvalidValue, Unavailable
 from threadline.kernel.event import Recorded
-from threadline.kernel.limits import PAGE_ITEMS_MAX, SEARCH_CATCH_UP_EVENTS, SEARCH_FACETED_MAX
+from threadline.kernel.event_type import SeenTypes
+from threadline.kernel.limits import PAGE_ITEMS_MAX, SEARCH_CATCH_UP_EVENTS, SEARCH_FACETED_MAX, SEEN_TYPES_MAX
 from threadline.kernel.personal import Copy
 from threadline.kernel.search import Document, Documents, Facets, IndexProgress, IndexStatus, Matches, Query
 from threadline.kernel.store import FeedEntry, is_erased
@@ -87,6 +89,17 @@ class EmbeddedIndex:
                 counted, values = tables.facets(query, SEARCH_FACETED_MAX)
                 facets = Facets(counted, counted < SEARCH_FACETED_MAX, values)
             return Matches(ids, following, progress, facets)
+
+    def types(self, workspace: str) -> SeenTypes:
+        """See `SearchIndex.types`."""
+        if not self.is_begun:
+            raise Unavailable("nobody has searched this store yet, so that no index has its types")
+        with self.opened() as db:
+            reached = self._reached(db)
+            is_at_end = not self._log.feed(reached.cursor, 1) and not self._log.feed_waits(reached.cursor)
+            tables = self._tables(db, workspace)
+            names = frozenset() if tables is None else frozenset(islice(tables.types(), SEEN_TYPES_MAX))
+            return SeenTypes(names, is_at_end and len(names) < SEEN_TYPES_MAX)
 
     def catch_up(self, limit: int) -> IndexProgress:
         """See `SearchIndex.catch_up`."""

@@ -11,6 +11,7 @@ from typing import Any
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.ids import short_hash
+from threadline.kernel.limits import SEEN_TYPES_MAX
 from threadline.kernel.search import Document, Phrase, Query
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 
@@ -94,6 +95,12 @@ def search_body(query: Query) -> dict[str, Any]:
     if query.facets:
         body["aggs"] = {name: {"terms": {"field": field, "size": FACET_VALUES_MAX}} for name, field in FACETS.items()}
     return body
+
+
+def types_body() -> dict[str, Any]:
+    """The types of all documents, and none of these."""
+    by_type = {"terms": {"field": FACETS["type"], "size": SEEN_TYPES_MAX}}
+    return {"query": {"bool": {"filter": [], "must_not": []}}, "size": 0, "aggs": {"type": by_type}}
 
 
 def cursor_of(hit: dict[str, Any]) -> str:

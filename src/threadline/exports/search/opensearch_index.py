@@ -17,6 +17,8 @@ from threadline.engine.delivery.feed_consumer import FeedConsumer, FeedHandler, 
 from threadline.exports.search import mapping
 from threadline.exports.search.opensearch import Action, OpenSearch
 from threadline.kernel.errors import NotFound
+from threadline.kernel.event_type import SeenTypes
+from threadline.kernel.limits import SEEN_TYPES_MAX
 from threadline.kernel.personal import Copy
 from threadline.kernel.search import Documents, Facets, IndexProgress, IndexStatus, Matches, Query
 from threadline.kernel.store import Batch, Delete, Store
@@ -141,14 +143,19 @@ class OpenSearchIndex:
         progress = self._progress()
         if query.threads == ():
             return Matches([], "", progress, Facets(0, True, {}) if query.facets else None)
-        kinds = {None: (mapping.EVENTS, mapping.DECISIONS), True: (mapping.DECISIONS,), False: (mapping.EVENTS,)}
-        names = (mapping.alias_of(self._cluster.prefix, query.workspace, kind) for kind in kinds[query.decisions])
-        path = f"/{','.join(names)}/_search?ignore_unavailable=true&allow_no_indices=true"
+        path = self._path(query.workspace, query.decisions)
         answer = self._client.call("POST", path, mapping.search_body(query))
         hits = answer["hits"]["hits"]
         following = mapping.cursor_of(hits[query.limit - 1]) if len(hits) > query.limit else ""
         facets = _facets(answer) if query.facets else None
         return Matches([hit["_id"] for hit in hits[: query.limit]], following, progress, facets)
+
+    def types(self, workspace: str) -> SeenTypes:
+        """See `SearchIndex.types`."""
+        is_at_end = self._progress().is_complete
+        answer = self._client.call("POST", self._path(workspace), mapping.types_body())
+        names = frozenset(bucket["key"] for bucket in answer["aggregations"]["type"]["buckets"])
+        return SeenTypes(names, is_at_end and len(names) < SEEN_TYPES_MAX)
 
     def catch_up(self, limit: int) -> IndexProgress:
         """See `SearchIndex.catch_up`. What another process is at, it leaves to that one."""
@@ -194,6 +201,11 @@ class OpenSearchIndex:
         if client is None:
             client = self._here.client = OpenSearch(self._cluster.url)
         return client
+
+    def _path(self, workspace: str, decisions: bool | None = None) -> str:
+        kinds = {None: (mapping.EVENTS, mapping.DECISIONS), True: (mapping.DECISIONS,), False: (mapping.EVENTS,)}
+        names = (mapping.alias_of(self._cluster.prefix, workspace, kind) for kind in kinds[decisions])
+        return f"/{','.join(names)}/_search?ignore_unavailable=true&allow_no_indices=true"
 
     def _generations(self) -> _Generations:
         document = _document(self._client, self._cluster, _GENERATIONS)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
 
+from threadline.capabilities.events.seen import known_types
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.event_type import Speaker
+from threadline.kernel.event_type import Origin, Speaker
 from threadline.kernel.operation import Context, NoParams, Operation
-from threadline.kernel.ports import WithCatalogue
+from threadline.kernel.ports import WithCatalogue, WithLog, WithSearch
 
 
 @not_personal
@@ -71,6 +72,13 @@ class EventTypeView(msgspec.Struct, kw_only=True):
             "`anyone` who has a write key. What somebody else says is in the log and counts for nothing."
         ),
     ]
+    origin: Annotated[
+        Origin,
+        Meta(
+            description="From where it is known: it ships (`threadline`), has a `schema` of yours, is made by other "
+            "`definitions` such as a rule, or was only `seen`: somebody has sent one."
+        ),
+    ]
     sentence: Annotated[str, Meta(description="How an event reads, with the names of properties in braces.")]
     is_activity: Annotated[bool, Meta(description="Whether it is something that the person did.")]
     properties: Annotated[dict[str, Any], Meta(description="JSON Schema (2020-12) of the properties.")]
@@ -88,16 +96,23 @@ class CatalogueView(msgspec.Struct, kw_only=True):
         list[str],
         Meta(description="The types that anybody may send and that are known here; any other may be used as well."),
     ]
-    types: Annotated[list[EventTypeView], Meta(description="What is declared of each type, Threadline's own included.")]
+    types: Annotated[
+        list[EventTypeView],
+        Meta(description="What is known of each type: Threadline's own, yours, and those that somebody has sent."),
+    ]
     event_schemas: Annotated[
         dict[str, dict[str, Any]],
         Meta(description="Event type -> the JSON Schema (2020-12) that properties of new events have to fit."),
     ]
 
 
-def _catalogue(context: Context[WithCatalogue], params: NoParams) -> CatalogueView:
+class Needs(WithCatalogue, WithLog, WithSearch, Protocol):
+    """What is needed here of the engine."""
+
+
+def _catalogue(context: Context[Needs], params: NoParams) -> CatalogueView:
     catalogue = context.engine.catalogue
-    types = catalogue.event_types.known
+    types = known_types(context.engine, context.workspace).known
     return CatalogueView(
         projections=[
             ProjectionView(
@@ -124,7 +139,7 @@ def _catalogue(context: Context[WithCatalogue], params: NoParams) -> CatalogueVi
         event_types=[type.name for type in types if type.speaker == "anyone"],
         types=[
             EventTypeView(
-                name=type.name, about=type.about, speaker=type.speaker, sentence=type.sentence,
+                name=type.name, about=type.about, speaker=type.speaker, origin=type.origin, sentence=type.sentence,
                 is_activity=type.acts, properties=dict(type.schema),
             )
             for type in types

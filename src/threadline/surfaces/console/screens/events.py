@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.errors import ThreadlineError, Unavailable
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.event_types import suggested
 from threadline.surfaces.console.following import follow
@@ -38,12 +38,23 @@ def _links(asking: Asking) -> Mapping[str, Any]:
 
 def _schemas(asking: Asking) -> Mapping[str, Any]:
     known = asking.ask("catalogue")
-    wanted = asking.query.get("type", "")
-    used = {
-        type: [p["name"] for p in known["projections"] if p["handles"] and type in p["handles"]]
-        for type in known["event_types"]
-    }
-    return {"schemas": known["event_schemas"], "used": used, "wanted": wanted, "kinds": known["identifiers"]}
+    types = [
+        {**type, "made": [p["name"] for p in known["projections"] if p["handles"] and type["name"] in p["handles"]]}
+        for type in known["types"]
+    ]
+    return {
+        "types": types, "schemas": known["event_schemas"], "wanted": asking.query.get("type", ""),
+        "kinds": known["identifiers"], "newest": _newest(asking),
+    }  # fmt: skip
+
+
+def _newest(asking: Asking) -> Mapping[str, Any] | None:
+    """How many of the newest events have which type; None where nothing counts them."""
+    try:
+        answer = asking.ask_or(None, "search_find", limit=1, facets=True)
+    except Unavailable:  # a store without a search index
+        return None
+    return None if answer is None else answer["facets"]
 
 
 def _rejected(asking: Asking) -> Mapping[str, Any]:

@@ -1,0 +1,52 @@
+"""The types of events that a log has, for fields that offer names and for names that may be misspelt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from typing import Protocol
+
+from threadline.kernel.errors import EventDamaged, Unavailable
+from threadline.kernel.event_type import EventTypes, SeenTypes
+from threadline.kernel.limits import PAGE_ITEMS_MAX, SEEN_TYPES_EVENTS_MAX
+from threadline.kernel.ports import EventLog, WithCatalogue, WithLog, WithSearch
+from threadline.kernel.store import FeedEntry, is_erased
+
+
+class _Log(WithLog, WithSearch, Protocol):
+    """What is needed here of the engine."""
+
+
+class _Needs(_Log, WithCatalogue, Protocol):
+    """The same, and what is declared."""
+
+
+def known_types(engine: _Needs, workspace: str) -> EventTypes:
+    """Every type that a workspace can be asked about: the declared ones, and those that somebody has sent."""
+    return engine.catalogue.event_types.and_seen(seen_types(engine, workspace).names)
+
+
+def seen_types(engine: _Log, workspace: str) -> SeenTypes:
+    """The types of a workspace's events: as the search index has them; without one, from the beginning of the log."""
+    try:
+        return engine.search.types(workspace)
+    except Unavailable:
+        entries = list(islice(_entries(engine.log), SEEN_TYPES_EVENTS_MAX + 1))
+        return SeenTypes(frozenset(_types(engine.log, entries, workspace)), len(entries) <= SEEN_TYPES_EVENTS_MAX)
+
+
+def _entries(log: EventLog) -> Iterator[FeedEntry]:
+    cursor = ""
+    while page := log.feed(cursor, PAGE_ITEMS_MAX):
+        yield from page
+        cursor = page[-1].cursor
+
+
+def _types(log: EventLog, entries: list[FeedEntry], workspace: str) -> Iterator[str]:
+    for entry in entries:
+        if not is_erased(entry.entry):
+            with suppress(EventDamaged):
+                event = log.read(entry).event
+                if event.workspace == workspace:
+                    yield event.type
