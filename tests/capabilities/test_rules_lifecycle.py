@@ -335,3 +335,30 @@ def test_a_rule_that_cannot_be_read_any_more_stops_nothing() -> None:
 
 def _context(asked: Asked) -> Any:
     return Context(asked.engine, "default", asked.now)
+
+
+def test_event_types_given_with_a_rule_become_its_own_set_which_a_later_version_changes() -> None:
+    asked = Asked()
+    asked.ask("rules_write", id="score", rule=rule(), events=["applied"])
+    asked.ask("rules_activate", id="score", version=1, untested=True)
+    asked.tell("applied", user_id="ada", properties={"score": 91})
+    assert len(asked.ask("decisions_list")["decisions"]) == 1
+    asked.ask("rules_write", id="score", rule=rule(95), events=["applied", "renewed"])
+    asked.ask("rules_write", id="score", rule=rule(96))
+    [own] = asked.ask("rule_sets_list")["rule_sets"]
+    assert (own["name"], own["events"], own["rules"]) == ("score", ["applied", "renewed"], ["score"])
+
+
+def test_event_types_of_a_rule_that_another_set_names_are_refused_and_no_version_is_written() -> None:
+    asked = Asked()
+    asked.ask("rule_sets_write", name="all", events=["applied"], rules=["score"])
+    with pytest.raises(Conflict, match="runs by the rule set 'all'"):
+        asked.ask("rules_write", id="score", rule=rule(), events=["renewed"])
+    assert asked.ask("rules_list")["rules"] == []
+
+
+def test_a_set_of_several_rules_is_not_changed_with_the_rule_whose_name_it_has() -> None:
+    asked = Asked()
+    asked.ask("rule_sets_write", name="score", events=["applied"], rules=["score", "other"])
+    with pytest.raises(Conflict, match="runs by the rule set 'score'"):
+        asked.ask("rules_write", id="score", rule=rule(), events=["renewed"])

@@ -164,6 +164,77 @@ def test_a_rule_is_written_in_the_editor_as_a_draft(browser: Any, server: Server
     page.context.close()
 
 
+@pytest.mark.browser
+def test_a_rule_goes_from_the_empty_form_to_its_first_decision_without_a_file(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server.url)
+    page = visit.page
+    visit.open("/rules/new")
+    page.fill("[name=id]", "big-basket")
+    page.wait_for_selector("text=is in no rule set here")
+    page.fill("[name='events.0']", "purchase_completed")
+    page.click("text=Check")
+    page.wait_for_selector("text=is in no rule set here", state="detached")
+    assert serious(page) == []
+    page.click("text=Write the draft")
+    page.wait_for_url("**/rules/big-basket?version=1")
+    page.click("text=Mark as tested")
+    page.wait_for_selector(".sub:has-text('tested')")
+    page.click("text=Try it on history")
+    page.wait_for_url("**/what-if/*")
+    page.click("text=go back to version 1")
+    page.wait_for_selector("text=of 40 answers would be others")
+    page.click("text=Activate version 1")
+    page.click("dialog button.danger")
+    page.wait_for_selector("text=It is active.")
+    event = {
+        "type": "purchase_completed", "key": "first", "identifiers": {"user_id": "u1"},
+        "properties": {"total": 500, "currency": "EUR"},
+    }  # fmt: skip
+    _post(server.url, "/v1/events", {"events": [event]})
+    visit.open("/events?rule=big-basket&kind=decision")
+    assert "big-basket" in page.inner_text("main")
+    visit.open("/rules/new?id=big-basket")
+    assert page.input_value("[name='events.0']") == "purchase_completed"
+    assert visit.faults == []
+    page.context.close()
+
+
+@pytest.mark.browser
+def test_a_rule_set_is_written_changed_and_removed_by_forms(browser: Any, server: Server) -> None:
+    visit = Visit(browser, server.url)
+    page = visit.page
+    visit.open("/rules")
+    page.click("summary:has-text('New rule set')")
+    new = page.locator("details:has(summary:text('New rule set'))")
+    new.locator("[name=name]").fill("after-sign-up")
+    new.locator("[name='events:list']").fill("signed_up\nrenewed")
+    new.locator("[name='rules:list']").fill("dear")
+    new.locator("[name=policy]").select_option("first")
+    new.locator("[name=existing]").select_option("true")
+    new.locator("text=Save the rule set").click()
+    page.wait_for_selector("strong:has-text('after-sign-up')")
+    written = _set(server, "after-sign-up")
+    assert (written["events"], written["policy"], written["existing"]) == (["signed_up", "renewed"], "first", True)
+    own = page.locator("div:has(> strong:text('after-sign-up'))")
+    own.locator("summary").click()
+    own.locator("[name=existing]").select_option("false")
+    own.locator("text=Save the rule set").click()
+    page.wait_for_timeout(500)
+    assert not _set(server, "after-sign-up")["existing"]
+    own.locator("summary").click()
+    own.locator("text=Remove it").click()
+    page.click("dialog button.danger")
+    page.wait_for_selector("strong:has-text('after-sign-up')", state="detached")
+    assert visit.faults == []
+    page.context.close()
+
+
+def _set(server: Server, name: str) -> dict[str, Any]:
+    request = urllib.request.Request(f"{server.url}/v1/rule-sets", headers={"Authorization": f"Bearer {TOKEN}"})
+    with urllib.request.urlopen(request) as answer:
+        return next(each for each in json.load(answer)["rule_sets"] if each["name"] == name)
+
+
 def _typed(page: Any, *keys: str) -> None:
     for key in keys:
         page.keyboard.press(key) if key in ("Tab", "Enter", "Shift+Tab", "ArrowDown") else page.keyboard.type(key)

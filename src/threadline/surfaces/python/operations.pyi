@@ -857,7 +857,7 @@ class _Rules:
         """List the versions of a rule that were written, and the state of each."""
     def why(self, id: str, rule: str, *, version: int | None = None) -> rules_operations_decisions.WhyResult:
         """Explain, condition by condition, why a rule matches a person as they are now, or why not."""
-    def write(self, id: str, *, rule: Mapping[str, Any],
+    def write(self, id: str, *, rule: Mapping[str, Any], events: Many[str] = (),
         expected: int | None = None) -> rules_operations_versions.WriteResult:
         """Write a rule, or a new version of it, as a draft. A version never changes."""
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.rules import repository
+from threadline.capabilities.rules.definition import RuleSet, set_of_json
 from threadline.capabilities.rules.lifecycle import State
 from threadline.capabilities.rules.operations import RULES_GROUP
 from threadline.capabilities.rules.operations.rules import RuleId, Version
@@ -34,6 +35,13 @@ class WriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     rule: Annotated[
         dict[str, Any], Meta(description="Its content, as in the definitions, without `version`. See docs/rules.md.")
     ]
+    events: Annotated[
+        list[str],
+        Meta(
+            description="Event types on which it runs: they become a rule set with the name of the rule. Refused where "
+            "other sets name the rule; without it the rule runs where sets name it."
+        ),
+    ] = []
     expected: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(description="The newest version that you know of, 0 for none; refused if another is the newest."),
@@ -55,11 +63,31 @@ class Needs(repository.Needs, WithSimulations, Protocol):
 
 
 def _write(context: Context[Needs], params: WriteParams) -> WriteResult:
+    rule_set = _own_set(context, params) if params.events else None
     version, made, created = repository.write(context, params.id, params.rule, params.expected)
+    if rule_set is not None:
+        # After the rule: a set that names no rule yet would be one more thing to take back where the rule is refused.
+        repository.change_set(context, rule_set.name, rule_set)
     head, _ = repository.stored_head(context, params.id)
     return WriteResult(
         id=params.id, version=version, created=created, state=head.states[version - 1], hash=made.hash
     )  # fmt: skip
+
+
+def _own_set(context: Context[Needs], params: WriteParams) -> RuleSet:
+    """The set with the name of the rule, which runs it alone; with what else it says already."""
+    active = repository.active_rules_of(context)
+    own = active.sets.get(params.id)
+    others = [other.name for other in active.sets_of(params.id) if other is not own]
+    if own is not None and (own.rules != (params.id,) or own.name in active.declared_sets):
+        others.append(own.name)
+    if others:
+        raise Conflict(
+            f"events: rule {params.id!r} runs by the rule set {', '.join(map(repr, others))}",
+            hint="Change the events of that set, or leave `events` out.",
+        )
+    before = {} if own is None else {name: value for name, value in own.content.items() if name != "name"}
+    return set_of_json(params.id, {**before, "events": params.events, "rules": [params.id]})
 
 
 WRITE = Operation(
@@ -73,7 +101,7 @@ WRITE = Operation(
     method="POST",
     path="/v1/rules/{id}/versions",
     scope="admin",
-    example=WriteParams(id="risk-score", rule=EXAMPLE_RULE),
+    example=WriteParams(id="risk-score", rule=EXAMPLE_RULE, events=["application_received"]),
 )
 
 

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 from threadline.capabilities.conditions import plain
 from threadline.capabilities.definitions.splicing import value_of
 from threadline.capabilities.definitions.writing import yaml_of
+from threadline.capabilities.rules.declared import in_no_set
 from threadline.kernel.errors import ThreadlineError
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.conditions_yaml import tree_in
 from threadline.surfaces.console.editing import YAML, edited
+from threadline.surfaces.console.event_types import suggested
 from threadline.surfaces.console.screen import Part, Screen
 from threadline.surfaces.console.trace import tree_of_conditions
 
@@ -128,6 +130,8 @@ def _editor(kind: Kind, part: str = "") -> Callable[[Asking], Mapping[str, Any]]
             checked |= _preview(asking, kind, name, draft.text)
         lines = draft.text.count("\n") + 1
         written = draft.beside_the_form() if part in WITHOUT_FORM else draft.shown(asking, kind.key)
+        if kind.section == "rules" and not part:
+            written = {**written, **_runs(asking, name)}
         return {
             **written, "kind": kind._asdict(), "name": name,
             "rows": min(max(lines + 1, LINES_MIN), LINES_MAX), "gutter": _gutter(lines, checked["check"]), **checked,
@@ -141,7 +145,42 @@ def _checked(asking: Asking, kind: Kind, name: str, text: str) -> dict[str, Any]
         return {"check": None}
     given = {"section": kind.section, "name": name or _unnamed(kind)} if kind.section else {}
     check = asking.ask("definitions_check", text=text, **given)
+    if kind.section == "rules":
+        check = _without_set_warning(asking, check, given["name"])
     return {"check": check, "file": _in_a_file(kind, name, text)}
+
+
+EVENTS_ASKED = 3
+"""Event types for which the form of a rule has fields."""
+
+
+def _without_set_warning(asking: Asking, check: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A check without the warning that no set names the rule, where the form says when it runs or a set names it."""
+    warnings = [each for each in check["warnings"] if f"{each['message']}; {each['hint']}" != in_no_set(name)]
+    is_warned = len(warnings) < len(check["warnings"])
+    runs = any(value for field, value in asking.query.items() if field.startswith("events."))
+    return {**check, "warnings": warnings if is_warned and (runs or _sets_of(asking, name)) else check["warnings"]}
+
+
+def _sets_of(asking: Asking, name: str) -> list[dict[str, Any]]:
+    """The rule sets that name a rule, each with all the rules it names. The page does not show this question."""
+    calls = len(asking.calls)
+    sets = asking.ask_or({}, "rule_sets_list").get("rule_sets", [])
+    del asking.calls[calls:]
+    every = [{**each, "rules": [*each["rules"], *each["absent"]]} for each in sets]
+    return [each for each in every if name in each["rules"]]
+
+
+def _runs(asking: Asking, name: str) -> dict[str, Any]:
+    """When a rule runs: the sets that name it, or the event types of its own set, which the form may change."""
+    sets = _sets_of(asking, name)
+    own = [each for each in sets if each["name"] == name and each["rules"] == [name] and not each["declared"]]
+    events = own[0]["events"] if own else []
+    calls = len(asking.calls)
+    types = suggested(asking.ask_or({"event_types": []}, "catalogue")["event_types"])
+    del asking.calls[calls:]
+    fields = [*events, *[""] * max(1, EVENTS_ASKED - len(events))]
+    return {"sets": [each for each in sets if each not in own], "events": fields, "types": types}
 
 
 def _preview(asking: Asking, kind: Kind, name: str, text: str) -> dict[str, Any]:
