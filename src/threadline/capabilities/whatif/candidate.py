@@ -73,7 +73,7 @@ def of_rule(current: Candidate, rule: Rule, types: Iterable[str]) -> Candidate:
         if not asked:
             raise InvalidValue(
                 f"no rule set names the rule {rule.id!r}, so it would never be asked",
-                hint="Write it with its event types (`events`), name it in a rule set, or give `types` to this what-if.",
+                hint="Write it with its event types (`events`), name it in a rule set, or give the what-if `types`.",
             )
         sets.append(RuleSet(TRIED, events=asked, rules=(rule.id,)))
     others = [other for other in current.active.rules.values() if other.id != rule.id]

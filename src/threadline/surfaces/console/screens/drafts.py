@@ -156,7 +156,8 @@ EVENTS_ASKED = 3
 
 def _without_set_warning(asking: Asking, check: Mapping[str, Any], name: str) -> dict[str, Any]:
     """A check without the warning that no set names the rule, where the form says when it runs or a set names it."""
-    warnings = [each for each in check["warnings"] if f"{each['message']}; {each['hint']}" != in_no_set(name)]
+    unasked = in_no_set(name)
+    warnings = [warning for warning in check["warnings"] if f"{warning['message']}; {warning['hint']}" != unasked]
     is_warned = len(warnings) < len(check["warnings"])
     runs = any(value for field, value in asking.query.items() if field.startswith("events."))
     return {**check, "warnings": warnings if is_warned and (runs or _sets_of(asking, name)) else check["warnings"]}
@@ -167,20 +168,24 @@ def _sets_of(asking: Asking, name: str) -> list[dict[str, Any]]:
     calls = len(asking.calls)
     sets = asking.ask_or({}, "rule_sets_list").get("rule_sets", [])
     del asking.calls[calls:]
-    every = [{**each, "rules": [*each["rules"], *each["absent"]]} for each in sets]
-    return [each for each in every if name in each["rules"]]
+    named = [{**listed, "rules": [*listed["rules"], *listed["absent"]]} for listed in sets]
+    return [rule_set for rule_set in named if name in rule_set["rules"]]
 
 
 def _runs(asking: Asking, name: str) -> dict[str, Any]:
     """When a rule runs: the sets that name it, or the event types of its own set, which the form may change."""
     sets = _sets_of(asking, name)
-    own = [each for each in sets if each["name"] == name and each["rules"] == [name] and not each["declared"]]
+    own = [
+        rule_set
+        for rule_set in sets
+        if (rule_set["name"], rule_set["rules"], rule_set["declared"]) == (name, [name], False)
+    ]
     events = own[0]["events"] if own else []
     calls = len(asking.calls)
     types = suggested(asking.ask_or({"event_types": []}, "catalogue")["event_types"])
     del asking.calls[calls:]
     fields = [*events, *[""] * max(1, EVENTS_ASKED - len(events))]
-    return {"sets": [each for each in sets if each not in own], "events": fields, "types": types}
+    return {"sets": [rule_set for rule_set in sets if rule_set not in own], "events": fields, "types": types}
 
 
 def _preview(asking: Asking, kind: Kind, name: str, text: str) -> dict[str, Any]:
