@@ -87,8 +87,8 @@ docs: $(VENV)/.docs $(VENV)/.test ## Run the snippets of the docs, check their l
 lock: $(VENV)/.test ## Resolve the requirements again, keeping what still fits (UPGRADE=1: take the newest)
 	@$(LOCK) --output-file requirements/build.txt
 	@$(COMPILE) --extra dev --output-file requirements/test.txt
-	@$(COMPILE) --extra mail --constraints requirements/test.txt --output-file requirements/run.txt
-	@$(COMPILE) --extra mail --extra aws --extra lake --extra postgres --extra redis \
+	@$(COMPILE) --extra mail --extra analytics --constraints requirements/test.txt --output-file requirements/run.txt
+	@$(COMPILE) --extra mail --extra analytics --extra aws --extra lake --extra postgres --extra redis \
 		--constraints requirements/test.txt --output-file requirements/image.txt
 	@$(COMPILE) --extra bench --constraints requirements/test.txt --output-file requirements/bench.txt
 	@$(COMPILE) --extra spark --constraints requirements/test.txt --output-file requirements/spark.txt

@@ -3,7 +3,7 @@
 
     --lake s3://bucket/lake --definitions s3://bucket/definitions [--workspace NAME]
 
-Glue 5 installs Threadline by the job's parameter `--additional-python-modules threadline[aws,lake]`. See docs/spark.md.
+Glue 5 installs Threadline by the job's parameter `--additional-python-modules`. See docs/spark.md.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from msgspec import inspect
 from threadline.app import operations
 from threadline.kernel.chart import Chart
 from threadline.kernel.errors import InvalidSetting, InvalidValue
+from threadline.kernel.extra import from_source
 from threadline.surfaces.charts.vega import vega
 
 ABOUT = ("sql", "position", "bound", "notes")
@@ -82,7 +83,7 @@ def _library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        hint = "pip install 'threadline[notebook]'"
+        hint = from_source("notebook")
         raise InvalidSetting(
             f"tables and charts for notebooks need {name}, which is not installed", hint=hint
         ) from None

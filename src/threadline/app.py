@@ -36,6 +36,7 @@ from threadline.exports.analytics.first_use import DuckAnalytics
 from threadline.exports.catching_up import CatchUpWorker, KeepsUp
 from threadline.kernel.analytics import AnalyticsPort
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
+from threadline.kernel.extra import from_source
 from threadline.kernel.lists import comma_separated
 from threadline.kernel.object_storage import Storage
 from threadline.kernel.operation import Operation
@@ -506,7 +507,7 @@ def _refuse_half_moved(store: Store) -> None:
 def _need(module: str, setting: str, server: str, extra: str) -> None:
     """Raise `InvalidSetting` where the module is missing with which a server is spoken to that a setting names."""
     if find_spec(module) is None:
-        hint = f"pip install 'threadline[{extra}]'"
+        hint = from_source(extra)
         raise InvalidSetting(f"{setting}: the driver of {server} is not installed", hint=hint)
 
 

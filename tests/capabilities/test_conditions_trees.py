@@ -338,5 +338,5 @@ def test_aliases_that_multiply_are_refused_soon() -> None:
 
 def test_without_re2_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "re2", None)
-    with pytest.raises(InvalidDefinition, match=r"pip install 'threadline\[rules\]'"):
+    with pytest.raises(InvalidDefinition, match=r"pip install '\.\[rules\]'"):
         read_json({"field": "traits.a", "regex": "^x"})

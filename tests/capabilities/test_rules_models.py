@@ -286,7 +286,7 @@ def test_what_the_library_throws_past_handlers_is_an_error(monkeypatch: pytest.M
 
 def test_without_the_library_a_model_is_refused_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zen", None)
-    with pytest.raises(InvalidDefinition, match=r"pip install 'threadline\[rules\]'"):
+    with pytest.raises(InvalidDefinition, match=r"pip install '\.\[rules\]'"):
         body_of(expressions(a="1"))
 
 

@@ -260,7 +260,7 @@ def test_without_the_driver_a_schema_is_refused_and_nothing_else_is(monkeypatch:
     assert declared("event_schemas: {}", "{}") == {}
     with pytest.raises(InvalidDefinition) as caught:
         declared("\nevent_schemas:\n  page: {}\n  click: {}")
-    needed = "needs jsonschema-rs; install the extra: pip install 'threadline[schemas]'"
+    needed = "needs jsonschema-rs; install its extra in the folder of Threadline's source: pip install '.[schemas]'"
     assert str(caught.value) == f"a.yaml:3: event schema 'page' {needed}\na.yaml:4: event schema 'click' {needed}"
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from tests import forked
+from tests import bare, forked
 from tests.docs.markdown import Snippet
 from tests.servers import dynamodb, postgres
 from tests.servers.ports import free_port
@@ -51,8 +51,8 @@ class Session:
             # There the command is started as its readers do; on all other pages half the time would go into starts.
             self.environment["PATH"] = f"{Path(forked.threadline()).parent}:{self.environment['PATH']}"
         else:
-            paths = [str(Path(__file__).parent / "without_extras"), os.environ.get("PYTHONPATH", "")]
-            self.environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+            python = bare.environment(folder.with_name(f"{folder.name}-bare"), bare.of_package())
+            self.environment["PATH"] = f"{python.parent}:{self.environment['PATH']}"
 
     def run(self, snippet: Snippet) -> None:
         """Run one snippet; raises whatever is wrong with it. Of data formats it checks that they can be read."""

@@ -99,7 +99,7 @@ def test_parquet_without_pyarrow_says_what_to_install(
     answer = client.get("/v1/people?format=parquet", headers=keys.bearer("read"))
     assert (answer.status_code, answer.headers["content-type"]) == (400, PROBLEM)
     assert "needs pyarrow" in answer.json()["detail"]
-    assert "pip install 'threadline[parquet]'" in answer.text
+    assert "pip install '.[parquet]'" in answer.text
 
 
 @pytest.mark.parametrize(

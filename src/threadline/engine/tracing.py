@@ -18,6 +18,7 @@ from threadline.engine.folding.packing import unpack_event
 from threadline.engine.scheduled import due_of
 from threadline.kernel.errors import InvalidSetting, ThreadlineError
 from threadline.kernel.event import Event, Receipt
+from threadline.kernel.extra import from_source
 from threadline.kernel.ids import short_hash
 from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.sender import EFFECT_UNKNOWN, Outcome
@@ -295,7 +296,7 @@ def open_tracing(store: Store, clock: Clock, exporter: SpanExporter | None = Non
     Raises `InvalidSetting` without the extra.
     """
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
-        hint = "pip install 'threadline[otel]'"
+        hint = from_source("otel")
         raise InvalidSetting("tracing: OpenTelemetry is not installed", hint=hint)
     from opentelemetry.sdk.resources import SERVICE_NAME, Resource
     from opentelemetry.sdk.trace import SpanProcessor, TracerProvider

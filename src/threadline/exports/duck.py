@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from threadline.exports.lake.storage import Storage
 from threadline.kernel.errors import InvalidSetting, InvalidValue, LimitExceeded, Unavailable
+from threadline.kernel.extra import from_source
 
 MEMORY = "1GB"
 """What a query may take before it goes on in files."""
@@ -21,7 +22,7 @@ def duckdb() -> Any:
     try:
         import duckdb as found
     except ImportError:
-        hint = "pip install 'threadline[lake]'"
+        hint = from_source("lake")
         raise InvalidSetting("SQL over the lake needs DuckDB, which is not installed", hint=hint) from None
     return found
 
@@ -127,4 +128,4 @@ def _imported(module: str, why: str) -> Any:
     try:
         return import_module(module)
     except ImportError:
-        raise InvalidSetting(f"{why}, which is not installed", hint="pip install 'threadline[lake]'") from None
+        raise InvalidSetting(f"{why}, which is not installed", hint=from_source("lake")) from None

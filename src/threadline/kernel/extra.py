@@ -5,6 +5,14 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 
+def from_source(extra: str) -> str:
+    """How an extra is installed, as a hint.
+
+    No index has Threadline: a command with its name alone would find nothing, or what somebody else calls so.
+    """
+    return f"in the folder of Threadline's source: pip install '.[{extra}]'"
+
+
 def missing(module: str, named: str, extra: str) -> str:
     """What to install where a module is not there, as the end of a sentence; empty where it is.
 
@@ -12,4 +20,4 @@ def missing(module: str, named: str, extra: str) -> str:
     """
     if find_spec(module) is not None:
         return ""
-    return f"needs {named}; install the extra: pip install 'threadline[{extra}]'"
+    return f"needs {named}; install its extra {from_source(extra)}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from threadline.kernel.effect import Effect
 from threadline.kernel.errors import InvalidSetting, OutcomeUnknown
+from threadline.kernel.extra import from_source
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_RETRIED, Outcome
 from threadline.senders.smtp import MAIL_SENT
 
@@ -123,9 +124,7 @@ def _client(region: Region, timeout_seconds: float, connections: int) -> SESV2Cl
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
     except ImportError:
-        raise InvalidSetting(
-            "mail: the driver of Amazon SES is not installed", hint="pip install 'threadline[aws]'"
-        ) from None
+        raise InvalidSetting("mail: the driver of Amazon SES is not installed", hint=from_source("aws")) from None
     config = Config(
         connect_timeout=min(CONNECT_SECONDS, timeout_seconds),
         read_timeout=max(timeout_seconds - CONNECT_SECONDS, 1.0),

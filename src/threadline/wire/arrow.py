@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.extra import from_source
 
 
 def arrow(doing: str, extra: str = "parquet") -> Any:
@@ -15,6 +16,6 @@ def arrow(doing: str, extra: str = "parquet") -> Any:
         import pyarrow.compute
         import pyarrow.parquet
     except ImportError:
-        hint = f"pip install 'threadline[{extra}]'"
+        hint = from_source(extra)
         raise InvalidSetting(f"{doing} Parquet needs pyarrow, which is not installed", hint=hint) from None
     return pa

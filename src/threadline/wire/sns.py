@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from threadline.kernel.errors import Forbidden, InvalidSetting
+from threadline.kernel.extra import from_source
 from threadline.kernel.typed import prepared
 from threadline.wire.feedback import UnreadableFeedback
 
@@ -101,7 +102,7 @@ def check_signature(envelope: Envelope, certificate: bytes) -> None:
         from cryptography.x509 import load_pem_x509_certificate
     except ImportError:
         raise InvalidSetting(
-            "messages of SNS cannot be checked: cryptography is not installed", hint="pip install 'threadline[mail]'"
+            "messages of SNS cannot be checked: cryptography is not installed", hint=from_source("mail")
         ) from None
     algorithms = {"1": hashes.SHA1(), "2": hashes.SHA256()}
     algorithm = algorithms.get(envelope.signature_version)

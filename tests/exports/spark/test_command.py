@@ -67,4 +67,4 @@ def test_without_a_lake_it_says_how_to_name_one(call: Call, store: Path) -> None
 def test_without_pyspark_it_says_what_to_install(call: Call, lake: Path) -> None:  # noqa: F811
     ran = call("lake", "refold", "--spark", "local[2]")
     assert ran.code == 1
-    assert "pip install 'threadline[spark]'" in ran.err
+    assert "pip install '.[spark]'" in ran.err

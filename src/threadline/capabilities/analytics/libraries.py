@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.extra import from_source
 
 
 def numbers(name: str) -> Any:
@@ -13,5 +14,5 @@ def numbers(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        hint = "pip install 'threadline[analytics]'"
+        hint = from_source("analytics")
         raise InvalidSetting(f"this analysis needs {name}, which is not installed", hint=hint) from None

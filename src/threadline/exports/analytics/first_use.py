@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from threadline.engine.engine import Engine
 from threadline.kernel.analytics import Table
 from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.extra import from_source
 from threadline.kernel.search import IndexProgress
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class DuckAnalytics:
                 if any(find_spec(name) is None for name in ("duckdb", "pyarrow")):
                     raise InvalidSetting(
                         "analytics need DuckDB and pyarrow, which are not installed",
-                        hint="pip install 'threadline[analytics]'",
+                        hint=from_source("analytics"),
                     )
                 from threadline.exports.analytics.answering import Answering
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.extra import from_source
 from threadline.kernel.ids import short_hash
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def open_catalog(url: str, warehouse: str) -> Catalog:
     try:
         from pyiceberg.catalog import load_catalog
     except ImportError:
-        raise InvalidSetting("Iceberg tables need pyiceberg", hint="pip install 'threadline[lake]'") from None
+        raise InvalidSetting("Iceberg tables need pyiceberg", hint=from_source("lake")) from None
     known = {"warehouse": warehouse, "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"}
     properties = _properties(url, warehouse)
     try:

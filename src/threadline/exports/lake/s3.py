@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from threadline.kernel.aws_errors import error_code, explained
 from threadline.kernel.errors import Forbidden, InvalidSetting, NotFound, StoreFull, ThreadlineError
+from threadline.kernel.extra import from_source
 from threadline.kernel.object_storage import Stored
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class BucketStorage:
         try:
             import boto3
         except ImportError:
-            hint = "pip install 'threadline[aws]'"
+            hint = from_source("aws")
             raise InvalidSetting("S3 cannot be used: boto3 is not installed", hint=hint) from None
         if not bucket:
             raise InvalidSetting("this URL names no bucket", hint="write s3://bucket/prefix")

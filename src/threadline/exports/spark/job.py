@@ -16,6 +16,7 @@ from threadline.exports.spark.folding import PersonRow, fold_group
 from threadline.exports.spark.recipe import Recipe
 from threadline.exports.spark.states import Refolded, Source, refold_lake, states_file
 from threadline.kernel.errors import InvalidSetting, Unavailable
+from threadline.kernel.extra import from_source
 
 EVENTS_PER_GROUP = 20_000
 """People are folded in groups of about so many events: a group for each person costs Spark more than its folds."""
@@ -142,7 +143,7 @@ def _part(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        hint = "pip install 'threadline[spark]'"
+        hint = from_source("spark")
         raise InvalidSetting(f"{name.partition('.')[0]} is not installed", hint=hint) from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from threadline.kernel.chart import Chart
 from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.extra import from_source
 from threadline.surfaces.charts.svg import svg_file
 
 SCALE = 2
@@ -15,7 +16,7 @@ def png(chart: Chart, *, dark: bool = False) -> bytes:
     try:
         import vl_convert
     except ImportError:
-        hint = "pip install 'threadline[analytics]'; --svg needs nothing"
+        hint = from_source("analytics") + "; --svg needs nothing"
         raise InvalidSetting("pictures as PNG need vl-convert, which is not installed", hint=hint) from None
     made: bytes = vl_convert.svg_to_png(svg_file(chart, dark=dark), scale=SCALE)
     return made

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from threadline.engine.engine import Engine
 from threadline.kernel.errors import InvalidValue, MalformedBody, Unauthorized
+from threadline.kernel.extra import from_source
 from threadline.kernel.limits import GRAPHQL_BYTES_MAX
 from threadline.settings import Settings
 from threadline.surfaces.http.access import TOKEN_HINT, Access
@@ -135,7 +136,7 @@ class GraphQL:
                 except ImportError as error:
                     raise NotInstalled(
                         f"GraphQL needs a library that is not there: {error.name}",
-                        hint="pip install 'threadline[graphql]'",
+                        hint=from_source("graphql"),
                     ) from None
                 self._documents = Documents(self._engine, introspection=self._settings.graphql_introspection)
             return self._documents

@@ -7,6 +7,7 @@ from typing import Protocol
 from starlette.requests import Request
 
 from threadline.kernel.errors import InvalidSetting, InvalidValue, Unauthorized
+from threadline.kernel.extra import from_source
 from threadline.kernel.time import Clock
 from threadline.settings import Settings
 from threadline.surfaces.http.access import authorization
@@ -70,6 +71,6 @@ def web_users(settings: Settings, clock: Clock) -> WebUsers:
     except ImportError as error:
         raise InvalidSetting(
             f"jwt_secret and jwt_keys need a library that is not there: {error.name}",
-            hint="pip install 'threadline[jwt]'",
+            hint=from_source("jwt"),
         ) from None
     return WebUsers(WebTokens(settings, clock))

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.extra import from_source
 from threadline.surfaces.mail_intake.intake import Intake, Result
 
 if TYPE_CHECKING:
@@ -66,7 +67,5 @@ def _protocol(*, lmtp: bool) -> Any:
         from aiosmtpd.lmtp import LMTP
         from aiosmtpd.smtp import SMTP
     except ImportError:
-        raise InvalidSetting(
-            "mails cannot be received: aiosmtpd is not installed", hint="pip install 'threadline[mail]'"
-        ) from None
+        raise InvalidSetting("mails cannot be received: aiosmtpd is not installed", hint=from_source("mail")) from None
     return LMTP if lmtp else SMTP

@@ -10,10 +10,12 @@ from itertools import count
 from types import TracebackType
 from typing import Any
 
+from threadline.kernel.extra import from_source
+
 try:
     import httpx
 except ImportError as error:  # pragma: no cover — the tests have it
-    raise ImportError("the client needs httpx: pip install 'threadline[client]'") from error
+    raise ImportError(f"the client needs httpx; {from_source('client')}") from error
 
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.event import Receipt

@@ -6,6 +6,7 @@ from typing import Any
 
 from threadline.kernel.aws_errors import explained
 from threadline.kernel.errors import InvalidSetting
+from threadline.kernel.extra import from_source
 
 CONNECT_SECONDS = 3.0
 ANSWER_SECONDS = 30.0
@@ -23,7 +24,7 @@ def aws_client(service: str, resource: str, *, region: str | None = None, connec
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
     except ImportError:
-        raise InvalidSetting(f"{resource}: boto3 is not installed", hint="pip install 'threadline[aws]'") from None
+        raise InvalidSetting(f"{resource}: boto3 is not installed", hint=from_source("aws")) from None
     config = Config(
         connect_timeout=CONNECT_SECONDS, read_timeout=ANSWER_SECONDS, max_pool_connections=connections,
         retries={"total_max_attempts": ATTEMPTS_MAX, "mode": "standard"},

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from threadline.capabilities.whatif.views import WhatIfView
 from threadline.kernel.errors import InvalidValue, Unavailable
+from threadline.kernel.extra import from_source
 from threadline.surfaces.cli.demo import journeys, mail, report
 from threadline.surfaces.cli.demo.history import AFTERWARDS, Order, definitions, has_mail, message, orders
 from threadline.surfaces.cli.demo.server import Client, Server, free
@@ -148,7 +149,7 @@ def _show_mails(console: Console, server: Server, writer: Client, reader: Client
         report.heading(console, "8  A journey, tried on eighteen months before it is switched on")
         journeys.show(console, server, writer, reader)
     else:
-        report.say(console, "Left out: it needs the extra `mail`, pip install 'threadline[mail]'.", "yellow")
+        report.say(console, f"Left out: it needs the extra `mail`; {from_source('mail')}.", "yellow")
 
 
 def _send(console: Console, writer: Client, history: Sequence[Order]) -> tuple[dict[str, int], float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from threadline.kernel.errors import NotFound, ThreadlineError
+from threadline.kernel.errors import InvalidValue, NotFound, ThreadlineError
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.event_types import distinct, names_in, renamed, suggested, typed_members
 from threadline.surfaces.console.fields import fields_of, given
@@ -96,6 +96,9 @@ def _answer(asking: Asking) -> Mapping[str, Any]:
     values = given(asking.operations[name], asking.query, asking.queries)
     try:
         answer, chart = asking.picture(name, **values)
+    except InvalidValue as error:
+        # Nobody has asked yet: what is missing is a request of the page, no mistake of the reader.
+        return {"needed": str(error)} if not values else {"problem": str(error), "hint": error.hint}
     except ThreadlineError as error:
         return {"problem": str(error), "hint": error.hint}
     details = {member: value for member, value in answer.items() if member not in FRAME}
