@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from threadline.kernel.errors import LimitExceeded as LimitExceeded
     from threadline.kernel.errors import MalformedBody as MalformedBody
     from threadline.kernel.errors import MergeRefused as MergeRefused
+    from threadline.kernel.errors import NotConfigured as NotConfigured
     from threadline.kernel.errors import NotFound as NotFound
     from threadline.kernel.errors import OutcomeUnknown as OutcomeUnknown
     from threadline.kernel.errors import StoreBusy as StoreBusy
@@ -48,8 +49,8 @@ _NAMES = {
     "threadline.engine.engine": "Engine",
     "threadline.kernel.errors": (
         "BeingErased Conflict EventDamaged EventRejected Forbidden InvalidAddress InvalidDefinition InvalidSetting "
-        "InvalidValue LimitExceeded MalformedBody MergeRefused NotFound OutcomeUnknown StoreBusy StoreDamaged "
-        "StoreFull StoreMissing ThreadlineError TooManyRequests Unauthorized Unavailable"
+        "InvalidValue LimitExceeded MalformedBody MergeRefused NotConfigured NotFound OutcomeUnknown StoreBusy "
+        "StoreDamaged StoreFull StoreMissing ThreadlineError TooManyRequests Unauthorized Unavailable"
     ),
     "threadline.kernel.event": "Event Identifier Receipt Recorded",
     "threadline.kernel.operation": "Operation",
@@ -80,6 +81,7 @@ __all__ = [
     "LimitExceeded",
     "MalformedBody",
     "MergeRefused",
+    "NotConfigured",
     "NotFound",
     "Operation",
     "OutcomeUnknown",

@@ -11,7 +11,7 @@ from threadline.engine.public_address import PublicAddress
 from threadline.engine.tracing import Tracing
 from threadline.kernel.analytics import AnalyticsPort, Table
 from threadline.kernel.confined import Confined, Unconfined
-from threadline.kernel.errors import Unavailable
+from threadline.kernel.errors import NotConfigured, Unavailable
 from threadline.kernel.event import Event
 from threadline.kernel.event_type import SeenTypes
 from threadline.kernel.object_storage import Storage
@@ -35,7 +35,7 @@ class NoIndex:
     """The search index of an engine that has none."""
 
     def search(self, query: Query) -> Matches:
-        """Raise `Unavailable`."""
+        """Raise `NotConfigured`."""
         raise _no_index()
 
     def types(self, workspace: str) -> SeenTypes:
@@ -43,15 +43,15 @@ class NoIndex:
         raise _no_index()
 
     def catch_up(self, limit: int) -> IndexProgress:
-        """Raise `Unavailable`."""
+        """Raise `NotConfigured`."""
         raise _no_index()
 
     def rebuild(self) -> None:
-        """Raise `Unavailable`."""
+        """Raise `NotConfigured`."""
         raise _no_index()
 
     def status(self) -> IndexStatus:
-        """Raise `Unavailable`."""
+        """Raise `NotConfigured`."""
         raise _no_index()
 
     def close(self) -> None:
@@ -62,17 +62,17 @@ class NoAnalytics:
     """The analytics of an engine that has none."""
 
     def query(self, workspace: str, sql: str, params: Mapping[str, Any]) -> Table:
-        """Raise `Unavailable`."""
+        """Raise `NotConfigured`."""
         hint = "Set analytics_dir to a folder on a local disk, or lake; an embedded store has its folder beside it."
-        raise Unavailable("this store has nothing that answers questions about everybody", hint=hint)
+        raise NotConfigured("this store has nothing that answers questions about everybody", hint=hint)
 
     def close(self) -> None:
         """There is nothing to release."""
 
 
-def _no_index() -> Unavailable:
+def _no_index() -> NotConfigured:
     hint = "Set search_index to a file on a local disk; an embedded store has its index beside it."
-    return Unavailable("this store has no search index", hint=hint)
+    return NotConfigured("this store has no search index", hint=hint)
 
 
 @dataclass(frozen=True, kw_only=True)

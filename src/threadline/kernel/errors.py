@@ -11,6 +11,8 @@ class ThreadlineError(Exception):
     hint = ""
     param = ""
     """The parameter that is at fault, where it is one."""
+    is_shown = False
+    """Whether callers read what happened although they are not at fault; else no more than of which kind it is."""
 
     def __init__(self, message: str = "", *, hint: str | None = None, param: str = "") -> None:
         super().__init__(message or type(self).__doc__ or self.code)
@@ -18,6 +20,11 @@ class ThreadlineError(Exception):
             self.hint = hint
         if param:
             self.param = param
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether its message is for the log alone: the server is at fault, and the text may show what is inside."""
+        return self.status >= 500 and not self.is_shown
 
 
 class InvalidValue(ThreadlineError):
@@ -100,6 +107,12 @@ class TooManyRequests(ThreadlineError):
     code, status = "too_many_requests", 429
 
 
+class NotConfigured(ThreadlineError):
+    """This process lacks a setting for it; whoever runs it can set the one that the hint names."""
+
+    code, status, is_shown = "not_configured", 501, True
+
+
 class Unavailable(ThreadlineError):
     """The store cannot answer now; nothing was half written, and the same request may succeed later."""
 
@@ -145,6 +158,7 @@ class StoreDamaged(ThreadlineError):
 class EventDamaged(StoreDamaged):
     """An event of the log is not as it was written; `threadline repair` puts a good copy in its place."""
 
+    is_shown = True
     hint = "`threadline repair --from BACKUP` takes a good copy from a backup or another store."
 
     def __init__(self, id: str, thread: str, sequence: int, why: str, position: str = "") -> None:

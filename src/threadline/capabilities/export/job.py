@@ -15,7 +15,7 @@ from threadline.capabilities.broadcasts.audience import Resolver
 from threadline.capabilities.broadcasts.definition import Audience
 from threadline.capabilities.events.forms import event_view, instant
 from threadline.capabilities.jobs.filling import of_filled
-from threadline.kernel.errors import Conflict
+from threadline.kernel.errors import Conflict, NotConfigured
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.object_storage import Storage, path_name
@@ -70,10 +70,10 @@ class Needs(WithReader, WithLog, Protocol):
 
 
 def storage_of(engine: WithExports) -> Storage:
-    """Where exports are written. Raises `Conflict` where none is set."""
+    """Where exports are written. Raises `NotConfigured` where none is set."""
     if engine.exports is None:
         hint = "Set `exports` to a folder, or to s3://bucket/prefix."
-        raise Conflict("this process has no place to write exports to", hint=hint)
+        raise NotConfigured("this process has no place to write exports to", hint=hint)
     return engine.exports()
 
 

@@ -143,7 +143,7 @@ def _formatted(error: GraphQLError) -> dict[str, Any]:
     if isinstance(cause, ThreadlineError):
         problem = {"code": cause.code, "status": cause.status, "hint": cause.hint, "param": cause.param}
         shown["extensions"] = {key: value for key, value in problem.items() if value}
-        if cause.status >= 500:
+        if cause.is_inside:
             log.warning("%s: %s", ".".join(map(str, error.path or ())), cause)
             shown["message"] = f"{cause.code}; the server's log tells more"
             shown["extensions"].pop("hint", None)

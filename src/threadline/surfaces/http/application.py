@@ -47,7 +47,7 @@ from threadline.surfaces.http.ingest import Ingest
 from threadline.surfaces.http.mcp import Mcp
 from threadline.surfaces.http.operations import Operations
 from threadline.surfaces.http.pages import Pages
-from threadline.surfaces.http.problem import is_inside, problem, server_of, unexpected
+from threadline.surfaces.http.problem import problem, server_of, unexpected
 from threadline.surfaces.http.public import PublicRoutes
 from threadline.surfaces.http.rate import RateLimits
 from threadline.surfaces.http.routing import PREFLIGHT, Route, Router
@@ -156,7 +156,7 @@ class Application:
             if isinstance(error, EventDamaged):
                 # Not waited for: it is written to the store, once for each event.
                 self._looks.submit(self.engine.damage.note, error)
-            if is_inside(error):
+            if error.is_inside:
                 log.warning("%s %s: %s", scope["method"], route.path if route else UNMATCHED, error)
             response = problem(error, _readable(path), server_of(request))
         except ClientDisconnect:

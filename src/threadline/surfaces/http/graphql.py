@@ -191,7 +191,7 @@ def _described(method: str, more: dict[str, Any]) -> dict[str, Any]:
         "operationId": f"graphql_{method}", "summary": f"Answer a document of GraphQL by {method.upper()}.",
         "description": "Needs the scope `read`; the web token of a user reads that user's alerts.",
         "tags": ["graphql"], "security": [{"token": []}, {"userToken": []}], "responses": dict(_RESPONSES),
-        "x-never": (), **more,
+        **more,
     }  # fmt: skip
 
 

@@ -34,7 +34,7 @@ _PROBLEMS = {
     "415": "The body is compressed in a way, or comes in a format, that is not read here.",
     "429": "A rate limit is used up.",
     "500": "A fault of the server.",
-    "501": "The server lacks a library for this.",
+    "501": "The server lacks a setting or a library for this; the hint names it.",
     "503": "The store cannot answer now; the same request may succeed later.",
 }
 
@@ -63,8 +63,7 @@ def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()
         paths[path] = copy.deepcopy(methods)
     for methods in paths.values():
         for body in methods.values():
-            never = (*body.pop("x-without", ()), *body.pop("x-never", ("501",)))
-            for status, problem in _problems(never).items():
+            for status, problem in _problems(tuple(body.pop("x-without", ()))).items():
                 own = body["responses"].setdefault(status, problem)
                 own["content"] = problem["content"] | own["content"]
     content = {

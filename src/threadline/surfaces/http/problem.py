@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Annotated, Any
 
 import msgspec
@@ -12,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from threadline.kernel.errors import (
-    EventDamaged,
     InvalidValue,
     LimitExceeded,
     ThreadlineError,
@@ -29,7 +27,7 @@ UNAVAILABLE_RETRY_SECONDS = 1
 class Internal(ThreadlineError):
     """A fault of the server; its log tells more."""
 
-    code = "internal"
+    code, is_shown = "internal", True
 
 
 class MethodNotAllowed(InvalidValue):
@@ -81,11 +79,13 @@ class MalformedRequest(InvalidValue):
 class NotInstalled(ThreadlineError):
     """This server lacks the library for it; whoever runs it can install the extra that the hint names."""
 
-    code, status = "not_installed", 501
+    code, status, is_shown = "not_installed", 501, True
 
 
 class NotNow(Unavailable):
     """The server cannot do this now; nothing was half written, and the same request may succeed later."""
+
+    is_shown = True
 
 
 class RateLimited(TooManyRequests):
@@ -115,18 +115,11 @@ class Problem(msgspec.Struct, omit_defaults=True):
     """`detail` once more: Segment's and RudderStack's clients look for it here, and retry for minutes without it."""
 
 
-def is_inside(error: ThreadlineError) -> bool:
-    """Whether an error tells what no caller is to know, such as the database's host or the file's path."""
-    return error.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(
-        error, Internal | NotNow | NotInstalled | EventDamaged
-    )
-
-
 def problem(error: ThreadlineError, instance: str, server: str) -> Response:
-    """The answer that tells an error; of one that `is_inside` only of which kind it is. ``server`` is the address under
+    """The answer that tells an error; of one that is inside only of which kind it is. ``server`` is the address under
     which it was asked for."""
     title = (type(error).__doc__ or error.code).split(";")[0].split(". ")[0].rstrip(".")
-    inside = is_inside(error)
+    inside = error.is_inside
     text = f"{title}; the server's log tells more" if inside else str(error)
     body = Problem(
         type=f"{server}/docs#error-{error.code}", title=title, status=error.status, code=error.code, detail=text,

@@ -217,12 +217,11 @@ def error(failure: Failure, id: str | int | None) -> dict[str, Any]:
 def described(problem: ThreadlineError) -> dict[str, Any]:
     """An error as agents read it; one of the inside says only of which kind it is."""
     message = str(problem)
-    inside = problem.status >= 500 and not isinstance(problem, EventDamaged)
-    if inside:
+    if problem.is_inside:
         log.warning("%s", problem)
         message = (type(problem).__doc__ or problem.code).split(";")[0].split(". ")[0].rstrip(".")
     content = {"code": problem.code, "detail": message}
-    if problem.hint and not inside:
+    if problem.hint and not problem.is_inside:
         content["hint"] = problem.hint
     if problem.param:
         content["param"] = problem.param
