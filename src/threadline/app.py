@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
@@ -24,6 +24,7 @@ from threadline.engine.engine import Engine
 from threadline.engine.erasure.applying import keep_beside
 from threadline.engine.erasure.certificates_file import LedgerFile
 from threadline.engine.erasure.erased_ids import erased_since
+from threadline.engine.folding.capabilities import Capabilities, chosen, installed
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.folding.packing import check_entry
 from threadline.engine.maintenance.move import refuse_unfinished
@@ -35,6 +36,7 @@ from threadline.exports.analytics.answering_process import AnsweringProcess
 from threadline.exports.analytics.first_use import DuckAnalytics
 from threadline.exports.catching_up import CatchUpWorker, KeepsUp
 from threadline.kernel.analytics import AnalyticsPort
+from threadline.kernel.capability import Capability
 from threadline.kernel.errors import InvalidSetting, StoreDamaged
 from threadline.kernel.extra import from_source
 from threadline.kernel.lists import comma_separated
@@ -93,18 +95,20 @@ def open(
     clock: Clock = system_clock,
     definitions: StorePath | None = None,
     readonly: bool = False,
+    capabilities: Sequence[Capability] = (),
 ) -> Threadline:
     """Open a store in this process: a path, ``"memory:"``, or None for the one that the settings name.
 
     A file that is not there is created. One process writes at a time; with ``readonly`` it opens beside a writer.
-    ``definitions`` is a YAML file or a folder of them, by default `threadline.yaml` beside the store. Raises
+    ``definitions`` is a YAML file or a folder of them, by default `threadline.yaml` beside the store.
+    ``capabilities`` are your own, in force beside those that ship, are installed or named by the setting. Raises
     `StoreBusy` if another process writes to it, `InvalidSetting` and `InvalidDefinition` for what cannot be read.
     """
     from threadline.surfaces.python.embedded import Threadline
 
-    chosen = _settings(store, settings, definitions)
-    engine = open_engine(None, chosen, clock, readonly=readonly)
-    return Threadline(engine, workspace=workspace or chosen.workspace, source=source)
+    found = _settings(store, settings, definitions, capabilities)
+    engine = open_engine(None, found, clock, readonly=readonly, capabilities=capabilities)
+    return Threadline(engine, workspace=workspace or found.workspace, source=source)
 
 
 def open_engine(
@@ -115,23 +119,24 @@ def open_engine(
     *,
     readonly: bool = False,
     answers_apart: bool = False,
+    capabilities: Sequence[Capability] = (),
 ) -> Engine:
     """The engine on a store, without a surface; see `open`.
 
     With ``answers_apart`` a process of its own answers questions about everybody, as a server needs it.
     """
-    chosen = _settings(store, settings, definitions)
+    loaded = _settings(store, settings, definitions, capabilities)
     # Definitions and settings are read first: a mistake in them must not leave a store open, or create one.
-    made = _catalogue(chosen)
-    surroundings = _surroundings(made, chosen, readonly=readonly, answers_apart=answers_apart)
-    opened = _open_store(chosen, readonly)
+    made = _catalogue(loaded, capabilities)
+    surroundings = _surroundings(made, loaded, readonly=readonly, answers_apart=answers_apart)
+    opened = _open_store(loaded, readonly)
     if not readonly:
         _refuse_half_moved(opened)
-    store_in_use = _with_cache(opened, chosen, readonly)
+    store_in_use = _with_cache(opened, loaded, readonly)
     try:
-        if chosen.tracing:
+        if loaded.tracing:
             surroundings = replace(surroundings, tracing=open_tracing(store_in_use, clock))
-        return _engine_on(store_in_use, made, chosen, clock, surroundings, readonly=readonly)
+        return _engine_on(store_in_use, made, loaded, clock, surroundings, readonly=readonly)
     except BaseException:
         store_in_use.close()
         raise
@@ -142,7 +147,7 @@ def reopen(engine: Engine, settings: Settings) -> Engine:
 
     The other may still record what it was asked for before. Raises `InvalidDefinition` before anything has changed.
     """
-    made = _catalogue(settings)
+    made = _catalogue(settings, engine.catalogue.capabilities.given)
     _senders(
         made, settings, engine.store, engine.clock
     )  # a secret that is not there must be told before anything is written
@@ -194,30 +199,39 @@ def _surroundings(made: Catalogue, chosen: Settings, *, readonly: bool, answers_
     )
 
 
-def catalogue(files: Sequence[Path] = ()) -> Catalogue:
-    """Everything that ships, shaped by what these files of definitions declare."""
-    return _declared(Definitions.load(files))
+def catalogue(files: Sequence[Path] = (), capabilities: Capabilities | None = None) -> Catalogue:
+    """Everything that ships, or these capabilities, shaped by what these files of definitions declare."""
+    return _declared(Definitions.load(files), capabilities)
 
 
-def catalogue_of(texts: Sequence[tuple[str, str]]) -> Catalogue:
+def catalogue_of(texts: Sequence[tuple[str, str]], capabilities: Capabilities | None = None) -> Catalogue:
     """The same of texts, each with a name for messages: for processes where there are no such files."""
-    return _declared(Definitions(texts))
+    return _declared(Definitions(texts), capabilities)
 
 
-def _declared(definitions: Definitions) -> Catalogue:
+class _CatalogueOf(NamedTuple):
+    """`catalogue_of` by the setting ``capabilities``; another process can be sent it."""
+
+    setting: str
+
+    def __call__(self, texts: Sequence[tuple[str, str]]) -> Catalogue:
+        return catalogue_of(texts, chosen(self.setting))
+
+
+def _declared(definitions: Definitions, capabilities: Capabilities | None) -> Catalogue:
     definitions.section(SETTINGS_SECTION.name)  # read before, by `load`
     identity = rules(definitions)
-    return Catalogue.declared(definitions, identity, SETTINGS_SECTION)
+    return Catalogue.declared(definitions, identity, SETTINGS_SECTION, capabilities=capabilities)
 
 
-def _catalogue(settings: Settings) -> Catalogue:
-    return catalogue(definition_files(definitions_file(settings)))
+def _catalogue(settings: Settings, given: Sequence[Capability] = ()) -> Catalogue:
+    return catalogue(definition_files(definitions_file(settings)), chosen(settings.capabilities, given))
 
 
 @cache
 def operations() -> tuple[Operation, ...]:
-    """Every operation that ships, by name."""
-    return catalogue().operations
+    """Every operation that ships, is installed, or is named in the environment, by name."""
+    return catalogue(capabilities=installed(load(files=False).capabilities)).operations
 
 
 def composition() -> Composition:
@@ -253,7 +267,7 @@ def _iceberg(settings: Settings) -> IcebergDoor:
 def _lake(settings: Settings) -> LakeDoor:
     from threadline.exports.curated.commands import LakeCommands
 
-    return LakeCommands(settings.lake, settings.workspace, catalogue_of)
+    return LakeCommands(settings.lake, settings.workspace, _CatalogueOf(settings.capabilities))
 
 
 def open_dispatcher(engine: Engine, settings: Settings) -> Dispatcher:
@@ -303,12 +317,13 @@ def _analytics(engine: Engine, settings: Settings, apart: bool) -> AnalyticsPort
         return here
     declared = engine.catalogue.definitions
     texts = declared.texts if isinstance(declared, Definitions) else ()
-    return AnsweringProcess(partial(_engine_apart, settings, texts), lambda: here.is_begun)
+    separate = partial(_engine_apart, settings, texts, engine.catalogue.capabilities.given)
+    return AnsweringProcess(separate, lambda: here.is_begun)
 
 
-def _engine_apart(settings: Settings, texts: Sequence[tuple[str, str]]) -> Engine:
+def _engine_apart(settings: Settings, texts: Sequence[tuple[str, str]], given: Sequence[Capability]) -> Engine:
     log_lines()
-    made = catalogue_of(texts)
+    made = catalogue_of(texts, chosen(settings.capabilities, given))
     surroundings = _surroundings(made, settings, readonly=True)
     return _engine_on(_open_store(settings, readonly=True), made, settings, system_clock, surroundings, readonly=True)
 
@@ -430,12 +445,19 @@ def _embedded(settings: Settings) -> Path:
     return Path(settings.store)
 
 
-def _settings(store: StorePath | None, settings: Settings | None, definitions: StorePath | None) -> Settings:
+def _settings(
+    store: StorePath | None,
+    settings: Settings | None,
+    definitions: StorePath | None,
+    capabilities: Sequence[Capability],
+) -> Settings:
     given = {
         "store": None if store is None else os.fspath(store),
         "definitions": None if definitions is None else os.fspath(definitions),
     }
-    return load(given, onto=settings) if settings is not None else settings_in_force(given, _catalogue)
+    if settings is not None:
+        return load(given, onto=settings)
+    return settings_in_force(given, partial(_catalogue, given=capabilities))
 
 
 def _open_store(settings: Settings, readonly: bool) -> Store:

@@ -293,9 +293,28 @@ def test_timers_that_cannot_fire_hold_up_no_others_and_fire_when_they_can(engine
     clock.now += 1
     dispatcher.run_once()
     assert engine.store.query("rejected_time", "default") == kept, "what rests is not tried, and told once"
-    mended = Engine(engine.store, Catalogue([*engine.catalogue.projections], rules()), clock)
+    whole = Policy("care", frozenset({TIMER_FIRED}), lambda recorded, known: (), emits=frozenset(), sends=frozenset())
+    mended = Engine(engine.store, Catalogue([*engine.catalogue.projections, whole], rules()), clock)
     clock.now += 3_600 * SECOND
     assert sum(Dispatcher(mended, {}, "two").run_once() for _ in range(60)) == 60
+
+
+def test_timer_waits_for_its_policy_while_it_is_not_in_force(
+    engine: Engine, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for person in ("ada", "bob"):
+        tell(engine, "remind", key=person, person=person)
+    clock.now += DAY
+    without = Engine(engine.store, Catalogue([*engine.catalogue.projections], rules()), clock)
+    dispatcher = Dispatcher(without, {}, "one")
+    assert [dispatcher.run_once() for _ in range(3)] == [0, 0, 0]
+    assert [record.getMessage() for record in caplog.records] == [
+        "timers of the policy care wait: it is not in force here"
+    ]
+    dispatcher.let_go()
+    again = Dispatcher(engine, {}, "two")
+    assert sum(again.run_once() for _ in range(3)) == 2
+    assert types(engine) == ["remind", TIMER_FIRED, "reminded"]
 
 
 def test_timer_of_a_person_who_is_erased_after_it_was_read_is_no_error(

@@ -14,7 +14,7 @@ from threadline.app import open_dispatcher
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.engine import Engine
-from threadline.engine.folding.catalogue import BUILT_IN, Catalogue, discover
+from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.sender import SenderFactory
@@ -80,7 +80,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Ite
         (folder / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PAGER", "loud:")
-    found = discover(*BUILT_IN, folder.name, definitions=Definitions())
+    found = [*discover(definitions=Definitions()), *discover(folder.name, definitions=Definitions())]
     yield Engine(MemoryStore(), Catalogue(found, rules()), clock)
     for name in [name for name in sys.modules if name.partition(".")[0] == folder.name]:
         del sys.modules[name]

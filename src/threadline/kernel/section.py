@@ -38,6 +38,6 @@ class Declarations(Protocol):
         """Raise `InvalidDefinition` with every mistake noted so far, if there is one."""
         ...
 
-    def refuse_unknown(self) -> None:
-        """The same with every section that nobody has read."""
+    def refuse_unknown(self, off: Mapping[str, str] = ...) -> None:
+        """The same with every section that nobody has read. ``off``: section -> the capability that is switched off."""
         ...

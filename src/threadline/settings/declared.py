@@ -58,6 +58,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "path", "A YAML file or a folder of them; empty means `threadline.yaml` beside the store, if it is there."
         ),
     ] = ""
+    capabilities: Annotated[
+        str,
+        _about(
+            "list",
+            "`-name` switches a capability off, such as `-leaderboards, -streaks`; `package.module` adds one of your "
+            "own. What ships and what is installed is on.",
+        ),
+    ] = ""
     workspace: Annotated[
         str,
         _about(

@@ -34,13 +34,13 @@ def check(given: Mapping[str, Any], made_of: MadeOf) -> Checked:
     without_files = load(given, files=False)
     files = definition_files(definitions_file(without_files))
     lines: list[str] = []
-    made = None
+    settings, made = without_files, None
     try:
-        load(given)
+        settings = load(given)
     except InvalidSetting as error:
         lines += str(error).split("\n")
     try:
-        made = made_of(without_files)
+        made = made_of(settings)
     except InvalidDefinition as error:
         lines += str(error).split("\n")
     problems = Definitions((str(file), "") for file in files).in_order(lines)

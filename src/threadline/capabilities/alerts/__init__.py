@@ -5,3 +5,7 @@ those with a tag, in a segment, or for whom a condition holds at the instant of 
 withdraw it; every version stays readable, and so does what somebody was shown at an earlier instant. Whoever dismisses
 an alert does not see it again, whoever they are merged with, until a version says that it is shown again.
 """
+
+from threadline.kernel.capability import Capability
+
+CAPABILITY = Capability("alerts", __name__)

@@ -10,8 +10,12 @@ from threadline.capabilities.conditions.fields import Subject
 from threadline.capabilities.conditions.reading import read_json
 from threadline.capabilities.conditions.tree import All, AnyOf, Node, Not, Path, Test, plain
 from threadline.capabilities.conditions.where import EVERY_EVENT, Where
+from threadline.kernel.capability import Capability
+
+CAPABILITY = Capability("conditions", __name__, is_core=True)
 
 __all__ = [
+    "CAPABILITY",
     "EVERY_EVENT",
     "All",
     "AnyOf",

@@ -5,3 +5,7 @@ unsubscribing counts for the whole person and, by a link or an operation, for th
 apart: an address that bounced or complained gets no mail of any kind until an operator lifts it, whatever is imported,
 merged or subscribed meanwhile.
 """
+
+from threadline.kernel.capability import Capability
+
+CAPABILITY = Capability("consent", __name__, is_core=True)

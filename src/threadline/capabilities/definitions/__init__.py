@@ -9,8 +9,12 @@ from threadline.capabilities.definitions.files import Definitions
 from threadline.capabilities.definitions.plain import Noted, Part, Place, Plain, shown_place
 from threadline.capabilities.definitions.problem import Problem
 from threadline.capabilities.definitions.schema import schema
+from threadline.kernel.capability import Capability
+
+CAPABILITY = Capability("definitions", __name__, is_core=True)
 
 __all__ = [
+    "CAPABILITY",
     "PROBLEMS_MAX",
     "Definitions",
     "Document",

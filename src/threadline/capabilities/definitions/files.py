@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 from textwrap import dedent
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -194,10 +195,16 @@ class Definitions:
         problems = map(problem_of, dict.fromkeys(lines))
         return sorted(problems, key=lambda problem: (order.get(problem.file, len(order)), problem.line))
 
-    def refuse_unknown(self) -> None:
-        """The same with every section that nobody has asked for; to be called when all capabilities have read."""
+    def refuse_unknown(self, off: Mapping[str, str] = MappingProxyType({})) -> None:
+        """The same with every section that nobody has asked for; to be called when all capabilities have read.
+
+        ``off``: section -> its capability, which is switched off.
+        """
         for document, sections in self._sections:
-            document.known(sections, self._known, "top level")
+            for name in sorted(sections.keys() & off.keys() - self._known):
+                owner = f"the capability {off[name]!r}, which the setting `capabilities` switches off"
+                document.fail(sections[name][0], f"top level: {name!r} is of {owner}; take one of the two out")
+            document.known(sections, {*self._known, *off}, "top level")
         self.refuse()
 
 

@@ -2,3 +2,7 @@
 
 Promise: it reads a bounded amount, changes nothing, and names for each fault the command that mends it.
 """
+
+from threadline.kernel.capability import Capability
+
+CAPABILITY = Capability("doctor", __name__, is_core=True)

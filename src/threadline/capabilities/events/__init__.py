@@ -3,3 +3,7 @@
 Promise: each event has its own outcome and never loses a neighbour; a page that is followed to its end has shown every
 event once.
 """
+
+from threadline.kernel.capability import Capability
+
+CAPABILITY = Capability("events", __name__, is_core=True)

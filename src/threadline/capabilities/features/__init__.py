@@ -17,8 +17,12 @@ from threadline.capabilities.features.definition import (
 )
 from threadline.capabilities.features.policy import ignored_policy
 from threadline.capabilities.features.projection import projection
+from threadline.kernel.capability import Capability
+
+CAPABILITY = Capability("features", __name__, is_core=True)
 
 __all__ = [
+    "CAPABILITY",
     "SECTIONS",
     "Currencies",
     "Feature",

@@ -7,5 +7,8 @@ the person came from first and last is kept beside it, and follows them when the
 
 from threadline.capabilities.interests.definition import Interests, Source, Topic, read_interests
 from threadline.capabilities.interests.projection import interests_projection
+from threadline.kernel.capability import Capability
 
-__all__ = ["Interests", "Source", "Topic", "interests_projection", "read_interests"]
+CAPABILITY = Capability("interests", __name__)
+
+__all__ = ["CAPABILITY", "Interests", "Source", "Topic", "interests_projection", "read_interests"]

@@ -5,3 +5,7 @@ event of the person, in the commit of what caused it, and the position is folded
 timer and nothing else. A mail is an effect with one occurrence for each run and step, and is withdrawn if its run was
 left. Before a journey is switched on, the workspace's own history says who would have got what, and when.
 """
+
+from threadline.kernel.capability import Capability
+
+CAPABILITY = Capability("journeys", __name__, needs=frozenset({"mail"}))

@@ -8,5 +8,8 @@ has died is on no board from that very instant. Any past period can be had again
 from threadline.capabilities.leaderboards.definition import BoardDefinition, Boards, read_boards
 from threadline.capabilities.leaderboards.policy import boards_policy
 from threadline.capabilities.leaderboards.projection import boards_projection
+from threadline.kernel.capability import Capability
 
-__all__ = ["BoardDefinition", "Boards", "boards_policy", "boards_projection", "read_boards"]
+CAPABILITY = Capability("leaderboards", __name__)
+
+__all__ = ["CAPABILITY", "BoardDefinition", "Boards", "boards_policy", "boards_projection", "read_boards"]

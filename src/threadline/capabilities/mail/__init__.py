@@ -6,3 +6,7 @@ A template that names something unknown is refused when it is loaded; one that m
 letter, and nothing is sent. Marketing mail can be unsubscribed from with one click, obeys frequency caps and quiet
 hours of the recipient's zone, and stops where the recipient has said so.
 """
+
+from threadline.kernel.capability import Capability
+
+CAPABILITY = Capability("mail", __name__)

@@ -15,8 +15,12 @@ from threadline.capabilities.memory.definition import (
     read_derivations,
 )
 from threadline.capabilities.memory.variables import resolve
+from threadline.kernel.capability import Capability
+
+CAPABILITY = Capability("memory", __name__)
 
 __all__ = [
+    "CAPABILITY",
     "SOURCES",
     "TYPES",
     "Derivation",

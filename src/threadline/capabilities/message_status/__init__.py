@@ -3,3 +3,7 @@
 Promise: every message that was answered can be asked for: accepted, with what followed from it; rejected, with the
 reason; or both, where two payloads came under one id.
 """
+
+from threadline.kernel.capability import Capability
+
+CAPABILITY = Capability("message_status", __name__)

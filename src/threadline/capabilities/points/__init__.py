@@ -10,8 +10,12 @@ from threadline.capabilities.points.calendar import Calendar
 from threadline.capabilities.points.definition import Multiplier, Points, Rule, Table, read_points
 from threadline.capabilities.points.policy import points_policy
 from threadline.capabilities.points.projection import points_projection
+from threadline.kernel.capability import Capability
+
+CAPABILITY = Capability("points", __name__, needs=frozenset({"streaks"}))
 
 __all__ = [
+    "CAPABILITY",
     "Calendar",
     "Multiplier",
     "Points",

@@ -10,5 +10,8 @@ from threadline.capabilities.rules.active_rules import ActiveRules
 from threadline.capabilities.rules.body import Body, ConditionsBody, Outcome
 from threadline.capabilities.rules.deciding import Decided, decide
 from threadline.capabilities.rules.definition import Rule, RuleSet
+from threadline.kernel.capability import Capability
 
-__all__ = ["ActiveRules", "Body", "ConditionsBody", "Decided", "Outcome", "Rule", "RuleSet", "decide"]
+CAPABILITY = Capability("rules", __name__, needs=frozenset({"whatif"}))
+
+__all__ = ["CAPABILITY", "ActiveRules", "Body", "ConditionsBody", "Decided", "Outcome", "Rule", "RuleSet", "decide"]

@@ -3,3 +3,7 @@
 Promise: an answer says up to which position of the log it is complete, and of what precedes that it misses nothing. An
 index that is built anew answers the same.
 """
+
+from threadline.kernel.capability import Capability
+
+CAPABILITY = Capability("search", __name__, is_core=True)

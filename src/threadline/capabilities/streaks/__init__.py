@@ -8,5 +8,8 @@ back when a late event shows that they were not needed. Milestones are reported 
 
 from threadline.capabilities.streaks.definition import Streak, StreakSet, read_streaks
 from threadline.capabilities.streaks.projection import projection
+from threadline.kernel.capability import Capability
 
-__all__ = ["Streak", "StreakSet", "projection", "read_streaks"]
+CAPABILITY = Capability("streaks", __name__)
+
+__all__ = ["CAPABILITY", "Streak", "StreakSet", "projection", "read_streaks"]

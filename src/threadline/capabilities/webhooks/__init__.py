@@ -6,5 +6,8 @@ fails is left alone for a while; one that says it is gone is called no more. Wha
 """
 
 from threadline.capabilities.webhooks.definition import Destination, queue_of
+from threadline.kernel.capability import Capability
 
-__all__ = ["Destination", "queue_of"]
+CAPABILITY = Capability("webhooks", __name__)
+
+__all__ = ["CAPABILITY", "Destination", "queue_of"]

@@ -5,3 +5,7 @@ result kept, and nothing can be sent. Both sides are computed by the same functi
 differs is the candidate's doing. The same candidate on the same history gives the same answer, however often it is
 broken off and taken up again.
 """
+
+from threadline.kernel.capability import Capability
+
+CAPABILITY = Capability("whatif", __name__, needs=frozenset({"rules"}))

@@ -81,6 +81,8 @@ class Dispatcher:
         self._queues: list[DestinationWorker] | None = None
         self._jobs = JobWorker(engine, self._new_leases())
         self._backoff = Backoff(engine.store, engine.clock, {OUTBOX: effect_is_believed})
+        self._lacking: set[str] = set()
+        """Policies that are not in force here, and whose timers wait for them."""
         first = crc32(owner.encode()) % SHARDS
         # Each begins at another shard, so that processes that start together do not compete for the same leases.
         self._shards = [(first + number) % SHARDS for number in range(SHARDS)]
@@ -134,6 +136,12 @@ class Dispatcher:
         if self._backoff.rest(item) == 1 and self.engine.store.get([item.key])[0] == item:
             log.error("timer %s is due and cannot fire: %s", item.key.sort, why)
 
+    def _leave_to_policy(self, item: Item, policy: str) -> None:
+        self._backoff.rest(item)
+        if policy not in self._lacking:
+            self._lacking.add(policy)
+            log.warning("timers of the policy %s wait: it is not in force here", policy)
+
     def _all_queues(self) -> list[DestinationWorker]:
         if self._queues is None:
             queues = queues_to_work(self.engine.store, self.engine.catalogue.queues)
@@ -150,6 +158,11 @@ class Dispatcher:
         waiting = [pending_timer(item) for item in due]
         people = readable(self.engine.reader, [timer.thread for timer in waiting])
         for item, timer in zip(due, waiting, strict=True):
+            if self.engine.catalogue.policy(timer.policy) is None:
+                # Fired, it would be gone, and what waits for it would wait for ever: its policy may come back, and
+                # another process may have it.
+                self._leave_to_policy(item, timer.policy)
+                continue
             person = people.get(timer.thread)
             if person is None:
                 if self.engine.reader.lookup.erasure_of(timer.thread):

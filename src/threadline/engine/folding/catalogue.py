@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from types import FunctionType, ModuleType
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from threadline.engine.folding.capabilities import Capabilities, shipped
+from threadline.kernel.capability import Capability
 from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.event import Event, Recorded
@@ -25,6 +27,7 @@ from threadline.kernel.preparation import Guard, Preparation
 from threadline.kernel.projection import Fold, Projection, Row, State
 from threadline.kernel.public_route import PublicRoute
 from threadline.kernel.requirement import Requirement
+from threadline.kernel.screen import Screen
 from threadline.kernel.section import Declarations, Section
 from threadline.kernel.sender import Queue, SenderFactory
 from threadline.kernel.suggestion import suggestion
@@ -63,10 +66,8 @@ class Folding(Protocol):
         ...
 
 
-BUILT_IN = (
-    "threadline.capabilities", "threadline.senders", "threadline.engine.event_types",
-    "threadline.engine.maintenance.store_tables",
-)  # fmt: skip
+OWN = ("threadline.senders", "threadline.engine.event_types", "threadline.engine.maintenance.store_tables")
+"""What is declared beside the capabilities, and always in force."""
 PLANS_CACHED = 10_000
 """Bound of caches by event type: producers choose types freely."""
 
@@ -74,8 +75,19 @@ PLANS_CACHED = 10_000
 class Catalogue:
     """Everything declared. Immutable once built, apart from its caches of plans."""
 
-    def __init__(self, values: Iterable[object], rules: IdentityRules, definitions: Declarations | None = None) -> None:
+    def __init__(
+        self,
+        values: Iterable[object],
+        rules: IdentityRules,
+        definitions: Declarations | None = None,
+        capabilities: Capabilities | None = None,
+        off: Mapping[tuple[type, str], str] = MappingProxyType({}),
+    ) -> None:
         declared = list(values)
+        self.capabilities = Capabilities(shipped()) if capabilities is None else capabilities
+        """Those in force, and those that are there and switched off."""
+        self._off = off
+        """What of these has no value here: (kind, name) -> the capability."""
         self.rules = rules
         self.definitions = definitions
         """What users declared, from which `variant` makes another; None without definitions."""
@@ -96,6 +108,8 @@ class Catalogue:
         }
         """By the kind of effects."""
         self.public_routes: tuple[PublicRoute, ...] = _unique(v for v in declared if isinstance(v, PublicRoute))
+        self.screens: tuple[Screen, ...] = _unique(v for v in declared if isinstance(v, Screen))
+        """Those of the console that capabilities declare beside its own."""
         of_policies = [p.shared for p in self.policies if p.shared is not None]
         self.shared: tuple[Shared, ...] = _unique([*(v for v in declared if isinstance(v, Shared)), *of_policies])
         """Those of policies, and those that only operations read."""
@@ -150,19 +164,31 @@ class Catalogue:
                 yield f"{name}={projection.version}:{content(path)}"
 
     @classmethod
-    def declared(cls, definitions: Declarations, rules: IdentityRules, *besides: object) -> Catalogue:
-        """Everything that ships, shaped by these definitions. Raises `InvalidDefinition` with every mistake in them."""
-        values = [*_values(BUILT_IN, definitions), *besides]
+    def declared(
+        cls,
+        definitions: Declarations,
+        rules: IdentityRules,
+        *besides: object,
+        capabilities: Capabilities | None = None,
+    ) -> Catalogue:
+        """Everything in force, shaped by these definitions: all that ships, or these ``capabilities``.
+
+        Raises `InvalidDefinition` with every mistake in the definitions.
+        """
+        selected = Capabilities(shipped()) if capabilities is None else capabilities
+        packages = [*OWN, *(capability.package for capability in selected.on)]
+        lasting, off = _switched_off(selected.off, type(definitions)())
+        values = [*_values(packages, definitions), *lasting, *besides]
         try:
-            made = cls(values, rules, definitions)
+            made = cls(values, rules, definitions, selected, off)
         except InvalidDefinition as error:
             definitions.problems += str(error).split("\n")
-        definitions.refuse_unknown()
+        definitions.refuse_unknown({name: owner for (kind, name), owner in off.items() if kind is Section})
         return made
 
     def variant(self, definitions: Declarations) -> Catalogue:
-        """The catalogue of other definitions, with the same identity rules."""
-        return Catalogue.declared(definitions, self.rules)
+        """The catalogue of other definitions, with the same identity rules and capabilities."""
+        return Catalogue.declared(definitions, self.rules, capabilities=self.capabilities)
 
     def empty(self) -> list[State]:
         """The states before any event, in the order of `projections`."""
@@ -229,6 +255,8 @@ class Catalogue:
             return ""
         index = self.index.get(read.projection)
         if index is None:
+            if owner := self._off.get((Projection, read.projection)):
+                return f"{read.projection!r} is of {_is_off(owner)}"
             return f"nothing is known under {read.projection!r}; {suggestion(read.projection, self.index)}"
         projection = self.projections[index]
         if not read.path or (feeds := projection.depends.feeds) is None or feeds(read.path) != frozenset():
@@ -237,10 +265,13 @@ class Catalogue:
         return f"{read.projection} has no {'.'.join(read.path)!r}; {suggestion(read.path[0], shown)}"
 
     def operation(self, name: str) -> Operation:
-        """The operation of this name, as the definitions in force shape it. Raises `NotFound` if they leave it out."""
+        """The operation of this name, as the definitions in force shape it. Raises `NotFound` if they leave it out, or
+        if its capability is switched off."""
         operation = next((o for o in self.operations if o.name == name), None)
         if operation is None:
-            raise NotFound(f"`{name}` is switched off by the definitions of this store")
+            owner = self._off.get((Operation, name))
+            why = "switched off by the definitions of this store" if owner is None else f"of {_is_off(owner)}"
+            raise NotFound(f"`{name}` is {why}")
         return operation
 
     def policy(self, name: str) -> Policy | None:
@@ -275,6 +306,7 @@ Declared = TypeVar(
     Guard,
     Preparation,
     PublicRoute,
+    Screen,
     Shared,
     StoreTable,
     PersonFile,
@@ -299,6 +331,31 @@ def _unique(values: Iterable[Declared]) -> tuple[Declared, ...]:
 
 
 _DECLARED = frozenset(Declared.__constraints__)
+_LASTING = (EventType, StoreTable, PersonFile, Remainder, ShownProperties, Lasting)
+"""What is declared of data that was stored already. It stays in force where its capability is switched off: else an
+erasure would leave the data, expiry take what it needs when it comes back, and anybody could speak in its name."""
+
+
+def _is_off(capability: str) -> str:
+    return f"the capability {capability!r}, which the setting `capabilities` switches off"
+
+
+def _switched_off(
+    capabilities: Iterable[Capability], without: Declarations
+) -> tuple[list[object], dict[tuple[type, str], str]]:
+    """What stays in force of capabilities that are switched off; and (kind, name) -> the capability, of what does not.
+    ``without`` are definitions in which nothing is defined."""
+    lasting: list[object] = []
+    owners: dict[tuple[type, str], str] = {}
+    for capability in capabilities:
+        # A state or a section is mostly called like its capability, and there only if something is defined.
+        owners |= {(Projection, capability.name): capability.name, (Section, capability.name): capability.name}
+        for value in _values([capability.package], without):
+            if isinstance(value, _LASTING):
+                lasting.append(value)
+            elif isinstance(value, Projection | Section | Operation):
+                owners[type(value), value.name] = capability.name
+    return lasting, owners
 
 
 def discover(*packages: str, definitions: Declarations | None) -> list[object]:
@@ -309,7 +366,7 @@ def discover(*packages: str, definitions: Declarations | None) -> list[object]:
     ``declare(definitions)`` that makes them from what users declared, the ``definitions`` given here. There is no list
     to keep: a new file is enough.
     """
-    values = _values(packages or BUILT_IN, definitions)
+    values = _values(packages or (*OWN, *(capability.package for capability in shipped())), definitions)
     if definitions is not None:
         definitions.refuse()
     return values

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import InvalidSetting
@@ -14,7 +14,12 @@ Texts = Sequence[tuple[str, str]]
 """Files of definitions: a name for messages, and the text."""
 
 
-MakeCatalogue = Callable[[Texts], Catalogue]
+class MakeCatalogue(Protocol):
+    """Makes a catalogue of texts, in any process: it can be pickled, and is equal to itself in another one."""
+
+    def __call__(self, texts: Texts, /) -> Catalogue:
+        """Raises `InvalidDefinition`."""
+        ...
 
 
 class Recipe(NamedTuple):

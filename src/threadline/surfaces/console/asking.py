@@ -62,16 +62,19 @@ class Asking:
     def picture(self, name: str, /, **values: Any) -> tuple[Any, Chart | None]:
         """The answer as plain data, and its picture, where the operation has one."""
         result = self._run(name, values)
-        picture = self.operations[name].picture
+        picture = self._operation(name).picture
         return msgspec.to_builtins(result), picture(result) if picture is not None else None
 
     def may(self, name: str) -> bool:
-        """Whether whoever is signed in may ask an operation."""
+        """Whether whoever is signed in may ask an operation, and it is in force."""
         operation = self.operations.get(name)
         return operation is not None and allows(self.session.role, operation, by_token=bool(self.session.token_scopes))
 
+    def _operation(self, name: str) -> Operation:
+        return self.operations.get(name) or self.engine.catalogue.operation(name)
+
     def _run(self, name: str, values: Mapping[str, Any]) -> Any:
-        operation = self.operations[name]
+        operation = self._operation(name)
         given = {member: value for member, value in values.items() if value is not None and value != ""}
         if not allows(self.session.role, operation, by_token=bool(self.session.token_scopes)):
             raise Forbidden(f"your role, {self.session.role}, may not ask {name!r}")

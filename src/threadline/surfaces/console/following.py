@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from threadline.kernel.screen import Fresh
 from threadline.surfaces.console.asking import Asking
-from threadline.surfaces.console.screen import Fresh
 
 SHOWN_MAX = 60
 """Rows at a time: nobody reads more in a fifth of a second."""

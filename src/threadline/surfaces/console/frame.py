@@ -92,7 +92,8 @@ def render(template: str, context: Mapping[str, Any], words: EventWords = NO_WOR
 
 
 def _source(name: str) -> str | None:
-    file = files(HERE).joinpath("templates", name)
+    package, _, file_name = name.rpartition(":")
+    file = files(package or HERE).joinpath("templates", file_name)
     return file.read_text(encoding="utf-8") if file.is_file() else None
 
 

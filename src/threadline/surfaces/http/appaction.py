@@ -31,7 +31,7 @@ from threadline.surfaces.http.problem import RateLimited
 from threadline.surfaces.http.routing import Route
 from threadline.surfaces.http.web_user import WebUsers
 from threadline.surfaces.lanes import Lanes
-from threadline.surfaces.operation_calls import convert, run, shown
+from threadline.surfaces.operation_calls import convert, run
 
 NAMES_MAX = 20_000
 """Names that are remembered; beyond it those that have not acted for longest start afresh."""
@@ -122,7 +122,6 @@ class AppActions:
         names = set(comma_separated(settings.anonymous_applications))
         self._applications = None if EVERY_APPLICATION in names else names
         self._window = window
-        self._ranking = shown(self._engine.catalogue.operations, "http")["interests_of"]
 
     def routes(self) -> Iterator[Route]:
         """All three are for pages of any origin: users bring their own token, visitors none."""
@@ -183,12 +182,13 @@ class AppActions:
             asked["scope"] = question.scope_topic
         if question.application_id:
             asked["application"] = question.application_id
-        params = convert(self._ranking, asked, strict=True)
+        ranking = self._engine.catalogue.operation("interests_of")
+        params = convert(ranking, asked, strict=True)
         context = Context(self._engine, self._workspace, self._engine.now(), SOURCE, over_wire=True)
 
         def work() -> bytes:
             try:
-                topics = run(self._ranking, context, params).topics
+                topics = run(ranking, context, params).topics
             except NotFound:
                 topics = []  # somebody of whom nothing is known cares about nothing yet
             values = [value for topic in topics for value in topic.values]

@@ -20,14 +20,14 @@ from threadline.engine.engine import Engine
 from threadline.engine.reader_priority import PAGE_SECONDS_MAX
 from threadline.kernel.errors import Forbidden, NotFound, ThreadlineError, Unauthorized
 from threadline.kernel.operation import Operation
+from threadline.kernel.screen import Fresh, Part, Screen
 from threadline.surfaces.console.actions import local_address, read_fields, read_form, result_of
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.editing import completed
 from threadline.surfaces.console.frame import DOCUMENT_HEADERS, PAGE_HEADERS, render, static
 from threadline.surfaces.console.naming import with_names
 from threadline.surfaces.console.navigation import navigation
-from threadline.surfaces.console.screen import Fresh, Part, Screen
-from threadline.surfaces.console.screens import screens
+from threadline.surfaces.console.screens import screens_of
 from threadline.surfaces.console.signing_in import sign_in
 from threadline.surfaces.http.body import read_body
 from threadline.surfaces.http.client_address import client_host, limited_name
@@ -68,7 +68,7 @@ class Console:
         yield Route("POST", "/sign-out", self._sign_out)
         yield Route("GET", "/assets/{name}", self._asset)
         yield Route("POST", "/do/{operation}", self._act)
-        for screen in screens():
+        for screen in screens_of(self._engine.catalogue):
             yield Route("GET", screen.path, partial(self._show, screen))
             if screen.is_form:
                 yield Route("POST", screen.path, partial(self._show, screen))

@@ -20,7 +20,7 @@ from threadline.surfaces.http.revalidation import revalidated
 from threadline.surfaces.http.routing import Route
 from threadline.surfaces.http.web_user import WebUsers
 from threadline.surfaces.lanes import Lanes
-from threadline.surfaces.operation_calls import convert, shown
+from threadline.surfaces.operation_calls import convert
 
 ALERTS_PATH = "/ux/user/alerts"
 DISMISS_PATH = "/ux/user/alerts/{alert}/dismiss"
@@ -34,8 +34,6 @@ class UserAlerts:
         self._workspace = workspace
         self._users = users
         self._lanes = lanes
-        operations = shown(engine.catalogue.operations, "http")
-        self._alerts, self._dismiss = operations["alerts_of"], operations["alerts_dismiss"]
 
     def routes(self) -> Iterator[Route]:
         """Both are for pages of any origin: users bring their own token."""
@@ -49,17 +47,18 @@ class UserAlerts:
         if unknown := asked.keys() - {"severity", "dismissed"}:
             raise InvalidValue(f"{min(unknown)[:64]!r} is not a parameter here; there are dismissed and severity")
         with self._engine.reading():
-            body = await self._run(self._alerts, {**asked, "id": f"user_id:{user.id}", "anyone": True})
+            body = await self._run("alerts_of", {**asked, "id": f"user_id:{user.id}", "anyone": True})
         return revalidated(request, body, 200, {}, "application/json")
 
     async def dismiss(self, request: Request, names: Mapping[str, str]) -> Response:
         """Dismiss an alert for the user."""
         user = await self._users.user(request)
         asked = {"id": f"user_id:{user.id}", "alert": names["alert"], "anyone": True}
-        body = await self._run(self._dismiss, asked)
+        body = await self._run("alerts_dismiss", asked)
         return Response(body, headers={"cache-control": "no-store"}, media_type="application/json")
 
-    async def _run(self, operation: Operation, asked: dict[str, Any]) -> bytes:
+    async def _run(self, name: str, asked: dict[str, Any]) -> bytes:
+        operation = self._engine.catalogue.operation(name)
         params = convert(operation, asked, strict=False)
         context = Context(self._engine, self._workspace, self._engine.now(), SOURCE, over_wire=True)
         work = partial(_encoded, operation, context, params)

@@ -17,6 +17,7 @@ import msgspec
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.events.forms import Time
+from threadline.engine.folding.capabilities import installed
 from threadline.engine.folding.catalogue import discover
 from threadline.kernel.operation import JSON_TEXT, Group, Operation
 from threadline.surfaces.operation_calls import method_name, path_names, shown
@@ -36,6 +37,14 @@ def built_in() -> tuple[Operation, ...]:
     return tuple(operation for operation in declared if isinstance(operation, Operation))
 
 
+@cache
+def known() -> tuple[Operation, ...]:
+    """Those that ship, and those of capabilities that are installed here: a server may have them as well."""
+    packages = [capability.package for capability in installed().on]
+    declared = discover(*packages, definitions=Definitions())
+    return tuple(operation for operation in declared if isinstance(operation, Operation))
+
+
 def by_group(operations: Iterable[Operation]) -> Iterator[tuple[Group | None, dict[str, Operation]]]:
     """The operations that have a method, by name within their group; first those without a group."""
     chosen = sorted(
@@ -50,7 +59,7 @@ class Operations:
     """Every operation: those of a group by its name, and those that are in none."""
 
     def __init__(self, declared: Iterable[Operation] | None = None) -> None:
-        """``declared`` are by default those that ship."""
+        """``declared`` are by default those that ship or are installed."""
         self._declared = declared
 
     def call(self, call: Call[Any], values: Mapping[str, Any], /) -> Any:
@@ -69,7 +78,7 @@ class Operations:
 
     def _made(self) -> dict[str, Any]:
         made: dict[str, Any] = {}
-        for group, members in by_group(built_in() if self._declared is None else self._declared):
+        for group, members in by_group(known() if self._declared is None else self._declared):
             if group is None:
                 made |= {name: method_of(operation, self.call) for name, operation in members.items()}
             else:

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from threadline.kernel.errors import InvalidValue, NotFound, ThreadlineError
+from threadline.kernel.screen import Part, Screen
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.event_types import distinct, names_in, renamed, suggested, typed_members
 from threadline.surfaces.console.fields import fields_of, given
 from threadline.surfaces.console.formats import label
-from threadline.surfaces.console.screen import Part, Screen
 from threadline.surfaces.console.screens.journeys import step_labels
 
 GROUP = "analytics_"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from threadline.kernel.screen import Part, Screen
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.mail_counts import COUNTED
-from threadline.surfaces.console.screen import Part, Screen
 from threadline.surfaces.console.sentences import event_name
 from threadline.surfaces.console.trace import tree_of_conditions
 

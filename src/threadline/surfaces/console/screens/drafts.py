@@ -10,11 +10,11 @@ from threadline.capabilities.definitions.splicing import value_of
 from threadline.capabilities.definitions.writing import yaml_of
 from threadline.capabilities.rules.declared import in_no_set
 from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.screen import Part, Screen
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.conditions_yaml import tree_in
 from threadline.surfaces.console.editing import YAML, edited
 from threadline.surfaces.console.event_types import suggested
-from threadline.surfaces.console.screen import Part, Screen
 from threadline.surfaces.console.trace import tree_of_conditions
 
 PREVIEW_SECONDS = 1
@@ -223,7 +223,8 @@ def _screen(name: str, path: str, title: str, section: str, summary: str, within
     kind = KINDS[section]
     return Screen(
         name=name, path=path, title=title, template="editor.html", load=_editor(kind), operation="definitions_check",
-        summary=summary, in_navigation=False, within=within, is_form=True,
+        needs=(f"{section}_list",) if section else (), summary=summary, in_navigation=False, within=within,
+        is_form=True,
         parts={
             "checked": Part("editor_checked.html", _editor(kind, "checked")),
             "preview": Part("editor_preview.html", _editor(kind, "preview")),

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from threadline.kernel.errors import ThreadlineError, Unavailable
+from threadline.kernel.screen import Live, Part, Screen
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.event_types import suggested
 from threadline.surfaces.console.following import follow
-from threadline.surfaces.console.screen import Live, Part, Screen
 
 SEARCHED = ("text", "kind", "type", "person", "rule", "status", "start", "stop")
 """What the form asks for; each is a parameter of the search."""

@@ -7,10 +7,10 @@ from typing import Any
 from urllib.parse import quote
 
 from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.screen import Part, Screen
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.formats import at
 from threadline.surfaces.console.naming import called
-from threadline.surfaces.console.screen import Part, Screen
 
 EACH_MAX = 6
 NAMED = (
@@ -34,9 +34,9 @@ def _load(asking: Asking) -> Mapping[str, Any]:
 
 
 def _screens(asking: Asking, text: str) -> Iterator[dict[str, str]]:
-    from threadline.surfaces.console.screens import screens
+    from threadline.surfaces.console.screens import screens_of
 
-    for screen in screens():
+    for screen in screens_of(asking.engine.catalogue):
         if (
             "{" not in screen.path
             and screen.name != "find"

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.screen import Live, Part, Screen
 from threadline.kernel.time import DAY, format_time
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.following import follow
 from threadline.surfaces.console.formats import words
-from threadline.surfaces.console.screen import Live, Part, Screen
 
 NEWEST = 60
 """Read for the beginning of the list; what Threadline made of the rest is folded under it."""
@@ -24,7 +24,7 @@ def _load(asking: Asking) -> Mapping[str, Any]:
         newest = [hit["event"] for hit in asking.ask("search_find", limit=NEWEST)["hits"]]
     except ThreadlineError:  # without an index there is nothing to begin with; the list fills as events come
         newest = []
-    return {"newest": newest, "waiting": list(_waiting(asking))}
+    return {"newest": newest, "waiting": list(_waiting(asking)), "counts": asking.may("analytics_trend")}
 
 
 def _numbers(asking: Asking) -> Mapping[str, Any]:

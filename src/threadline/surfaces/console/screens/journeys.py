@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.screen import Part, Screen
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.flowchart import drawn
 from threadline.surfaces.console.mail_counts import COUNTED
-from threadline.surfaces.console.screen import Part, Screen
 from threadline.surfaces.console.screens.drafts import proposals
 
 PAGE = 30

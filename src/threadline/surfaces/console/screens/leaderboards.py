@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from threadline.kernel.screen import Part, Screen
 from threadline.surfaces.console.asking import Asking
-from threadline.surfaces.console.screen import Part, Screen
 from threadline.surfaces.console.screens.drafts import proposals
 
 SHOWN = 50

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.screen import Part, Screen
 from threadline.surfaces.console.action_form import worded
 from threadline.surfaces.console.asking import Asking
-from threadline.surfaces.console.screen import Part, Screen
 from threadline.surfaces.console.screens.drafts import proposals, rule_text
 from threadline.surfaces.console.trace import moved, question, tree_of_conditions
 

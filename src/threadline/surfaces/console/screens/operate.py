@@ -7,10 +7,10 @@ from typing import Any
 
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.operation import Operation
+from threadline.kernel.screen import Load, Part, Screen
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.audit_sentences import SURFACE_NAMES, audit_sentence, person_of
 from threadline.surfaces.console.listing import action, column, form, listed
-from threadline.surfaces.console.screen import Load, Part, Screen
 
 PAGE = 50
 ADMIN = "Administration"

@@ -8,8 +8,8 @@ from typing import Any
 
 from threadline.capabilities.conditions.operators import OPERATORS as CONDITION_OPERATORS
 from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.screen import Part, Screen
 from threadline.surfaces.console.asking import Asking
-from threadline.surfaces.console.screen import Part, Screen
 
 PAGE = 25
 OPERATORS = tuple(

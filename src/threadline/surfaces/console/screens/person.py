@@ -8,10 +8,10 @@ from typing import Any
 
 from threadline.kernel.errors import NotFound, ThreadlineError
 from threadline.kernel.identity import MERGED, SPLIT
+from threadline.kernel.screen import Fresh, Live, Part, Screen
 from threadline.kernel.time import DAY, HOUR, SECOND, YEAR, format_time, parse_time
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.calendar import year_of_days
-from threadline.surfaces.console.screen import Fresh, Live, Part, Screen
 from threadline.surfaces.console.trace import tree_of
 
 PAGE = 30
@@ -25,13 +25,16 @@ TABS = (
     ("segments", "Segments"), ("reach", "Messages"), ("decisions", "Decisions"),
     ("identity", "Identity"), ("privacy", "Privacy"),
 )  # fmt: skip
+TAB_NEEDS = {"memory": "memory_of", "activity": "streaks_of", "decisions": "decisions_list"}
+"""The operation without which a tab has nothing to show: where it is not in force, there is no tab."""
 
 
 def _load(asking: Asking) -> Mapping[str, Any]:
+    tabs = [tab for tab in TABS if TAB_NEEDS.get(tab[0], "") in ("", *asking.operations)]
     tab = asking.query.get("tab", "overview")
-    tab = tab if tab in LOADS else "overview"
+    tab = tab if tab in dict(tabs) else "overview"
     person = asking.ask("person", id=asking.path["id"], timeline=0, sources=tab == "overview" or None)
-    return {"p": person, "tab": tab, "tabs": TABS, "base": f"/people/{person['id']}", **LOADS[tab](asking, person)}
+    return {"p": person, "tab": tab, "tabs": tabs, "base": f"/people/{person['id']}", **LOADS[tab](asking, person)}
 
 
 def _id(asking: Asking) -> str:
@@ -46,7 +49,7 @@ def _overview(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
         "events_of", id=person["id"], type=asking.query.get("type"), cursor=asking.query.get("cursor"), limit=PAGE
     )
     since = max((event["recorded_at"] for event in page["events"]), default="")
-    interests = asking.ask("interests_of", id=person["id"])["topics"]
+    interests = asking.ask_or({}, "interests_of", id=person["id"]).get("topics", [])
     segments = asking.ask("segments_of", id=person["id"])["segments"]
     return {
         "page": page, "after": f"{page['position']} {since}", "interests": interests,
@@ -195,8 +198,8 @@ def _rule_why(asking: Asking) -> Mapping[str, Any]:
 
 def _reach(asking: Asking, person: Mapping[str, Any]) -> Mapping[str, Any]:
     return {
-        "journeys": asking.ask("journeys_of", id=person["id"])["executions"],
-        "all_journeys": [journey["name"] for journey in asking.ask("journeys_list")["journeys"]],
+        "journeys": asking.ask_or({}, "journeys_of", id=person["id"]).get("executions", []),
+        "all_journeys": [journey["name"] for journey in asking.ask_or({}, "journeys_list").get("journeys", [])],
         "mails": asking.ask_or({}, "mail_history", id=person["id"]).get("mails", []),
         "templates": [template["name"] for template in asking.ask_or({}, "mail_templates").get("templates", [])],
         "alerts": asking.ask_or({}, "alerts_of", id=person["id"]).get("alerts", []),

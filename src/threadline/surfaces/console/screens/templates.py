@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.screen import Part, Screen
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.mail_counts import COUNTED
-from threadline.surfaces.console.screen import Part, Screen
 from threadline.surfaces.console.screens.journeys import step_labels
 
 PAGE = 40
@@ -88,7 +88,8 @@ SCREENS = (
     ),
     Screen(
         name="mails", path="/mails", title="Sent mail", template="mails.html", load=_mails,
-        operation="feedback_events", summary="What became of the mails of a template, a journey or a broadcast.",
+        operation="feedback_events", needs=("mail_templates",),
+        summary="What became of the mails of a template, a journey or a broadcast.",
         area="Messages", order=36, parts={"found": Part("mails_found.html", _mails)},
     ),
     Screen(
