@@ -106,9 +106,9 @@ def open(
     """
     from threadline.surfaces.python.embedded import Threadline
 
-    found = _settings(store, settings, definitions, capabilities)
-    engine = open_engine(None, found, clock, readonly=readonly, capabilities=capabilities)
-    return Threadline(engine, workspace=workspace or found.workspace, source=source)
+    loaded = _settings(store, settings, definitions, capabilities)
+    engine = open_engine(None, loaded, clock, readonly=readonly, capabilities=capabilities)
+    return Threadline(engine, workspace=workspace or loaded.workspace, source=source)
 
 
 def open_engine(

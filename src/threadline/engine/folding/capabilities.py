@@ -39,10 +39,10 @@ def shipped() -> tuple[Capability, ...]:
 
 def declared_in(module: ModuleType) -> Capability:
     """The capability that a module declares. Raises `InvalidSetting` unless it is exactly one."""
-    found = [value for value in vars(module).values() if isinstance(value, Capability)]
-    if len(found) != 1:
-        raise InvalidSetting(f"capabilities: {module.__name__} declares {len(found)} capabilities; expected one")
-    return found[0]
+    declared = [value for value in vars(module).values() if isinstance(value, Capability)]
+    if len(declared) != 1:
+        raise InvalidSetting(f"capabilities: {module.__name__} declares {len(declared)} capabilities; expected one")
+    return declared[0]
 
 
 def chosen(setting: str = "", given: Sequence[Capability] = ()) -> Capabilities:
@@ -75,10 +75,10 @@ def installed(setting: str = "") -> Capabilities:
     """Whatever is there by this setting, as if nothing was switched off; without a mistake in the setting, which
     whoever opens a store hears of. For what is asked before there is a store, such as which commands there are."""
     try:
-        found = chosen(setting)
+        selected = chosen(setting)
     except InvalidSetting:
         return Capabilities(shipped())
-    return Capabilities(tuple(sorted((*found.on, *found.off), key=lambda capability: capability.name)))
+    return Capabilities(tuple(sorted((*selected.on, *selected.off), key=lambda capability: capability.name)))
 
 
 def _refuse_needed(known: dict[str, Capability], off: set[str], on: Iterable[Capability]) -> None:
