@@ -31,6 +31,12 @@ def activate(tried: Tried, changed_max: float | None = 1.0, version: int = 2) ->
     return tried.ask("rules_activate", id="big", version=version, untested=True, changed_max=changed_max)
 
 
+def test_a_rule_without_a_version_is_tried_in_its_newest_one(gated: Tried) -> None:
+    answer = gated.what_if(rule="big", save=True)
+    assert (answer["changed"], answer["decisions"]) == (3, 25)
+    assert activate(gated)["active"] == 2
+
+
 def test_the_gate_opens_for_exactly_what_was_tried(gated: Tried) -> None:
     with pytest.raises(Conflict, match="no what-if of it was saved"):
         activate(gated)

@@ -7,15 +7,18 @@ from collections.abc import Iterator
 from typing import Any, cast
 from urllib.parse import quote, urlencode
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from tests.console.stage import HOSTILE, csrf_of, opened, record, signed_in
+from tests.console.stage import HOSTILE, csrf_of, elements, opened, record, signed_in
 from threadline.engine.engine import Engine
 from threadline.kernel.operation import Operation
 from threadline.surfaces.console.actions import local_address, read_form
+from threadline.surfaces.console.fields import fields_of
+from threadline.surfaces.console.frame import render
 from threadline.surfaces.http.console import COOKIE, Console
 from threadline.surfaces.operation_calls import field_names, shown
 
@@ -146,3 +149,25 @@ def test_a_result_without_the_member_that_leads_on_leads_back() -> None:
     form = read_form(urlencode([("_back", "/people"), ("_then", "/{nothing}/evil.example")]).encode())
     assert form.destination({"id": 1}) == "/people"
     assert json.dumps(form.destination("no object")) == '"/people"'
+
+
+def test_every_switch_of_every_form_says_both_values(engine: Engine) -> None:
+    """A box shows what holds where nothing is sent, and what it shows is what is sent."""
+    looked_at = 0
+    for operation in shown(engine.catalogue.operations, "http").values():
+        for field in fields_of(operation.params):
+            if field.kind != "switch":
+                continue
+            looked_at += 1
+            form = {"operation": operation.name, "title": "", "button": "", "fields": [field._asdict()]}
+            page = render("listing.html", {"lists": [], "forms": [form], "may": {}})
+            inputs = [a for tag, a in elements(page) if tag == "input" and a.get("name") == field.name]
+            [box] = [each for each in inputs if each["type"] == "checkbox"]
+            default = {each.encode_name: each.default for each in msgspec.structs.fields(operation.params)}[field.name]
+            assert ("checked" in box) == (default is True), (operation.name, field.name)
+            always = [(field.name, str(each["value"])) for each in inputs if each is not box]
+            for is_on in (True, False):
+                sent = [*always, *([(field.name, str(box["value"]))] if is_on else [])]
+                values = read_form(urlencode(sent).encode()).values
+                assert values.get(field.name, str(default is True).lower()) == str(is_on).lower(), operation.name
+    assert looked_at > 20

@@ -81,12 +81,16 @@ def of_rule(current: Candidate, rule: Rule, types: Iterable[str]) -> Candidate:
 
 
 def written(context: Context[Needs], id: str, version: int | None, content: dict[str, Any] | None) -> Rule:
-    """The version of a rule that is meant: a written one, or one of a content that is not written yet."""
+    """The version of a rule that is meant: a written one, the newest without a number, or one of a new content."""
     if content is None:
-        if version is None:
-            raise InvalidValue("name the `version` of the rule, or give its `content`", param="version")
-        return rule_at(context, id, version)
+        return rule_at(context, id, version or newest(context, id))
     return msgspec.structs.replace(rule_of_json(id, {"version": version or 1, **content}, "content"), place="content")
+
+
+def newest(context: Context[Needs], id: str) -> int:
+    """The number of the newest version of a rule: of the declared one where the definitions have it."""
+    declared = repository.active_rules_of(context).declared.get(id)
+    return len(repository.existing(context, id).states) if declared is None else declared.version
 
 
 def of_definitions(context: Context[WithCatalogue], current: Candidate, text: str) -> Candidate:

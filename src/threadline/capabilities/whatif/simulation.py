@@ -105,9 +105,10 @@ PEOPLE_MAX = 10_000
 class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What is tried, and on which history."""
 
-    rule: Annotated[RuleId | None, Meta(description="Try one rule: its `version`, or a `content` not written yet.")] = (
-        None
-    )
+    rule: Annotated[
+        RuleId | None,
+        Meta(description="Try one rule: its `version`, the newest without one, or a `content` not written yet."),
+    ] = None
     version: Version | None = None
     content: Annotated[
         dict[str, Any] | None,
@@ -206,6 +207,8 @@ def prepare(context: Context[Needs], asked: Asked, checkpoint: Checkpoint | None
     Raises `InvalidValue` and `InvalidDefinition` for what cannot be tried, and `Conflict` for a checkpoint of another
     question.
     """
+    if asked.rule is not None and asked.version is None and asked.content is None:
+        asked = msgspec.structs.replace(asked, version=candidate.newest(context, asked.rule))
     start, stop = (checkpoint.start, checkpoint.stop) if checkpoint is not None else _range(context, asked)
     old, new = _candidates(context, asked)
     sections = candidate.sections_of(asked.definitions) if asked.definitions else frozenset[str]()

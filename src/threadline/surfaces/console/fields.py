@@ -26,6 +26,7 @@ class Field(NamedTuple):
     """``text``, ``number``, ``time``, ``day``, ``switch``, ``choice``, ``lines`` or ``json``."""
     choices: tuple[str, ...] = ()
     default: str = ""
+    """What holds where the field is left empty; of a switch ``true`` where it is on."""
     is_required: bool = False
     is_event_type: bool = False
 
@@ -78,4 +79,6 @@ def _field(name: str, schema: Mapping[str, Any], is_required: bool) -> Field:
     plain = kinds_of_text.get(schema.get("format", ""), "text")
     kind = "choice" if choices else kinds.get(schema.get("type", ""), plain)
     shown = default if isinstance(default, (str, int, float)) and not isinstance(default, bool) else ""
+    if default is True:
+        shown = "true"
     return Field(name, label(name), schema.get("description", ""), kind, choices, str(shown), is_required)
