@@ -116,7 +116,7 @@ def test_an_answer_has_the_history_of_each_person_and_the_models_of_everybody() 
     pytest.importorskip("duckdb")
     engine, expected = recorded(150), histories(150)
     try:
-        result = asked(engine, value="total", weeks=39, most=1_000)
+        result = asked(engine, weeks=39, most=1_000)
         x, t_x, t, m = zip(*expected.values(), strict=True)
         model, spending = fit_purchases(x, t_x, t), fit_spending(x, m)
         ahead = forecast(model, x, t_x, t, 39)
@@ -129,6 +129,18 @@ def test_an_answer_has_the_history_of_each_person_and_the_models_of_everybody() 
         assert set(result.model) == {"r", "alpha", "a", "b", "p", "q", "v"}
         assert [row.value for row in result.rows] == sorted((row.value for row in result.rows), reverse=True)
         assert sum(point.y or 0 for point in lifetime_picture(result).series[0].points) == len(expected)
+    finally:
+        engine.close()
+
+
+def test_where_no_event_has_the_value_how_often_is_forecast_and_a_note_says_so() -> None:
+    pytest.importorskip("duckdb")
+    engine = recorded(150)
+    try:
+        result = asked(engine, value="worth")
+        assert result.purchases > 0 == result.value
+        assert "`worth`" in result.notes[-1]
+        assert set(result.model) == {"r", "alpha", "a", "b"}
     finally:
         engine.close()
 

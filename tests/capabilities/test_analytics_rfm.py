@@ -41,7 +41,7 @@ def asked(events: Lived, **params: object) -> Rfm:
                 for n, (who, at, spent) in enumerate(events)
             ]
         )  # fmt: skip
-        result: Rfm = RFM.run(Context(engine, "default", NOW), RfmParams(value="total", **params))  # type: ignore[arg-type]
+        result: Rfm = RFM.run(Context(engine, "default", NOW), RfmParams(**params))  # type: ignore[arg-type]
         return result
     finally:
         engine.close()

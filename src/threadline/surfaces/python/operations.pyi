@@ -195,7 +195,7 @@ class _Analytics:
         journey: str) -> analytics_operations_journey.JourneyFlow:
         """Count who came to each step of a journey, along which arrow, and where people left it."""
     def lifetime(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = 'purchase_completed',
-        where: str | Mapping[str, Any] = '', value: str = '', weeks: int = 52,
+        where: str | Mapping[str, Any] = '', value: str = 'total', weeks: int = 52,
         most: int = 100) -> analytics_operations_lifetime.Lifetime:
         """Say who will buy again, how often and for how much."""
     def paths(self, *, start: Moment | None = None, stop: Moment | None = None, start_at: str = '*',
@@ -207,7 +207,7 @@ class _Analytics:
         kind: Literal['bounded', 'rolling'] = 'bounded') -> analytics_operations_retention.Retention:
         """Count who comes back, by the period in which they began."""
     def rfm(self, *, start: Moment | None = None, stop: Moment | None = None, event: str = 'purchase_completed',
-        where: str | Mapping[str, Any] = '', value: str = '',
+        where: str | Mapping[str, Any] = '', value: str = 'total',
         group: Literal['', 'champions', 'loyal', 'promising', 'new', 'waning', 'at risk', 'asleep'] = '',
         most: int = 100) -> analytics_operations_rfm.Rfm:
         """Score people by how lately, how often and for how much they bought."""

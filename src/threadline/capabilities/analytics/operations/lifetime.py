@@ -31,6 +31,7 @@ from threadline.capabilities.events.forms import time_param
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.errors import InvalidValue
 from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithAnalytics
 from threadline.kernel.time import to_datetime
@@ -59,9 +60,9 @@ class LifetimeParams(Span, kw_only=True, forbid_unknown_fields=True):
 
     event: Annotated[TypeName, Meta(description="The event that is a purchase.", min_length=1)] = "purchase_completed"
     where: Where = ""
-    value: Annotated[
-        str, Meta(description="The property with its value, such as `total`; empty: only how often.", max_length=200)
-    ] = ""
+    value: Annotated[str, Meta(description="The property with its value; empty: only how often.", max_length=200)] = (
+        "total"
+    )
     weeks: Annotated[int, Meta(description="How far to look ahead.", ge=1, le=520)] = 52
     most: Annotated[int, Meta(description="Rows: those of whom most is to be expected.", ge=1, le=1_000)] = 100
 
@@ -76,7 +77,7 @@ class LifetimeRow(msgspec.Struct, kw_only=True):
     alive: Annotated[float, Meta(description="The probability that they still buy.")]
     purchases: Annotated[float, Meta(description="To be expected within the weeks ahead.")]
     average: Annotated[float, Meta(description="What one is to be worth; 0 without `value`.")]
-    value: Annotated[float, Meta(description="Of all that are to be expected; 0 without `value`.")]
+    value: Annotated[float, Meta(description="Of all that are to be expected; 0 without a `value`.")]
 
 
 class Alive(msgspec.Struct, kw_only=True):
@@ -113,13 +114,18 @@ def _lifetime(context: Context[WithAnalytics], params: LifetimeParams) -> Lifeti
     people, (x, t_x, t, m) = lists[0], (np.array(column, float) for column in lists[1:])
     model = fit_purchases(x, t_x, t)
     parameters, ahead = model._asdict(), forecast(model, x, t_x, t, params.weeks)
+    notes = ["Who bought once counts as alive: in this model people leave after a repeat purchase only."]
     average: Any = np.zeros(len(people))
     if params.value:
-        spending = fit_spending(x, m)
-        parameters |= spending._asdict()
-        average = average_value(spending, x, m)
+        try:
+            spending = fit_spending(x, m)
+        except InvalidValue as error:
+            notes.append(f"Values are 0: {error}, in `{params.value}`; give the property as `value`.")
+        else:
+            parameters |= spending._asdict()
+            average = average_value(spending, x, m)
     value = ahead.expected * average
-    order = np.argsort(-(value if params.value else ahead.expected), kind="stable")[: params.most]
+    order = np.argsort(-(value if average.any() else ahead.expected), kind="stable")[: params.most]
     counts, _ = np.histogram(ahead.alive, BINS, (0, 1))
     rows = [
         LifetimeRow(
@@ -132,7 +138,7 @@ def _lifetime(context: Context[WithAnalytics], params: LifetimeParams) -> Lifeti
     return Lifetime(
         rows=rows, people=len(people), purchases=float(ahead.expected.sum()), value=float(value.sum()),
         model=parameters, alive=[Alive(low=at / BINS, people=int(count)) for at, count in enumerate(counts)],
-        notes=("Who bought once counts as alive: in this model people leave after a repeat purchase only.",),
+        notes=tuple(notes),
         **about,
     )  # fmt: skip
 

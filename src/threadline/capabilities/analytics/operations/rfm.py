@@ -74,8 +74,8 @@ class RfmParams(Span, kw_only=True, forbid_unknown_fields=True):
     where: Where = ""
     value: Annotated[
         str,
-        Meta(description="The property with its value, such as `total`; empty: everybody spent 0.", max_length=200),
-    ] = ""
+        Meta(description="The property with its value; empty: everybody spent 0.", max_length=200),
+    ] = "total"
     group: Annotated[
         Literal["", RfmGroup], Meta(description="List people of this group only; empty: the best of all.")
     ] = ""
@@ -139,7 +139,11 @@ def _rfm(context: Context[WithAnalytics], params: RfmParams) -> Rfm:
             people.append(RfmPerson(person=row["person"], monetary=monetary, days=row["days"], **scores, **spent))
         else:
             rows.append(RfmRow(people=row["people"], monetary=row["monetary"], **scores, **spent))
-    return Rfm(rows=rows, people=people, **about)
+    is_worthless = bool(rows) and bool(params.value) and not any(row.value for row in rows)
+    notes = (
+        (f"No event has a number above 0 in `{params.value}`: give the property as `value`.",) if is_worthless else ()
+    )
+    return Rfm(rows=rows, people=people, notes=notes, **about)
 
 
 def rfm_picture(result: Rfm) -> Chart:
