@@ -20,7 +20,7 @@ from threadline.engine.credentials import fixed_credentials
 from threadline.engine.delivery.dispatcher import Background, Dispatcher
 from threadline.engine.delivery.feed_consumer import FeedConsumer, FeedHandler, FeedWorker
 from threadline.engine.delivery.leases import Leases
-from threadline.engine.engine import Engine
+from threadline.engine.engine import Engine, Surroundings
 from threadline.engine.erasure.applying import keep_beside
 from threadline.engine.erasure.certificates_file import LedgerFile
 from threadline.engine.erasure.erased_ids import erased_since
@@ -30,7 +30,7 @@ from threadline.engine.folding.packing import check_entry
 from threadline.engine.maintenance.move import refuse_unfinished
 from threadline.engine.maintenance.scrub import Scrub, ScrubWorker
 from threadline.engine.public_address import PublicAddress
-from threadline.engine.surroundings import NoAnalytics, NoIndex, Surroundings
+from threadline.engine.stand_ins import NoAnalytics, NoIndex
 from threadline.engine.tracing import open_tracing
 from threadline.exports.analytics.answering_process import AnsweringProcess
 from threadline.exports.analytics.first_use import DuckAnalytics

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from threadline.capabilities.journeys.definition import Journey
 from threadline.capabilities.mail.definition import Cap, Mail, QuietHours
-from threadline.capabilities.mail.local_time import quiet_until
 from threadline.capabilities.mail.timing import capped_until
+from threadline.kernel.calendar import quiet_until
 from threadline.kernel.time import DAY, MINUTE, SECOND
 
 ZONES = (
@@ -81,13 +81,13 @@ def test_quiet_hours_last_until_the_clock_has_passed_their_end_for_good(
     known = changes(zone) or [SPRING]
     at = known[near % len(known)] + away * MINUTE
     hours, begins, ends = QuietHours(start=start * MINUTE, stop=stop * MINUTE), clock_time(start), clock_time(stop)
-    until = quiet_until(hours, zone, at)
+    until = quiet_until(hours.start, hours.stop, zone, at)
     assert (until is not None) == is_night(begins, ends, zone, at)
     if until is not None:
         assert at < until
         # A night that lies as a whole in the hour that is shown twice is there twice.
         inside = [each for each in range(at, until, 7 * MINUTE) if is_night(begins, ends, zone, each)]
-        assert {quiet_until(hours, zone, each) for each in inside} == {until}
+        assert {quiet_until(hours.start, hours.stop, zone, each) for each in inside} == {until}
         assert shown(zone, until).time() == ends or until in known  # a leap over the end ends it as well
 
 

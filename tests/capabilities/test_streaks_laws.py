@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from tests.laws import staging
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.streaks import StreakSet, day_ranges, projection, read_streaks
-from threadline.capabilities.streaks.civil import date_of
 from threadline.capabilities.streaks.definition import Freezes
 from threadline.capabilities.streaks.event_days import day_records
 from threadline.capabilities.streaks.events import STREAK_MILESTONE_REACHED
@@ -23,6 +22,7 @@ from threadline.capabilities.streaks.plan import Plan
 from threadline.capabilities.streaks.policy import Watched, policy
 from threadline.capabilities.streaks.runs import run_course
 from threadline.capabilities.streaks.view import Reader
+from threadline.kernel.calendar import day_text
 from threadline.kernel.event import Event, Identifier, Recorded, event_id
 from threadline.kernel.projection import Projection
 from threadline.kernel.time import DAY, EARLIEST, HOUR, LATEST, MINUTE, parse_time
@@ -182,7 +182,7 @@ def test_the_auditor_says_the_same(text: str, hours: int, history: list[Event], 
     expected = audited.streaks(plain, now, day_start)
     shown = known.view(state, now, [])["daily"]
     assert {name: shown[name] for name in audited.FIELDS} == expected
-    counted = {date_of(day): events for day, _, events in day_records(plan, state, now // DAY - 300, now // DAY + 2)}
+    counted = {day_text(day): events for day, _, events in day_records(plan, state, now // DAY - 300, now // DAY + 2)}
     assert counted == {day: len(events) for day, events in audited.days(plain, now, day_start).items()}
 
 

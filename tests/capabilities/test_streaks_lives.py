@@ -17,11 +17,11 @@ from tests.capabilities.asked import STARTS_AT, Asked
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.points.events import POINTS_EARNED
 from threadline.capabilities.streaks import read_streaks
-from threadline.capabilities.streaks.civil import date_of
 from threadline.capabilities.streaks.event_days import day_records
 from threadline.capabilities.streaks.fold import fold
 from threadline.capabilities.streaks.plan import Plan
 from threadline.capabilities.streaks.state import ZONES_PER_DAY_MAX, State
+from threadline.kernel.calendar import day_text
 from threadline.kernel.errors import Conflict, InvalidValue
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.identity import MERGED
@@ -233,7 +233,7 @@ def test_where_nothing_is_held_back_each_event_counts_for_its_own_local_day(rand
         event = Event(type="page", identifiers=(), occurred_at=at, key=str(number), context=context)
         fold(PLAN, state, Recorded(event, f"{number:032x}", "t", 1, at + random.randrange(LATE)))
     first, last = journey[0][0] // DAY - 1, journey[-1][0] // DAY + 1
-    assert {date_of(day): events for day, _, events in day_records(PLAN, state, first, last)} == expected
+    assert {day_text(day): events for day, _, events in day_records(PLAN, state, first, last)} == expected
 
 
 @settings(max_examples=200)
@@ -252,4 +252,4 @@ def test_days_of_somebody_in_many_zones_at_once_are_what_the_auditor_reckons(ran
         fold(PLAN, state, recorded)
     records = day_records(PLAN, state, begins // DAY - 2, begins // DAY + 5)
     expected = audited.days(told(log), begins + 9 * DAY)
-    assert {date_of(day): events for day, _, events in records} == {day: len(es) for day, es in expected.items()}
+    assert {day_text(day): events for day, _, events in records} == {day: len(es) for day, es in expected.items()}

@@ -11,10 +11,10 @@ import yaml
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.streaks import projection, read_streaks
-from threadline.capabilities.streaks.civil import (
-    date_of,
+from threadline.kernel.calendar import (
     day_begins,
     day_of,
+    day_text,
     days_left_out,
     first_day,
     local_day,
@@ -139,7 +139,7 @@ def test_local_time_around_every_transition() -> None:
         assert ahead == seconds * SECOND, (zone, text)
         shown = format_time(at + ahead)
         assert shown[11:19] == local, (zone, text)
-        assert date_of(local_day(zone, at)) == shown[:10]
+        assert day_text(local_day(zone, at)) == shown[:10]
 
 
 @pytest.mark.parametrize("day_start", [0, 2 * HOUR + 30 * MINUTE, 4 * HOUR])
@@ -156,7 +156,7 @@ def test_days_around_every_transition_begin_when_they_begin(day_start: int) -> N
 
 def test_days_that_never_were() -> None:
     zones = ("Pacific/Apia", "Pacific/Fakaofo", "Pacific/Kiritimati", "Pacific/Kwajalein", "Europe/Rome", "+05:30")
-    found = {zone: [date_of(day) for day in days_left_out(zone)] for zone in zones}
+    found = {zone: [day_text(day) for day in days_left_out(zone)] for zone in zones}
     assert found == {
         "Pacific/Apia": ["2011-12-30"],
         "Pacific/Fakaofo": ["2011-12-30"],
@@ -182,5 +182,5 @@ def test_periods(cadence: str, week_start: int, day: str, first: str, last: str)
     number = day_of(day)
     assert number is not None
     period = period_of(cadence, number, week_start)
-    assert date_of(first_day(cadence, period, week_start)) == first
-    assert date_of(first_day(cadence, period + 1, week_start) - 1) == last
+    assert day_text(first_day(cadence, period, week_start)) == first
+    assert day_text(first_day(cadence, period + 1, week_start) - 1) == last

@@ -17,9 +17,8 @@ from threadline import app
 from threadline.capabilities.people.definition import rules
 from threadline.engine import tracing
 from threadline.engine.delivery.dispatcher import Dispatcher
-from threadline.engine.engine import Engine
+from threadline.engine.engine import Engine, Surroundings
 from threadline.engine.folding.catalogue import Catalogue, discover
-from threadline.engine.surroundings import Surroundings
 from threadline.engine.tracing import open_tracing, root_span
 from threadline.kernel.errors import InvalidSetting
 from threadline.kernel.event import Event, Identifier, Recorded

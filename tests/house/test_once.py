@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from tests.house.source import Source, sources
+from tests.house.source import Source, names_used, sources
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.identity import IdentityRules
@@ -48,3 +49,40 @@ def test_an_engine_is_whole_when_it_is_made() -> None:
         if names[-1] in parts or {"engine", "_engine", *parts} & set(names[:-1])
     }
     assert changed == set(ENGINE_CHANGED)
+
+
+def users_of(names: set[str]) -> set[str]:
+    """The files of the product, its test kit aside, that name one of these or import it."""
+    return {source.path for source in sources() if source.room != "testing" and names & names_used(source)}
+
+
+def test_the_zone_database_is_read_at_one_place() -> None:
+    """A second reader took other names for zones: what one counted by Rome the other counted by UTC."""
+    assert users_of({"ZoneInfo"}) == {"src/threadline/kernel/zones.py"}
+
+
+def test_which_zone_a_value_or_a_person_has_is_decided_at_one_place() -> None:
+    """A second rule sent a mail by another clock than the journey had waited by."""
+    readers = {source.path for source in sources() if re.search(r"\btraits\.get\(\"timezone\"\)", source.text)}
+    assert readers == {"src/threadline/kernel/zones.py"}
+
+
+def test_local_days_are_counted_at_one_place() -> None:
+    """Every change of clocks has two answers where two functions look for midnight."""
+    assert users_of({"utcoffset", "fromordinal"}) == {"src/threadline/kernel/calendar.py"}
+
+
+def test_who_is_in_which_arm_is_drawn_at_one_place() -> None:
+    """A second function gives a person another arm, and an experiment counts them in both."""
+    drawn = {
+        source.path
+        for source in sources()
+        if source.room == "capabilities"
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call) and dotted(node.func) == ["int"] and "short_hash" in ast.unparse(node)
+    }
+    assert drawn == set()
+    assert users_of({"arm_at"}) == {
+        "src/threadline/capabilities/broadcasts/definition.py",
+        "src/threadline/capabilities/journeys/walk.py",
+    }

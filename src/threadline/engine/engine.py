@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
 
 from threadline.engine.accounts import Accounts
 from threadline.engine.audit_log import AuditLog
-from threadline.engine.credentials import Credentials
+from threadline.engine.credentials import CACHE_SECONDS, Credential, Credentials
 from threadline.engine.damage import DamagedEvents
 from threadline.engine.definition_history import DefinitionHistory, remember
 from threadline.engine.delivery.administration import Delivery
@@ -28,9 +31,50 @@ from threadline.engine.recording.rejected_decisions import RejectedLog
 from threadline.engine.signer import Signer
 from threadline.engine.simulation.rehearsal import Rehearsal
 from threadline.engine.simulation.simulations import Simulations
-from threadline.engine.surroundings import ALONE, Surroundings
+from threadline.engine.stand_ins import NoAnalytics, NoIndex, Offline
+from threadline.engine.tracing import Tracing
+from threadline.kernel.analytics import AnalyticsPort
+from threadline.kernel.confined import Confined, Unconfined
+from threadline.kernel.event import Event
+from threadline.kernel.object_storage import Storage
+from threadline.kernel.rejected import Reader
+from threadline.kernel.search import SearchIndex
 from threadline.kernel.store import Store
 from threadline.kernel.time import Clock
+from threadline.kernel.web import Web
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What an engine has of the world around it, from its composition root. By default nothing: it works alone."""
+
+    web: Web = field(default_factory=Offline)
+    confined: Confined = field(default_factory=Unconfined)
+    public_address: PublicAddress | None = None
+    """None: unknown, until a server says its own."""
+    exports: Callable[[], Storage] | None = None
+    search: Callable[[Engine], SearchIndex] = lambda engine: NoIndex()
+    """Makes the index of an engine whose other parts are there."""
+    analytics: Callable[[Engine], AnalyticsPort] = lambda engine: NoAnalytics()
+    readers: Mapping[str, Reader] = field(default_factory=dict)
+    """Form of a rejected payload -> how to read it again; only the composition root knows the wire formats."""
+    forms: Mapping[str, Callable[[Event], dict[str, Any]]] = field(default_factory=dict)
+    """Member of `Event.wire` -> how the message that an event came in is written as it came."""
+    fixed_credentials: Sequence[Credential] = ()
+    """Those of the settings, which are never stored."""
+    credential_cache_seconds: float = CACHE_SECONDS
+    rules_refresh_seconds: float | None = 0.0
+    """See `SharedValues.refresh_seconds`."""
+    leaderboard_refresh_seconds: float | None = None
+    """See `Ranks.refresh_seconds`."""
+    activation_changed_max: float | None = None
+    """See `Simulations.activation_changed_max`."""
+    tracing: Tracing | None = None
+    recorded_until: int = 0
+    """The instant right after what an engine has recorded in whose place this one is put."""
+
+
+ALONE = Surroundings()
 
 
 class Engine:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, timedelta, timezone, tzinfo
 from functools import lru_cache
 from importlib import resources
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from threadline.kernel.windows_zones import WINDOWS_ZONES
@@ -73,6 +74,24 @@ def zone_of(name: str) -> tzinfo | None:
         return None
     size = timedelta(hours=int(fixed[2]), minutes=int(fixed[3] or 0)) * (-1 if fixed[1] == "-" else 1)
     return timezone(size) if _LEAST <= size <= _MOST else None
+
+
+# --- whose zone -----------------------------------------------------------------------------
+#
+# An event counts in the zone that it names itself (`zone_named` of ``context.timezone``), a person is written to in
+# the zone that they are known to have (`zone_of_person`), and what everybody shares goes by the zone of the
+# definitions (`threadline.kernel.calendar.Calendar`).
+
+
+def zone_named(name: Any) -> str | None:
+    """The zone that a value of an event or a profile names, by the name that it goes by; None: it names none."""
+    return canonical_zone(name) if type(name) is str else None
+
+
+def zone_of_person(profile: Any, otherwise: str) -> str:
+    """The zone of the trait `timezone` of a profile, or another one where that names none."""
+    traits = profile.get("traits") if isinstance(profile, dict) else None
+    return zone_named(traits.get("timezone") if isinstance(traits, dict) else None) or otherwise
 
 
 @lru_cache(maxsize=4_096)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any, Literal
-from zoneinfo import ZoneInfo
 
 from threadline.kernel.errors import EventRejected, InvalidDefinition
 from threadline.kernel.event_limits import check_type
 from threadline.kernel.identity import KIND_FORM, is_kind
 from threadline.kernel.suggestion import suggestion
-from threadline.kernel.zones import zone_names
+from threadline.kernel.zones import zone_names, zone_of
 from threadline.wire.message import json_type
 
 Reading = Literal["plain", "number", "boolean", "json"]
@@ -42,7 +41,7 @@ class TimeRule:
     column: str
     format: str = "iso"
     """One of `TIME_FORMATS`, or a pattern of `datetime.strptime`."""
-    zone: ZoneInfo | None = None
+    zone: tzinfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ def _time(declared: Any) -> TimeRule:
         _check_pattern(format)
     if zone is not None and (not isinstance(zone, str) or zone not in zone_names()):
         raise InvalidDefinition(f"`time.zone` must be an IANA name such as Europe/Berlin, not {zone!r}")
-    return TimeRule(_column(fields.get("column"), "time"), format, None if zone is None else ZoneInfo(zone))
+    return TimeRule(_column(fields.get("column"), "time"), format, None if zone is None else zone_of(zone))
 
 
 def _timezone(declared: Any) -> PropertyRule:

@@ -17,7 +17,7 @@ import threadline
 from tests import forked
 from tests.exports.search.index_stage import Stage, erase, on, opened, recorded, secret, write
 from threadline.engine.maintenance.rebuild import refold_everybody
-from threadline.engine.surroundings import NoIndex
+from threadline.engine.stand_ins import NoIndex
 from threadline.exports.catching_up import CatchUpWorker
 from threadline.exports.search import embedded, tables
 from threadline.kernel.errors import StoreFull, Unavailable

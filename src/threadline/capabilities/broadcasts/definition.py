@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -13,13 +12,14 @@ from msgspec import Meta
 from threadline.capabilities.broadcasts.events import HOLDOUT
 from threadline.capabilities.events.forms import Duration
 from threadline.capabilities.mail.definition import Mail
+from threadline.kernel.arms import arm_at, draw, is_within
+from threadline.kernel.calendar import instant_of
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, InvalidValue
-from threadline.kernel.ids import short_hash
 from threadline.kernel.suggestion import suggestion
-from threadline.kernel.time import HOUR, from_datetime, parse_duration
+from threadline.kernel.time import HOUR, parse_duration
 from threadline.kernel.typed import prepared
-from threadline.kernel.zones import zone_of
+from threadline.kernel.zones import zone_named, zone_of_person
 
 ARMS_MAX = 10
 TAGS_MAX = 20
@@ -28,7 +28,6 @@ BYTES_MAX = 32 * 1_024
 EARLIEST_ZONE = 14 * HOUR
 """How far the clocks of the first zone are ahead of UTC."""
 _ARM = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
-_LOCAL_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
 
 TemplateName = Annotated[str, Meta(description="A declared template.", max_length=64)]
 Subject = Annotated[str, Meta(description="Instead of the template's subject, and filled in like it.", max_length=500)]
@@ -117,9 +116,9 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 yield "arms", f"{name!r} cannot name an arm: lower-case letters, digits, - and _, and not {HOLDOUT!r}"
             if names.count(name) > 1:
                 yield "arms", f"two arms are named {name!r}"
-        if zone_of(self.zone) is None:
+        if zone_named(self.zone) is None:
             yield "zone", f"{self.zone!r} is no time zone; write one such as Europe/Rome"
-        elif self.at and _instant(self.at, self.zone) is None:
+        elif self.at and instant_of(self.at, self.zone) is None:
             yield "at", f"{self.at!r} is no local time such as 2026-12-01T09:00; its zone stands in `zone`"
         if self.in_zone_of_recipient and not self.at:
             yield "in_zone_of_recipient", "needs `at`, the local time"
@@ -153,16 +152,15 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """When it is resolved, if it is started at an instant: at its time, or at once if that has passed."""
         if not self.at:
             return started
-        at = _instant(self.at, "UTC" if self.in_zone_of_recipient else self.zone)
+        at = instant_of(self.at, "UTC" if self.in_zone_of_recipient else self.zone)
         assert at is not None, "checked when it was created"
         return max(started, at - EARLIEST_ZONE if self.in_zone_of_recipient else at)
 
-    def due_at(self, zone: Any) -> int:
-        """When the mail of a recipient with this trait `timezone` is due; 0: at once."""
+    def due_at(self, profile: Any) -> int:
+        """When the mail of a recipient with this profile is due; 0: at once."""
         if not self.in_zone_of_recipient:
             return 0
-        known = type(zone) is str and zone_of(zone) is not None
-        return _instant(self.at, zone if known else self.zone) or 0
+        return instant_of(self.at, zone_of_person(profile, self.zone)) or 0
 
     def rest_begins_at(self, began: int) -> int:
         """When the rest is sent, by the winner rule."""
@@ -171,20 +169,13 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def arm_of(self, id: str, person: str) -> str:
         """The arm of a person, by a hash of both and the weights; empty if the winner rule decides later."""
-        if _share(id, person, "holdout") < self.holdout:
+        if is_within(self.holdout, draw("broadcast", "holdout", id, person)):
             return HOLDOUT
-        if self.winner is not None and _share(id, person, "test") >= self.winner.share:
+        if self.winner is not None and not is_within(self.winner.share, draw("broadcast", "test", id, person)):
             return ""
-        return self.drawn(_share(id, person, "arm"))
-
-    def drawn(self, share: float) -> str:
-        """The arm at a share of all weights, 0 to 1; ``all`` without arms."""
-        point = share * sum(arm.weight for arm in self.arms)
-        for arm in self.arms:
-            point -= arm.weight
-            if point < 0:
-                return arm.name
-        return self.arms[-1].name if self.arms else ALL
+        if not self.arms:
+            return ALL
+        return self.arms[arm_at([arm.weight for arm in self.arms], draw("broadcast", "arm", id, person))].name
 
     def message(self, arm: str) -> dict[str, Any]:
         """What is sent to the recipients of an arm, as the properties of their event."""
@@ -198,18 +189,3 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 ALL = "all"
 """The arm of everybody where none are declared."""
-
-
-def _share(id: str, person: str, what: str) -> float:
-    return int(short_hash("broadcast", what, id, person)[:12], 16) / 16**12
-
-
-def _instant(local: str, zone: str) -> int | None:
-    """The instant of a local time; None if it is none. A time that a change of clocks leaves out is an hour later."""
-    zone_info = zone_of(zone)
-    if zone_info is None or not _LOCAL_TIME.fullmatch(local):
-        return None
-    try:
-        return from_datetime(datetime.fromisoformat(local).replace(tzinfo=zone_info))
-    except ValueError:
-        return None

@@ -127,7 +127,7 @@ class _Work:
         if self._broadcast.in_zone_of_recipient:
             # Of the holdout too: what came of the mail is counted from then, for both.
             profile = self._engine.reader.as_of(person, self._engine.recorder.now()).view(PROFILE)
-            properties[DUE_AT] = format_time(self._broadcast.due_at(profile["traits"].get("timezone")))
+            properties[DUE_AT] = format_time(self._broadcast.due_at(profile))
         return Event(
             type=BROADCAST_ADDRESSED, identifiers=(person.identifiers[person.id],), occurred_at=at,
             key=f"{self._id}/{person.id}", source=SOURCE, source_type="internal", workspace=person.workspace,

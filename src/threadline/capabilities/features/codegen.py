@@ -14,7 +14,7 @@ from threadline.capabilities.features.cells import add_key, add_money, add_range
 from threadline.capabilities.features.definition import ANY, Feed
 from threadline.capabilities.features.plan import READERS, Plan, Slot
 from threadline.capabilities.features.unread import COUNTED, count_unread
-from threadline.capabilities.features.values import MONDAY, day_offset, dig, read_currency, week_hour
+from threadline.capabilities.features.values import MONDAY, day_offset_in, dig, read_currency, week_hour
 from threadline.kernel.projection import Fold
 from threadline.kernel.time import DAY, HOUR
 from threadline.kernel.zones import NAME_LENGTH_MAX
@@ -46,7 +46,7 @@ class _Writer:
             "add_range": add_range,
             "add_units": add_units,
             "count_unread": count_unread,
-            "day_offset": day_offset,
+            "day_offset_in": day_offset_in,
             "dig": dig,
             "read_currency": read_currency,
             "started": started,
@@ -124,7 +124,7 @@ def _fused(plan: Plan, fed: list[tuple[Slot, Feed]]) -> Fold:
 
 def _hour_lines(timezone: str) -> list[str]:
     """`week_hour` without a call for what is so of most events: the offset is that of a whole day, or the zone UTC."""
-    known = f"day_offset(z, timezone, t // {DAY}) if z.__class__ is str and len(z) <= {NAME_LENGTH_MAX} else None"
+    known = f"day_offset_in(z, timezone, t // {DAY}) if z.__class__ is str and len(z) <= {NAME_LENGTH_MAX} else None"
     return [
         'z = e.context.get("timezone")',
         f"o = 0 if z is None else {known}" if timezone == "UTC" else f"o = {known}",

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from math import isfinite
 from typing import Any
 
 from threadline.capabilities.conditions import Path
+from threadline.kernel.calendar import day_offset, offset
 from threadline.kernel.event import Event
 from threadline.kernel.fixed import DECIMAL, DECIMAL_LENGTH_MAX
-from threadline.kernel.time import DAY, HOUR, SECOND
-from threadline.kernel.zones import NAME_LENGTH_MAX, zone_of
+from threadline.kernel.time import DAY, HOUR
+from threadline.kernel.zones import zone_named
 
 CURRENCY_LENGTH_MAX = 8
 SCALAR_LENGTH_MAX = 256
 """Longer texts are not kept by ``first`` and ``last``: the state of a person must stay small."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MONDAY = 3 * DAY
 """1970-01-01 was a Thursday, three days after a Monday."""
 _INTEGER_MIN, _INTEGER_MAX = -(2**63), 2**63 - 1
@@ -80,32 +79,10 @@ def is_out_of_range(value: object) -> bool:
 
 def week_hour(context: Mapping[str, Any], at: int, default: str) -> int:
     """The local hour of the week, 0 (Monday, midnight) to 167, in the zone that ``context.timezone`` names."""
-    zone = context.get("timezone")
-    if type(zone) is not str or len(zone) > NAME_LENGTH_MAX:
-        zone = default
-    offset = day_offset(zone, default, at // DAY)
-    if offset is None:
-        offset = _offset(_zone(zone, default), at)
-    return (at + offset + MONDAY) // HOUR % 168
+    return (at + offset(zone_named(context.get("timezone")) or default, at) + MONDAY) // HOUR % 168
 
 
 @lru_cache(maxsize=65_536)
-def day_offset(zone: str, default: str, day: int) -> int | None:
-    """The offset all through one UTC day; None on a day with a transition, when the instant decides."""
-    known = _zone(zone, default)
-    offset = _offset(known, day * DAY)
-    return offset if offset == _offset(known, (day + 1) * DAY - 1) else None
-
-
-@lru_cache(maxsize=4_096)
-def _zone(name: str, default: str) -> tzinfo:
-    return zone_of(name) or zone_of(default) or UTC
-
-
-def _offset(zone: tzinfo, at: int) -> int:
-    try:
-        moment = (_EPOCH + timedelta(microseconds=at)).astimezone(zone)
-    except (OverflowError, ValueError):
-        return 0
-    offset = moment.utcoffset() or timedelta()
-    return (offset.days * 86_400 + offset.seconds) * SECOND
+def day_offset_in(zone: str, default: str, day: int) -> int | None:
+    """`day_offset` in the zone that a text names, or else in another one."""
+    return day_offset(zone_named(zone) or default, day)

@@ -8,7 +8,7 @@ from threadline.capabilities.conditions.wording import condition_text
 from threadline.capabilities.journeys.definition import Journey
 from threadline.capabilities.journeys.program import END, Node, compiled, named_steps
 from threadline.capabilities.journeys.steps import On, Send, Step, Wait
-from threadline.capabilities.mail.local_time import WEEKDAYS
+from threadline.kernel.calendar import WEEKDAYS
 from threadline.kernel.time import HOUR, MINUTE, duration_text
 
 Counts = Mapping[str, int]

@@ -14,7 +14,6 @@ from threadline.capabilities.journeys.reacting import Reaction
 from threadline.capabilities.journeys.steps import JOURNEYS
 from threadline.capabilities.journeys.walk import quiet_hours_until
 from threadline.capabilities.mail.definition import KIND
-from threadline.capabilities.mail.local_time import zone_of_recipient
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.outbox import PendingEffect
@@ -23,6 +22,7 @@ from threadline.kernel.policy import TIMER_FIRED, Policy, PolicyView, Read, Shar
 from threadline.kernel.ports import Ports
 from threadline.kernel.preparation import DueEffect, Guard, Postponed
 from threadline.kernel.time import MINUTE
+from threadline.kernel.zones import zone_of_person
 
 LOOK_AGAIN = 10 * MINUTE
 """After how long a mail that a pause holds up is looked at again, in case that nobody makes it due before."""
@@ -90,7 +90,7 @@ def _quiet_until(book: Book, view: PersonView, data: Mapping[str, Any], now: int
     compiled = book.version(data["journey"], data.get("journey_version", 0))
     if compiled is None or data["template"] in book.transactional:
         return None
-    zone = zone_of_recipient(view.view(PROFILE), compiled.journey.timezone or book.zone)
+    zone = zone_of_person(view.view(PROFILE), compiled.journey.timezone or book.zone)
     return quiet_hours_until(compiled.journey, zone, now)
 
 

@@ -26,13 +26,13 @@ from threadline.capabilities.journeys.projection import (
     runs_of,
 )
 from threadline.capabilities.journeys.steps import JOURNEY, On
-from threadline.capabilities.journeys.walk import Mail, Walk, Walker, arm_of
+from threadline.capabilities.journeys.walk import STORED_SHIFT, Mail, Walk, Walker, arm_of
 from threadline.capabilities.journeys.wishes import came_while_paused, entered, left, moved, timer, timer_key
 from threadline.capabilities.people.events import IDENTIFY
+from threadline.kernel.arms import draw, is_within
 from threadline.kernel.disclosure import words
 from threadline.kernel.event import Recorded
 from threadline.kernel.identity import MERGED, SPLIT
-from threadline.kernel.ids import short_hash
 from threadline.kernel.limits import JOURNEY_MAILS_IN_A_ROW_MAX
 from threadline.kernel.policy import TIMER_FIRED, Timer, Wish
 from threadline.kernel.time import HOUR, LATEST
@@ -258,9 +258,9 @@ class Reaction:
             return
         journey = compiled.journey
         variables = bounded_variables(given if isinstance(given, dict) else {})
-        holdout = _share(self._known.person, journey.name, "holdout") < journey.holdout * (1 << 16)
+        holdout = is_within(journey.holdout, _draw(self._known.person, journey.name, "holdout") << STORED_SHIFT)
         run = Run(
-            journey.name, self._cause, self.now, since, _share(self._known.person, journey.name, ""), holdout,
+            journey.name, self._cause, self.now, since, _draw(self._known.person, journey.name, ""), holdout,
             variables, 0, self.now, journey.version, "", 0, 0, False, "", False,
         )  # fmt: skip
         walk = self._walker(compiled, run).go(compiled.program.first)
@@ -343,6 +343,6 @@ def mail_id(mail: EventMail, number: int) -> str:
     return mail.id or f"event.{number}"
 
 
-def _share(person: str, journey: str, purpose: str) -> int:
-    """A number from 0 to 65,535 that follows from person and journey."""
-    return int(short_hash("journey", person, journey, purpose)[:4], 16)
+def _draw(person: str, journey: str, purpose: str) -> int:
+    """The draw of a person in a journey as it is stored, from 0 to 65,535."""
+    return draw("journey", person, journey, purpose) >> STORED_SHIFT

@@ -29,9 +29,8 @@ from threadline.capabilities.definitions.declaring import (
     struct,
     text,
 )
-from threadline.capabilities.mail.local_time import WEEKDAYS
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT
-from threadline.capabilities.streaks.civil import time_of_day
+from threadline.kernel.calendar import WEEKDAYS, time_of_day
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import EVENT_TYPE_LENGTH_MAX, JOURNEY_STEPS_MAX, JOURNEY_VARIABLES_MAX

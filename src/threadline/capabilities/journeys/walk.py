@@ -11,8 +11,10 @@ from threadline.capabilities.journeys.definition import Journey
 from threadline.capabilities.journeys.program import END, Node
 from threadline.capabilities.journeys.projection import COMPLETED, Run
 from threadline.capabilities.journeys.steps import JOURNEYS, Arm, Send, Wait
-from threadline.capabilities.mail.local_time import next_time_of_day, quiet_until, zone_of_recipient
+from threadline.kernel.arms import arm_at
+from threadline.kernel.calendar import next_time_of_day
 from threadline.kernel.time import LATEST, format_time
+from threadline.kernel.zones import zone_of_person
 
 NEVER = 0
 
@@ -135,7 +137,7 @@ class Walker:
 
     @property
     def _zone(self) -> str:
-        return zone_of_recipient(self._subject.view("profile"), self._zone_otherwise)
+        return zone_of_person(self._subject.view("profile"), self._zone_otherwise)
 
     def _way(self, node: Node) -> str:
         if node.step.choice:
@@ -150,17 +152,16 @@ def quiet_hours_until(journey: Journey, zone: str, at: int) -> int | None:
     """The end of the quiet hours of a journey that an instant lies in; None: it lies in none."""
     if journey.quiet_hours is None or journey.transactional:
         return None
-    return quiet_until(journey.quiet_hours, zone, at)
+    return journey.quiet_hours.until(zone, at)
+
+
+STORED_SHIFT = 32
+"""A run stores the first 16 of the 48 bits of its draw."""
 
 
 def arm_of(send: Send, draw: int) -> Arm:
     """The variant of a mail that somebody gets, by their draw from 0 to 65,535."""
-    point = draw * sum(arm.weight for arm in send.arms)
-    for arm in send.arms:
-        point -= arm.weight << 16
-        if point < 0:
-            return arm
-    return send.arms[-1]
+    return send.arms[arm_at([arm.weight for arm in send.arms], draw << STORED_SHIFT)]
 
 
 def mails_of(mails: list[Mail]) -> list[dict[str, Any]]:

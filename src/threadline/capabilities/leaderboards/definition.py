@@ -14,8 +14,8 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.definitions.declaring import Given, Named, Problems, choice, one_or_many, struct, text
 from threadline.capabilities.features.definition import number_path
 from threadline.capabilities.points import read_points
-from threadline.capabilities.points.calendar import Calendar, day_text, month_of, month_text, week_of
 from threadline.capabilities.segments.definition import read_segments
+from threadline.kernel.calendar import Calendar, day_text, month_of, month_text, week_of
 from threadline.kernel.limits import BOARD_ROWS_PER_PERSON_MAX
 from threadline.kernel.policy import Read
 from threadline.kernel.suggestion import suggestion

@@ -10,12 +10,12 @@ from typing import Any
 from threadline.capabilities.leaderboards.definition import ALL, BoardDefinition, Boards, Period, period_of, span_of
 from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED
 from threadline.capabilities.people.events import IDENTIFY, TAG_ADDED, TAG_REMOVED
-from threadline.capabilities.points.calendar import Calendar
 from threadline.capabilities.points.events import LEDGER, POINTS_ADJUSTED, POINTS_EARNED, amount_of
 from threadline.capabilities.points.ledger import merge_tables, newest
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED
 from threadline.capabilities.segments.projection import SEGMENTS, since
 from threadline.capabilities.segments.projection import merge as merge_segments
+from threadline.kernel.calendar import Calendar
 from threadline.kernel.event import Recorded
 from threadline.kernel.fixed import FIXED_MAX, SCALE, from_fixed
 from threadline.kernel.merging import merge_entries

@@ -9,9 +9,9 @@ from typing import Any
 from threadline.capabilities.leaderboards.definition import ALL, BoardDefinition, Period
 from threadline.capabilities.leaderboards.policy import measured
 from threadline.capabilities.leaderboards.projection import region_of
-from threadline.capabilities.points.calendar import Calendar, day_text
 from threadline.capabilities.points.events import POINTS_EARNED, amount_of
 from threadline.capabilities.points.ledger import DAYS_MAX
+from threadline.kernel.calendar import Calendar, day_text
 from threadline.kernel.fixed import SCALE
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import Person, WithReader

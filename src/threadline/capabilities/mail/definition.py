@@ -26,6 +26,7 @@ from threadline.capabilities.definitions.declaring import (
     whole,
 )
 from threadline.kernel.address import parse_address
+from threadline.kernel.calendar import quiet_until
 from threadline.kernel.errors import InvalidAddress, InvalidValue
 from threadline.kernel.extra import missing
 from threadline.kernel.inbox import PROVIDER_URL
@@ -230,6 +231,10 @@ class QuietHours(msgspec.Struct, frozen=True, kw_only=True, rename={"start": "fr
 
     start: Annotated[int, _TIME]
     stop: Annotated[int, _TIME]
+
+    def until(self, zone: str, at: int) -> int | None:
+        """The end of those that an instant lies in, by the clock on the recipient's wall; None: it lies in none."""
+        return quiet_until(self.start, self.stop, zone, at)
 
     def problems(self, written: Collection[str]) -> Problems:
         """Hours that never end."""

@@ -12,7 +12,6 @@ from threadline.capabilities.mail.effect import BELONGS_TO
 from threadline.capabilities.mail.events import MAIL_SENT, MAIL_SKIPPED
 from threadline.capabilities.mail.letter import Cause, Draft, Letter, draft, filled_in, write
 from threadline.capabilities.mail.links import links_of
-from threadline.capabilities.mail.local_time import quiet_until, zone_of_recipient
 from threadline.capabilities.mail.order import Order, mailing_of, order_of
 from threadline.capabilities.mail.projection import marketing_sent
 from threadline.capabilities.mail.rendering import Rendered, TemplateFailed
@@ -26,6 +25,7 @@ from threadline.kernel.ports import Ports
 from threadline.kernel.preparation import Answer, DueEffect, Postponed, Preparation, Prepared
 from threadline.kernel.sender import EFFECT_PARKED, Outcome
 from threadline.kernel.time import SECOND
+from threadline.kernel.zones import zone_of_person
 
 TEMPLATE_FAILED = "template_failed"
 """The reason of a mail that could not be made; it is a dead letter, sent again once its template is right."""
@@ -101,8 +101,8 @@ def _postponed(
             return _skipped(pending, "frequency_cap")
         if capped is not None:
             return Postponed(until=capped)
-        zone = zone_of_recipient(view.view("profile"), mail.timezone)
-        if mail.quiet_hours is not None and (quiet := quiet_until(mail.quiet_hours, zone, at)) is not None:
+        zone = zone_of_person(view.view("profile"), mail.timezone)
+        if mail.quiet_hours is not None and (quiet := mail.quiet_hours.until(zone, at)) is not None:
             return Postponed(until=quiet)
     warm = counts.until(ports.rows, order.workspace, order.sender, at)
     return None if warm is None else Postponed(until=warm)

@@ -1,4 +1,4 @@
-"""When a marketing mail may go: frequency caps, and the first days of a new domain; local_time.py has quiet hours."""
+"""When a marketing mail may go: frequency caps, and the first days of a new domain; `QuietHours` has those."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@ and spendable balance are different numbers, and both are folded from the lines 
 the commit that records it, so that it never overdraws, whoever else spends at the same moment.
 """
 
-from threadline.capabilities.points.calendar import Calendar
 from threadline.capabilities.points.definition import Multiplier, Points, Rule, Table, read_points
 from threadline.capabilities.points.policy import points_policy
 from threadline.capabilities.points.projection import points_projection
+from threadline.kernel.calendar import Calendar
 from threadline.kernel.capability import Capability
 
 CAPABILITY = Capability("points", __name__, needs=frozenset({"streaks"}))

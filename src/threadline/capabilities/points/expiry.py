@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.points.calendar import Calendar, month_of
 from threadline.capabilities.points.definition import Points
 from threadline.capabilities.points.events import AMOUNT_MAX, POINTS_EXPIRED, amount_of
 from threadline.capabilities.points.ledger import State, lot_ends, overdue
+from threadline.kernel.calendar import Calendar, month_of
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Emit, PolicyView, Timer, Wish
 

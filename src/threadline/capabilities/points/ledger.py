@@ -6,7 +6,6 @@ from collections.abc import Callable
 from operator import add
 from typing import Any
 
-from threadline.capabilities.points.calendar import Calendar, month_of
 from threadline.capabilities.points.events import (
     POINTS_ADJUSTED,
     POINTS_ANOMALY_DETECTED,
@@ -15,6 +14,7 @@ from threadline.capabilities.points.events import (
     POINTS_SPENT,
     amount_of,
 )
+from threadline.kernel.calendar import Calendar, month_of
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import POINTS_ANOMALIES_MAX, POINTS_RULES_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries

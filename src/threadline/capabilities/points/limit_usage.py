@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.points.calendar import Calendar
 from threadline.capabilities.points.events import POINTS_ANOMALY_DETECTED, POINTS_EARNED, amount_of
 from threadline.capabilities.points.ledger import CAPS_MAX, COOLS_MAX, HOURS_MAX, State, entry_of
+from threadline.kernel.calendar import Calendar
 from threadline.kernel.event import Event
 from threadline.kernel.limits import POINTS_ANOMALIES_MAX, POINTS_RULES_MAX
 from threadline.kernel.policy import PolicyView

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from threadline.capabilities.conditions import Subject
-from threadline.capabilities.points.calendar import Calendar, day_text
 from threadline.capabilities.points.definition import SPIKE_DAYS_MIN, Points, Rule, multiplied
 from threadline.capabilities.points.events import (
     AMOUNT_MAX,
@@ -23,6 +22,7 @@ from threadline.capabilities.points.expiry import arm_expiry, await_next_expiry,
 from threadline.capabilities.points.ledger import State, is_jump, is_spike
 from threadline.capabilities.points.limit_usage import earned_in_hour, earned_on_day, is_cooling, is_flagged
 from threadline.capabilities.points.spending import answer_spend
+from threadline.kernel.calendar import Calendar, day_text
 from threadline.kernel.event import CLAIMED_HISTORY, CLAMPED, Recorded
 from threadline.kernel.identity import SPLIT
 from threadline.kernel.policy import TIMER_FIRED, Emit, Policy, PolicyView, Read, TimerSentence, Wish, source_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from threadline.capabilities.points.calendar import Calendar, day_text
 from threadline.capabilities.points.definition import Points
 from threadline.capabilities.points.events import LEDGER, POINTS_ANOMALY_DETECTED
 from threadline.capabilities.points.ledger import (
@@ -22,6 +21,7 @@ from threadline.capabilities.points.ledger import (
     overdue,
     spendable,
 )
+from threadline.kernel.calendar import Calendar, day_text
 from threadline.kernel.event import Recorded
 from threadline.kernel.projection import Depends, Faster, Projection
 from threadline.kernel.time import format_time

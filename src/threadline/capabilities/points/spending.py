@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from threadline.capabilities.points.calendar import Calendar
 from threadline.capabilities.points.definition import Points
 from threadline.capabilities.points.events import POINTS_REFUSED, POINTS_SPENT, amount_of
 from threadline.capabilities.points.expiry import expire
 from threadline.capabilities.points.ledger import State, spendable
+from threadline.kernel.calendar import Calendar
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Emit, PolicyView, Wish
 

@@ -28,8 +28,8 @@ from threadline.capabilities.definitions.declaring import (
 )
 from threadline.capabilities.features.definition import ANY, TIMEZONE, Chosen, Source, content_hash
 from threadline.capabilities.points.events import OWN, POINTS_ADJUSTED, POINTS_SPEND_REQUESTED
-from threadline.capabilities.streaks.civil import day_of, time_of_day
 from threadline.capabilities.streaks.events import OURS
+from threadline.kernel.calendar import day_of, time_of_day
 from threadline.kernel.limits import (
     AMNESTY_DAYS_MAX,
     STREAK_GRACE_MAX_SECONDS,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from threadline.capabilities.streaks import day_ranges
-from threadline.capabilities.streaks.civil import local_day, period_of
 from threadline.capabilities.streaks.fold import fold
 from threadline.capabilities.streaks.plan import Plan, TallyColumns, is_alone
 from threadline.capabilities.streaks.settled_days import add_to_levels, counted, levels
@@ -22,9 +21,11 @@ from threadline.capabilities.streaks.state import (
     UNNAMED,
     State,
 )
-from threadline.capabilities.streaks.whereabouts import Dated, Journey, zone_named
+from threadline.capabilities.streaks.whereabouts import Dated, Journey
+from threadline.kernel.calendar import local_day, period_of
 from threadline.kernel.event import Recorded
 from threadline.kernel.time import HOUR
+from threadline.kernel.zones import zone_named
 
 _NEVER = 1 << 32
 """The block number before anything is settled."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from threadline.capabilities.streaks import day_ranges
-from threadline.capabilities.streaks.civil import day_of, local_day
 from threadline.capabilities.streaks.definition import StreakSet
 from threadline.capabilities.streaks.events import (
     STREAK_AMNESTY_GRANTED,
@@ -11,9 +10,10 @@ from threadline.capabilities.streaks.events import (
     STREAK_MILESTONE_REACHED,
 )
 from threadline.capabilities.streaks.state import State
-from threadline.capabilities.streaks.whereabouts import zone_named
+from threadline.kernel.calendar import day_of, local_day
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.limits import AMNESTY_DAYS_MAX, STREAK_MILESTONES_MAX
+from threadline.kernel.zones import zone_named
 
 FREEZES, UNDATED, AMNESTY, MILESTONES, HOPS = "freezes", "undated", "amnesty", "milestones", "hops"
 """Parts of the state. All but the last are by streak, ``""`` for all: granted freezes as [day, how many, …] in order of

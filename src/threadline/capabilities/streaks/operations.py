@@ -12,7 +12,6 @@ from threadline.capabilities.events.forms import Date, Instant, PersonRef, insta
 from threadline.capabilities.events.instants import person_as_of
 from threadline.capabilities.events.parameters import KnownAsOf
 from threadline.capabilities.points.events import POINTS_EARNED, amount_of
-from threadline.capabilities.streaks.civil import date_of, day_begins, day_of, local_day
 from threadline.capabilities.streaks.definition import StreakSet
 from threadline.capabilities.streaks.event_days import dated_window, day_records, days_of
 from threadline.capabilities.streaks.plan import Plan, is_alone
@@ -20,6 +19,7 @@ from threadline.capabilities.streaks.projection import NAME
 from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.view import Reader
 from threadline.capabilities.streaks.whereabouts import Journey
+from threadline.kernel.calendar import day_begins, day_of, day_text, local_day
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
@@ -150,12 +150,12 @@ def _days(plan: Plan, context: Context[WithReader], params: DaysParams) -> DaysR
         first, at = _first_event(plan, engine, person, first_at) if params.first_events else ("", None)
         shown.append(
             DayView(
-                date=date_of(day), events=events, first_event=first, first_at=None if at is None else instant(at),
+                date=day_text(day), events=events, first_event=first, first_at=None if at is None else instant(at),
                 points=points.get(day, 0),
             )
         )  # fmt: skip
     return DaysResult(
-        person=person.id, position=person.position, zone=reader.zone(state, context.now), today=date_of(today),
+        person=person.id, position=person.position, zone=reader.zone(state, context.now), today=day_text(today),
         days=shown,
     )  # fmt: skip
 

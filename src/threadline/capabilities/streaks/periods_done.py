@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from threadline.capabilities.streaks.civil import first_day, period_of
 from threadline.capabilities.streaks.day_ranges import Ranges, add, holds, pairs, union
 from threadline.capabilities.streaks.definition import Streak
 from threadline.capabilities.streaks.runs import Walk
+from threadline.kernel.calendar import first_day, period_of
 
 Sets = Sequence[Ranges]
 

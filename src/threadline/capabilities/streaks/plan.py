@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from threadline.capabilities.conditions import Where
 from threadline.capabilities.features.definition import ANY, Source
-from threadline.capabilities.streaks.civil import first_day, period_of
 from threadline.capabilities.streaks.definition import StreakSet, Tally, counts
 from threadline.capabilities.streaks.state import COUNTS, EARLY, LATE
+from threadline.kernel.calendar import first_day, period_of
 from threadline.kernel.event import Event, Recorded
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from threadline.capabilities.streaks.civil import date_of, days_left_out
 from threadline.capabilities.streaks.day_ranges import pairs
 from threadline.capabilities.streaks.definition import Streak, StreakSet
 from threadline.capabilities.streaks.events import (
@@ -19,8 +18,9 @@ from threadline.capabilities.streaks.plan import Plan
 from threadline.capabilities.streaks.projection import NAME
 from threadline.capabilities.streaks.state import BARE, COUNTS, FIRST_DAY, HEAD, LEAPS, NAMED, State
 from threadline.capabilities.streaks.view import Life, Reader
-from threadline.capabilities.streaks.whereabouts import changes_near, hops_within_a_day, zone_named
+from threadline.capabilities.streaks.whereabouts import changes_near, hops_within_a_day
 from threadline.capabilities.streaks.window import stays
+from threadline.kernel.calendar import day_text, days_left_out
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.identity import MERGED
 from threadline.kernel.policy import (
@@ -35,6 +35,7 @@ from threadline.kernel.policy import (
     emission_budget,
 )
 from threadline.kernel.time import DAY
+from threadline.kernel.zones import zone_named
 
 HOPS_MAX = 2
 """Changes of zone within 24 hours that raise no flag."""
@@ -164,7 +165,7 @@ def _reached(streak: Streak, known: PolicyView, event: Event) -> Iterator[Wish]:
     reached = known[NAME].get(MILESTONES, {}).get(streak.name, {})
     for length in streak.milestones:
         # Once in each run: a milestone on a day of this run is not emitted again, however runs have grown together.
-        if length <= view["current"] and (str(length) not in reached or date_of(reached[str(length)]) < begun):
+        if length <= view["current"] and (str(length) not in reached or day_text(reached[str(length)]) < begun):
             details = {"streak": streak.name, "length": length, "day": day}
             key = f"{streak.name}:{length}"
             yield Emit(type=STREAK_MILESTONE_REACHED, key=key, occurred_at=event.occurred_at, properties=details)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
 from threadline.capabilities.streaks import day_ranges
-from threadline.capabilities.streaks.civil import day_offset, offset, period_of
 from threadline.capabilities.streaks.definition import Tally
 from threadline.capabilities.streaks.plan import Columns, Plan, TallyColumns
 from threadline.capabilities.streaks.state import (
@@ -25,9 +24,11 @@ from threadline.capabilities.streaks.state import (
     Group,
     State,
 )
-from threadline.capabilities.streaks.whereabouts import Dated, Journey, zone_named
+from threadline.capabilities.streaks.whereabouts import Dated, Journey
+from threadline.kernel.calendar import day_offset, offset, period_of
 from threadline.kernel.event import Event
 from threadline.kernel.time import DAY
+from threadline.kernel.zones import zone_named
 
 _day_of = itemgetter(FIRST_DAY)
 

@@ -5,14 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from threadline.capabilities.streaks.civil import (
-    date_of,
-    day_begins,
-    days_left_out,
-    first_day,
-    local_day,
-    period_of,
-)
 from threadline.capabilities.streaks.day_ranges import Ranges, holds, pairs, union
 from threadline.capabilities.streaks.definition import Streak
 from threadline.capabilities.streaks.event_days import dated_window, sets_of_life
@@ -22,6 +14,14 @@ from threadline.capabilities.streaks.plan import Plan
 from threadline.capabilities.streaks.runs import RUNS_SHOWN, Course, Run, Walk, run_course
 from threadline.capabilities.streaks.state import State
 from threadline.capabilities.streaks.whereabouts import Journey
+from threadline.kernel.calendar import (
+    day_begins,
+    day_text,
+    days_left_out,
+    first_day,
+    local_day,
+    period_of,
+)
 from threadline.kernel.event import Recorded
 from threadline.kernel.time import LATEST, format_time
 
@@ -209,17 +209,17 @@ class Reader:
     def _last_active(self, streak: Streak, newest: int) -> str:
         # What is counted by periods knows of no single day; its period's first day stands for it.
         unit = "day" if streak.counting == "days" else streak.cadence
-        return date_of(first_day(unit, newest, self.calendar.week_start))
+        return day_text(first_day(unit, newest, self.calendar.week_start))
 
     def _run(self, streak: Streak, run: Run) -> dict[str, Any]:
         week_start = self.calendar.week_start
         return {
-            "from": date_of(first_day(streak.cadence, run.first, week_start)),
-            "to": date_of(first_day(streak.cadence, run.last + 1, week_start) - 1),
+            "from": day_text(first_day(streak.cadence, run.first, week_start)),
+            "to": day_text(first_day(streak.cadence, run.last + 1, week_start) - 1),
             "length": run.length,
             "frozen": run.frozen,
         }
 
     def _milestones(self, streak: Streak, state: State) -> list[dict[str, Any]]:
         lengths = state.get(MILESTONES, {}).get(streak.name, {})
-        return [{"length": int(length), "day": date_of(lengths[length])} for length in sorted(lengths, key=int)]
+        return [{"length": int(length), "day": day_text(lengths[length])} for length in sorted(lengths, key=int)]

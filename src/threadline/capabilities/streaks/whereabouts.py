@@ -18,10 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from threadline.capabilities.streaks.civil import day_offset, local_day, offset
 from threadline.capabilities.streaks.state import BLOCK_DAYS, COUNTS, FIRST, FIRST_DAY, LAST, QUARTER, Group
+from threadline.kernel.calendar import day_offset, local_day, offset
 from threadline.kernel.time import DAY, HOUR
-from threadline.kernel.zones import canonical_zone
 
 CHANGES_MAX = 32
 """Changes of zone that are remembered, the newest."""
@@ -30,11 +29,6 @@ LEAP_FROM = 12 * HOUR
 """How far a change of zone must put the clock forward to leap over a day."""
 LEAP_EVERY_DAYS = 7
 """A day that was leapt over is forgiven once in so many days: crossing the date line is not something done daily."""
-
-
-def zone_named(name: Any) -> str | None:
-    """The zone that an event's ``context.timezone`` names, by the name that it goes by; None if there is none such."""
-    return canonical_zone(name) if type(name) is str else None
 
 
 class Dated(NamedTuple):

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import Any
 
-from threadline.capabilities.streaks.civil import day_offset, offset
 from threadline.capabilities.streaks.plan import Columns, Plan
 from threadline.capabilities.streaks.settled_days import settle_before
 from threadline.capabilities.streaks.state import (
@@ -28,8 +27,9 @@ from threadline.capabilities.streaks.state import (
     Group,
     State,
 )
-from threadline.capabilities.streaks.whereabouts import zone_named
+from threadline.kernel.calendar import day_offset, offset
 from threadline.kernel.time import DAY
+from threadline.kernel.zones import zone_named
 
 _day_of = itemgetter(FIRST_DAY)
 

@@ -35,7 +35,7 @@ from threadline.kernel.identity import IdentityRules
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.store import Check, Delete, Put
 from threadline.kernel.time import EARLIEST, LATEST, SECOND
-from threadline.kernel.zones import zone_of
+from threadline.kernel.zones import zone_named
 
 _BELIEVED_FROM = limits.BELIEVED_FROM_SECONDS * SECOND
 RESOLVED_REMEMBERED = 50_000
@@ -143,7 +143,7 @@ class Validator:
             event = msgspec.structs.replace(event, identifiers=resolved.normal, received_at=event.received_at or now)
         if resolved.ignored:
             event = _without(event, resolved.ignored)
-        if (zone := event.context.get("timezone")) and not _is_zone(zone) and event.source_type != "internal":
+        if (zone := event.context.get("timezone")) and zone_named(zone) is None and event.source_type != "internal":
             event = msgspec.structs.replace(event, marks=(*event.marks, ZONE_IGNORED))
         try:
             same = sent_time == event.sent_time
@@ -219,10 +219,6 @@ def _clamped(event: Event, now: int) -> Event:
     sent = event.sent_time if event.sent_time is not None else event.occurred_at
     received_at, marks = event.received_at or now, (*event.marks, CLAMPED)
     return msgspec.structs.replace(event, occurred_at=received_at, sent_time=sent, marks=marks)
-
-
-def _is_zone(named: object) -> bool:
-    return type(named) is str and zone_of(named) is not None
 
 
 def _resolved(resolved: Sequence[ResolvedIdentifier], ignored: Sequence[Identifier] = ()) -> _Resolved:

@@ -13,9 +13,9 @@ from threadline.capabilities.jobs.filling import being_filled
 from threadline.capabilities.leaderboards.definition import ALL, BoardDefinition, Boards, is_stored, period_of
 from threadline.capabilities.leaderboards.projection import NAME, plain
 from threadline.capabilities.leaderboards.recomputed import Nearest, RecomputedBoard, everybody, score_of
-from threadline.capabilities.points.calendar import Calendar
 from threadline.capabilities.segments.definition import SECTION_NAME
 from threadline.kernel.applied import IndexPart
+from threadline.kernel.calendar import Calendar
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
 from threadline.kernel.operation import Context

@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, PersonRef, instant
-from threadline.capabilities.points.calendar import Calendar, day_text
 from threadline.capabilities.points.definition import Points, Rule, Table
 from threadline.capabilities.points.operations import POINTS_GROUP
 from threadline.capabilities.points.operations.balance import PointsDay, Reads, points_view
+from threadline.kernel.calendar import Calendar, day_text
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.time import EARLIEST, format_duration
