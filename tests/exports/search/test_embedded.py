@@ -20,7 +20,7 @@ from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.engine.stand_ins import NoIndex
 from threadline.exports.catching_up import CatchUpWorker
 from threadline.exports.search import embedded, tables
-from threadline.kernel.errors import StoreFull, Unavailable
+from threadline.kernel.errors import NotConfigured, StoreFull, Unavailable
 from threadline.stores.memory import MemoryStore
 from threadline.stores.sqlite.store import SqliteStore
 
@@ -281,6 +281,6 @@ def test_a_refold_of_everybody_leaves_the_index_as_one_that_is_built_anew(tmp_pa
 def test_a_shared_store_without_the_setting_says_what_to_set() -> None:
     with threadline.open("memory:") as shop:
         shop.engine.search = NoIndex()
-        with pytest.raises(Unavailable) as caught:
+        with pytest.raises(NotConfigured) as caught:
             shop.search.find(text="x")
         assert "search_index" in caught.value.hint
