@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import CLAIMED_HISTORY
 from threadline.kernel.time import DAY, HOUR, MINUTE, SECOND, format_time, parse_time
 
 _SHARES = frozenset({"removal", "lift", "rate"})
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z")
+LATE = MINUTE
+"""How long after an event it may be received before lists say that it came late."""
 _STEPS = ((DAY * 365, "y"), (DAY * 30, "mo"), (DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
 
 
@@ -23,6 +27,23 @@ def ago(time: str | None, now: int) -> str:
     if not amount:
         return "now"
     return f"{amount} ago" if apart > 0 else f"in {amount}"
+
+
+def badges(event: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """What sets an event apart, each as (text, kind of badge, explanation): imported, late, and what was done to it."""
+    shown: list[tuple[str, str, str]] = []
+    marks = [mark for mark in event.get("marks") or () if mark != CLAIMED_HISTORY]
+    is_imported = event.get("historical") and event.get("source_type") != "internal"
+    if is_imported:
+        is_claimed = len(marks) < len(event.get("marks") or ())
+        shown.append(("imported", "", "By a write key: it earns nothing." if is_claimed else ""))
+    elif event.get("received_at") and parse_time(event["received_at"]) - parse_time(event["occurred_at"]) > LATE:
+        shown.append(("came late", "", f"Received {at(event['received_at'])}"))
+    shown += [(words(mark), "warn", "") for mark in marks]
+    why = event.get("why")
+    if why and why not in ("live", "time") and not is_imported:
+        shown.append((words(why), "", "Why it happened"))
+    return shown
 
 
 def at(time: str | None) -> str:

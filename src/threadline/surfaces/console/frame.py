@@ -20,6 +20,7 @@ from threadline.surfaces.charts.svg import svg
 from threadline.surfaces.console.formats import (
     ago,
     at,
+    badges,
     date,
     day_field,
     label,
@@ -146,7 +147,7 @@ def breakable(value: Any) -> str:
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    "ago": ago, "at": at, "date": date, "number": number, "percent": percent, "measured": measured,
+    "ago": ago, "at": at, "badges": badges, "date": date, "number": number, "percent": percent, "measured": measured,
     "short": short, "json": json_text,
     "gist": gist, "called": called, "path": path_part, "query": query_text, "chart": chart, "words": words,
     "sum_of": sum_of, "outcome": outcome, "label": label, "breakable": breakable, "day_field": day_field,
