@@ -21,5 +21,9 @@ def test_an_entry_by_an_imported_order_says_that_it_is_history_and_a_live_one_sa
             engine.recorder.record([ordered])
             client, person = signed_in(engine), engine.reader.person("default", "user_id:ada")
             (entered,) = [each for each in engine.reader.events(person) if each.event.type == "segment_entered"]
-            for address in ("/people/user_id:ada?tab=events", f"/events/{entered.id}"):
-                assert (">history<" in client.get(address).text.lower()) is historical, address
+            # A timeline says it once, of the order that led to the entry.
+            for address, badge in (
+                ("/people/user_id:ada?tab=events", "imported"),
+                (f"/events/{entered.id}", "history"),
+            ):
+                assert (f">{badge}<" in client.get(address).text.lower()) is historical, address
