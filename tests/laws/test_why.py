@@ -108,6 +108,22 @@ def test_definitions_put_in_force_over_an_old_store_send_nothing() -> None:
     assert sent(asked) == ["mail", "webhook"]
 
 
+def test_an_instant_that_came_before_definitions_were_applied_is_news_for_a_segment_that_has_not_changed() -> None:
+    """Its timer is due and has not fired yet, as after an hour in which no server ran."""
+    asked = Asked(definitions=declared())
+    ordered(asked, at=STARTS_AT)
+    asked.now += 30 * DAY + HOUR
+    later = redefined(
+        asked,
+        declared().replace("  lapsed:", "  old: {when: {field: features.has_purchased, equals: true}}\n  lapsed:", 1),
+    )
+    refreshed(later)
+    assert entries(later) == {"buyers": "live", "old": "definitions"}
+    work(later)
+    assert entries(later) == {"buyers": "live", "old": "definitions", "lapsed": "time"}
+    assert sent(later) == ["mail", "mail", "webhook"]
+
+
 BOTH = declared().replace("features.has_purchased, equals: true", "features.monetary_total, greater_than: 8")
 
 

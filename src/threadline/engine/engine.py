@@ -103,6 +103,7 @@ class Engine:
         self.recorder.watchers.append(self.ranks.committed)
         remember(store, catalogue, clock)  # first: it refuses versions that have changed
         marks.prepare(store, catalogue, put_applied(catalogue))
+        self.recorder.unfilled = marks.Unfilled(store, catalogue)
         self.credentials = Credentials(
             store, clock, surroundings.fixed_credentials, cache_seconds=surroundings.credential_cache_seconds
         )

@@ -11,7 +11,7 @@ import msgspec
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.chart import Chart
 from threadline.kernel.event import Event, Receipt
-from threadline.kernel.policy import Read
+from threadline.kernel.policy import PolicyView, Read
 from threadline.kernel.ports import Ports, WithMaintenance
 from threadline.kernel.rejected import RejectedEntry
 from threadline.kernel.typed import prepared
@@ -105,6 +105,24 @@ class Refresh:
     it too."""
     foretold: bool = False
     """Whether it may cause something that is sent, so that a page of it is rehearsed before definitions are applied."""
+    event: str = ""
+    """Type of the event in a person's thread by which they are looked at. Its property `PARTS` may list names of
+    `parts`: then it is about these."""
+    lacks: Callable[[PolicyView, Collection[str]], bool] = lambda known, parts: False
+    """Whether a person's events do not say yet what these parts, and no others, say of them now."""
+
+
+PARTS = "parts"
+"""Property of the event of a `Refresh`: what of it is looked at; left out: everything."""
+BEFORE = "before"
+"""Property of the event of a `Refresh`: the instant before which it looks, microseconds; left out: it looks at the
+present. What turns from then on is for the timers that are due, for their reason is another one."""
+
+
+def first_due(timers: Mapping[str, int], policy: str, now: int) -> int | None:
+    """When the first timer of a policy was due that has not fired yet, by what is known of a person's timers; None:
+    there is none."""
+    return min((due for name, due in timers.items() if due <= now and name.split("/")[1] == policy), default=None)
 
 
 def refresh_reason(engine: WithMaintenance, name: str) -> Why:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -94,6 +94,12 @@ def _emitted(looked: Sequence[BoardDefinition], recorded: Recorded, known: Polic
         if look_at is not None:
             again.append(look_at)
     return [*wishes, Timer(key=TIMER, due_at=min(again), unless_earlier=True)] if again else wishes
+
+
+def lacks(boards: Boards, known: PolicyView, parts: Collection[str]) -> bool:
+    """Whether the score on one of these boards is another one than the person's events say."""
+    asked = (board for board in boards.boards if board.name in parts and not board.of_ledger)
+    return any(_changed_score(board, measured(board, known.view(board.path[0])), known) for board in asked)
 
 
 def _changed_score(board: BoardDefinition, measure: Measured, known: PolicyView) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from threadline.capabilities.leaderboards.definition import Boards
 from threadline.capabilities.leaderboards.events import LEADERBOARDS_REFRESHED
+from threadline.capabilities.leaderboards.policy import lacks
 from threadline.capabilities.leaderboards.projection import NAME
 from threadline.kernel.event import Event, marks_of
 from threadline.kernel.operation import Refresh, RefreshPart, refresh_reason
@@ -21,7 +22,14 @@ class Needs(WithReader, WithRecorder, WithMaintenance, Protocol):
 def boards_refresh(boards: Boards) -> Refresh:
     """The refresh of everybody's places, by these definitions."""
     parts = {board.name: RefreshPart(boards.fingerprint, board.reads) for board in boards.boards}
-    return Refresh(NAME, boards.fingerprint, partial(_page, boards), parts)
+    return Refresh(
+        NAME,
+        boards.fingerprint,
+        partial(_page, boards),
+        parts,
+        event=LEADERBOARDS_REFRESHED,
+        lacks=partial(lacks, boards),
+    )
 
 
 def _page(boards: Boards, engine: Needs, after: str, limit: int) -> tuple[int, str]:

@@ -21,6 +21,13 @@ class _Membership(Properties):
     why: Maybe[Annotated[str, Meta(description="Why it happened: see `Event.why`.")]] = UNSET
 
 
+class _Refreshed(Properties):
+    parts: Maybe[Annotated[list[str], Meta(description="The segments; all of them if it is left out.")]] = UNSET
+    before: Maybe[
+        Annotated[int, Meta(description="They are looked at as they were before this instant; microseconds.")]
+    ] = UNSET
+
+
 EVENT_TYPES = (
     EventType(
         SEGMENT_ENTERED, "The conditions of a segment have become true.", _Membership, speaker="threadline",
@@ -34,7 +41,9 @@ EVENT_TYPES = (
         SEGMENT_RENEWED, "The conditions of a segment were changed, and the person belongs to it as before.",
         _Membership, speaker="threadline", sentence="Stays in the segment {segment}",
     ),
-    EventType(SEGMENTS_REFRESHED, "Somebody asks to look at all segments of the person again.", speaker="threadline"),
+    EventType(
+        SEGMENTS_REFRESHED, "Somebody asks to look at segments of the person again.", _Refreshed, speaker="threadline"
+    ),
 )  # fmt: skip
 LASTING = Lasting(
     "segments",

@@ -9,8 +9,9 @@ from threadline.capabilities.segments.definition import Segment
 from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED, SEGMENTS_REFRESHED
 from threadline.capabilities.segments.membership import STEPS_MAX, Memberships, next_change
 from threadline.capabilities.segments.projection import SEGMENTS, State, Stored, newest, since, version
-from threadline.kernel.event import Recorded
+from threadline.kernel.event import Event, Recorded
 from threadline.kernel.identity import MERGED, SPLIT
+from threadline.kernel.operation import BEFORE, PARTS
 from threadline.kernel.policy import (
     TIMER_FIRED,
     Emit,
@@ -69,7 +70,12 @@ class _Reaction:
         state: State = known.get(SEGMENTS.name, {})
         now = recorded.recorded_at + 1
         if event.type in _ALL:
-            return self._judged(self._segments, recorded, state, known, now)
+            asked = self._asked(event) if event.type == SEGMENTS_REFRESHED else self._segments
+            if BEFORE in event.properties:
+                now = event.properties[BEFORE] - 1
+                # Of whatever has turned since, the last word stands.
+                asked = [segment for segment in asked if newest(state.get(segment.name)) < now]
+            return self._judged(asked, recorded, state, known, now)
         chosen, others = self._chosen(event.type, known), self.others(recorded, known)
         if event.occurred_at <= recorded.recorded_at:
             chosen = tuple(dict.fromkeys((*chosen, *others)))
@@ -77,6 +83,11 @@ class _Reaction:
         # It lies ahead, from a clock that runs fast, and counts from its own time on. Until then it turns nothing.
         judged = self._judged(others, recorded, state, known, now) if others else ()
         return [*judged, Timer(key=TIMER, due_at=event.occurred_at + 1, unless_earlier=True)] if chosen else judged
+
+    def _asked(self, refreshed: Event) -> Sequence[Segment]:
+        """The segments that somebody asks to look at again."""
+        parts = refreshed.properties.get(PARTS)
+        return self._segments if parts is None else [self._by_name[name] for name in parts if name in self._by_name]
 
     def others(self, recorded: Recorded, known: PolicyView) -> list[Segment]:
         """The segments that have to be looked at whatever the event can turn."""

@@ -95,6 +95,35 @@ def filling(store: Store, catalogue: Catalogue, parts: Iterable[IndexPart]) -> l
     return unfilled
 
 
+def unfilled(store: Store, catalogue: Catalogue) -> list[tuple[Refresh, frozenset[str]]]:
+    """The steps after the first that are not done, each with those of its parts that are not filled."""
+    refreshes = catalogue.refreshes
+    items = store.get([_step_key(refresh.name) for refresh in refreshes]) if refreshes else []
+    lacking = []
+    for refresh, item in zip(refreshes, items, strict=True):
+        if not _is_whole(_step_mark(catalogue, refresh.name), item):
+            parts = (name for name in refresh.parts if not _has(catalogue, item, IndexPart(refresh.name, name)))
+            lacking.append((refresh, frozenset(parts)))
+    return lacking
+
+
+class Unfilled:
+    """`unfilled` for whoever asks very often: what is filled stays so for the definitions of a process."""
+
+    def __init__(self, store: Store, catalogue: Catalogue) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._is_filled = not catalogue.refreshes
+
+    def __call__(self) -> list[tuple[Refresh, frozenset[str]]]:
+        """The steps after the first that are not done, each with those of its parts that are not filled."""
+        if self._is_filled:
+            return []
+        lacking = unfilled(self._store, self._catalogue)
+        self._is_filled = not lacking
+        return lacking
+
+
 def _has(catalogue: Catalogue, step: Item | None, part: IndexPart) -> bool:
     """Whether a part is filled of a step that is not done."""
     version = catalogue.filled_as.get(part.name, {}).get(part.of)

@@ -20,11 +20,16 @@ from threadline.engine.recording.working_set import WorkingSet
 from threadline.engine.tracing import CallTrace
 from threadline.kernel.event import Event, Receipt, Recorded, event_id
 from threadline.kernel.limits import EVENT_TYPE_LENGTH_MAX
+from threadline.kernel.operation import Refresh
 from threadline.kernel.projection import State
 from threadline.kernel.store import Key, Put, Store
 
 LARGE_EVENT_BYTES = 16 * 1_024
 """An event of more bytes has the snapshot written: it may make a person too large, and is then refused itself."""
+
+
+Unfilled = tuple[Refresh, frozenset[str]]
+"""A `Refresh` that is not done, and those of its parts that are not filled."""
 
 
 class Attempt:
@@ -47,6 +52,8 @@ class Attempt:
         """Ids of events that wait for another attempt."""
         self.quarantined: set[Key] = set()
         """Joins that this attempt quarantines for review, each in the batch of its event."""
+        self.unfilled: Sequence[Unfilled] = ()
+        """What not everybody was looked at for yet; see `looking.py`."""
         self.counted: Container[str] = ()
         """The types of events that metrics count."""
         self.trace: CallTrace | None = None

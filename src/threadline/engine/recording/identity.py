@@ -16,6 +16,7 @@ from threadline.engine.folding.states import States
 from threadline.engine.recording.attempt import Attempt
 from threadline.engine.recording.conflicts import ConcurrencyConflict
 from threadline.engine.recording.identifiers import ResolvedIdentifier
+from threadline.engine.recording.looking import look_first
 from threadline.engine.recording.reactions import react
 from threadline.engine.recording.validation import ValidatedEvent
 from threadline.kernel.errors import Conflict
@@ -112,6 +113,8 @@ def resolve(
         elif owner is None:
             link(attempt, person, other)
         else:
+            for part in (person, owner) if attempt.unfilled else ():
+                look_first(attempt, part, MERGED, id)
             person = join(attempt, person, owner, Grounds(id, "identifiers in one event", why=why))
             if is_new:
                 link(attempt, person, other)

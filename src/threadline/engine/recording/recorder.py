@@ -21,7 +21,7 @@ from threadline.engine.reader_priority import ReaderPriority
 from threadline.engine.reading.sources import Sources
 from threadline.engine.recording import emission, rejected_log
 from threadline.engine.recording.assignment import assign
-from threadline.engine.recording.attempt import Attempt
+from threadline.engine.recording.attempt import Attempt, Unfilled
 from threadline.engine.recording.change import Change
 from threadline.engine.recording.conflicts import (
     BEING_ERASED,
@@ -136,6 +136,8 @@ class Recorder:
         self._plans = Plans(catalogue, self.shared)
         self._cache = PeopleCache()
         self._contention = ContentionTracker(store, self._cache)
+        self.unfilled: Callable[[], Sequence[Unfilled]] = tuple
+        """What not everybody was looked at for yet."""
         self.tracing = tracing
         """None: nothing is traced, and tracing costs nothing."""
         self.counts = Counts(catalogue.counters)
@@ -272,6 +274,7 @@ class Recorder:
         isolation = isolation or Isolation(set(), set())
         attempt = Attempt(self.store, self.catalogue, people, self.clock(), self._plans, isolation)
         attempt.counted = self.counts.by_type
+        attempt.unfilled = self.unfilled()
         return attempt
 
     def _attempt(self, call: _Call, events: Sequence[ValidatedEvent], *, certain: bool) -> dict[int, Receipt]:

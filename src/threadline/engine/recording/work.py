@@ -11,6 +11,7 @@ from threadline.engine.recording.cascade import cascade
 from threadline.engine.recording.conflicts import ConcurrencyConflict, UnrecordableEvents
 from threadline.engine.recording.emission import note_fired
 from threadline.engine.recording.identity import resolve, review_alias
+from threadline.engine.recording.looking import look_first
 from threadline.engine.recording.reactions import Reactions
 from threadline.engine.recording.traced import TracedReactions
 from threadline.engine.recording.validation import ValidatedEvent
@@ -53,6 +54,8 @@ def _record(attempt: Attempt, validated: ValidatedEvent) -> None:
         raise UnrecordableEvents([validated.position], "position_conflict", message)
     if validated.event.type == ALIAS:
         review_alias(attempt, person, validated)
+    if attempt.unfilled:
+        look_first(attempt, person, validated.event.type, validated.id)
     if validated.event.type == TIMER_FIRED:
         note_fired(person, thread, validated.event)
     plan = attempt.plans.of_event(validated.event)
