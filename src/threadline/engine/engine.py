@@ -94,6 +94,7 @@ class Engine:
             tracing=surroundings.tracing,
             recorded_until=surroundings.recorded_until,
             shared_refresh_seconds=surroundings.rules_refresh_seconds,
+            unfilled=marks.Unfilled(store, catalogue),
         )
         self.shared = self.recorder.shared
         self.damage = DamagedEvents(store, clock)
@@ -103,7 +104,6 @@ class Engine:
         self.recorder.watchers.append(self.ranks.committed)
         remember(store, catalogue, clock)  # first: it refuses versions that have changed
         marks.prepare(store, catalogue, put_applied(catalogue))
-        self.recorder.unfilled = marks.Unfilled(store, catalogue)
         self.credentials = Credentials(
             store, clock, surroundings.fixed_credentials, cache_seconds=surroundings.credential_cache_seconds
         )

@@ -121,6 +121,7 @@ class Recorder:
         tracing: Tracing | None = None,
         recorded_until: int = 0,
         shared_refresh_seconds: float | None = 0.0,
+        unfilled: Callable[[], Sequence[Unfilled]] = tuple,
     ) -> None:
         self._process = os.getpid()
         self.store = store
@@ -136,7 +137,7 @@ class Recorder:
         self._plans = Plans(catalogue, self.shared)
         self._cache = PeopleCache()
         self._contention = ContentionTracker(store, self._cache)
-        self.unfilled: Callable[[], Sequence[Unfilled]] = tuple
+        self._unfilled = unfilled
         """What not everybody was looked at for yet."""
         self.tracing = tracing
         """None: nothing is traced, and tracing costs nothing."""
@@ -274,7 +275,7 @@ class Recorder:
         isolation = isolation or Isolation(set(), set())
         attempt = Attempt(self.store, self.catalogue, people, self.clock(), self._plans, isolation)
         attempt.counted = self.counts.by_type
-        attempt.unfilled = self.unfilled()
+        attempt.unfilled = self._unfilled()
         return attempt
 
     def _attempt(self, call: _Call, events: Sequence[ValidatedEvent], *, certain: bool) -> dict[int, Receipt]:
