@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from threadline.engine.delivery.access import EngineAccess
+from threadline.engine.delivery.alone import Alone
 from threadline.engine.delivery.backoff import Backoff
 from threadline.engine.delivery.circuit import Circuit, StoredCircuit, change_circuit, circuit_of
 from threadline.engine.delivery.leases import Leases
@@ -39,6 +40,7 @@ class DestinationWorker:
         self._leases = leases
         self._page = page
         self._outbox = Outbox(engine, senders, queue)
+        self._alone = Alone(engine.store, leases, page)
         self._backoff = Backoff(engine.store, engine.clock, {OUTBOX: effect_is_believed})
         self._looked_at = ""
         """During a back-off: how far the queue was searched for effects that are too old."""
@@ -94,12 +96,13 @@ class DestinationWorker:
         settled = start = 0
         behind: set[WaveKey] = set()
         while start < len(due) and (room := self._pace.room):
-            # After a back-off one effect is sent, to test whether the destination is well.
-            stop = start + (1 if stored.state.rests else room)
             check = None if stopping.is_set() else self._leases.acquire(self._lease)
             if check is None or (start and circuit_of(self._engine.store, self._queue.name) != stored):
                 break  # an operator has stopped or started it meanwhile
-            sent = self._outbox.send(due[start:stop], check, behind)
+            alone = self._alone.next(self._lease) if self._outbox.is_prepared(due[start : start + room]) else None
+            # After a back-off one effect is sent, to test whether the destination is well.
+            stop = start + (1 if stored.state.rests or alone is not None else room)
+            sent = self._outbox.send(due[start:stop], check, alone, behind)
             start = stop
             settled += sent.settled
             if sent.settled < len(sent.outcomes):

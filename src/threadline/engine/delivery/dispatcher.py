@@ -9,6 +9,7 @@ from typing import Protocol
 from zlib import crc32
 
 from threadline.engine.delivery.access import EngineAccess
+from threadline.engine.delivery.alone import Alone
 from threadline.engine.delivery.backoff import Backoff
 from threadline.engine.delivery.circuit import queues_to_work
 from threadline.engine.delivery.destination import DestinationWorker
@@ -77,6 +78,7 @@ class Dispatcher:
         self.lease_seconds = lease_seconds
         self.page = page
         self._leases = self._new_leases()
+        self._alone = Alone(engine.store, self._leases, page)
         self._outbox = Outbox(engine, senders, _OTHERS)
         self._queues: list[DestinationWorker] | None = None
         self._jobs = JobWorker(engine, self._new_leases())
@@ -188,7 +190,8 @@ class Dispatcher:
             if self._moved(item, fresh):
                 settled += 1
                 continue
-            sent = self._outbox.send([item], fresh)
+            alone = self._alone.next(fresh.key.partition) if self._outbox.is_prepared([item]) else None
+            sent = self._outbox.send([item], fresh, alone)
             settled += sent.settled
             if sent.settled < len(sent.outcomes):
                 self._leases.doubt(check.key.partition)

@@ -10,6 +10,8 @@ from threadline.kernel.time import SECOND, Clock
 
 LEASE = "lease"
 LEASE_SECONDS = 30.0
+_GIVEN_BACK = 0
+"""In place of the end of a lease."""
 
 
 class _Own(NamedTuple):
@@ -43,6 +45,7 @@ class Leases:
         self._length = int(seconds * SECOND)
         self._held: dict[str, _Own] = {}
         self._foreign: dict[str, _Foreign] = {}
+        self._taken_over: set[str] = set()
 
     def acquire(self, name: str, crowded: bool = False) -> Check | None:
         """The condition that holds while the lease is ours, or None while another holds it.
@@ -69,7 +72,15 @@ class Leases:
         if self._store.commit([Batch(writes=[Put(key, value, version)])])[0] is not None:
             return None
         self._held[name] = _Own(version + 1, now)
+        if item is not None and self._was_not_given_back(item):
+            self._taken_over.add(name)
         return Check(key, version + 1)
+
+    def took_over(self, name: str) -> bool:
+        """Whether the lease was taken over from a process that did not give it back, since this was asked last."""
+        took_over = name in self._taken_over
+        self._taken_over.discard(name)
+        return took_over
 
     def doubt(self, name: str) -> None:
         """Ask the store before the lease is relied on again: what was done under it was not committed."""
@@ -94,6 +105,10 @@ class Leases:
             known = self._foreign[name] = _Foreign(item.version, now)
         return now < known.since + self._length
 
+    def _was_not_given_back(self, item: Item) -> bool:
+        owner, until = unpack(item.value)
+        return owner != self._owner and until != _GIVEN_BACK
+
     def _is_gone(self, owner: str) -> bool:
         process = self._owner.partition("@")[2]
         return process != "" and owner.partition("@")[2] != process
@@ -101,4 +116,4 @@ class Leases:
     def _let_go(self, name: str) -> None:
         token = self._held.pop(name).token
         # If another has it by now, this is refused, as it should be.
-        self._store.commit([Batch(writes=[Put(Key(LEASE, name), pack((self._owner, 0)), token)])])
+        self._store.commit([Batch(writes=[Put(Key(LEASE, name), pack((self._owner, _GIVEN_BACK)), token)])])

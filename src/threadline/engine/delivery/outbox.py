@@ -12,6 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from threadline.engine.delivery.access import EngineAccess
+from threadline.engine.delivery.alone import ENDED_TWICE, Alone
 from threadline.engine.delivery.claims import Wanted, claim, wanted
 from threadline.engine.delivery.dead_letters import dead_letter_puts
 from threadline.engine.delivery.outcomes import settle
@@ -25,7 +26,7 @@ from threadline.engine.scheduled import pending_effect, postponed_key, postponed
 from threadline.kernel.errors import Unavailable
 from threadline.kernel.event import Identifier
 from threadline.kernel.outbox import Claim, PendingEffect
-from threadline.kernel.preparation import Postponed, Prepared
+from threadline.kernel.preparation import Answer, Postponed, Prepared
 from threadline.kernel.sender import (
     EFFECT_PARKED,
     EFFECT_UNKNOWN,
@@ -115,16 +116,23 @@ class Outbox:
         """Whether it can be sent from here."""
         return pending_effect(item).effect.kind in self._senders
 
-    def send(self, items: Sequence[Item], check: Check, behind: set[WaveKey] | None = None) -> Sent:
+    def is_prepared(self, items: Sequence[Item]) -> bool:
+        """Whether any of these needs something before it is sent."""
+        return any(pending_effect(item).effect.kind in self._engine.catalogue.preparations for item in items)
+
+    def send(
+        self, items: Sequence[Item], check: Check, alone: Alone | None = None, behind: set[WaveKey] | None = None
+    ) -> Sent:  # fmt: skip
         """Send these at the same time. What has no sender here stays due: a process that has it will take it.
 
-        ``behind``: of whom something has stayed due that comes before these; theirs stays due as well.
+        ``alone``: there is one, which is noted while it is prepared. ``behind``: of whom something has stayed due that
+        comes before these; theirs stays due as well.
         """
         if self._unsettled:
             return Sent(self._settle_sent(()), [], [])
         able = [effect for effect in self.able(items) if effect.pending.effect.kind in self._senders]
         with gc_deferred():  # a mail is thousands of objects that are gone a moment later
-            ready, done, settled = self._prepared(able, check, set() if behind is None else behind)
+            ready, done, settled = self._prepared(able, check, alone, set() if behind is None else behind)
         claimed, taken = self._claimed(ready, check)
         if len(claimed) > 1 and self._threads is not None:
             outcomes = list(self._threads.map(self._sent, claimed))
@@ -157,13 +165,15 @@ class Outbox:
         return Outcome(type=EFFECT_UNKNOWN, properties={"why": CLAIMER_GONE})
 
     def _prepared(
-        self, able: Sequence[Able], check: Check, behind: set[WaveKey]
+        self, able: Sequence[Able], check: Check, alone: Alone | None, behind: set[WaveKey]
     ) -> tuple[list[Ready], list[Done], int]:
         """What is to be sent, what has an outcome without that, and how many were postponed."""
         ready: list[Ready] = []
         done, later, waiting = [], [], []
         for effect in able:
             left = self._left(effect.pending)
+            if left is None and alone is not None and alone.has_ended_two(effect.pending, check):
+                left = Outcome(type=EFFECT_PARKED, parked=ENDED_TWICE)
             if left is not None:
                 done.append(Done(effect, left, check))
             elif self._wave_key(effect) not in behind:
@@ -173,7 +183,7 @@ class Outbox:
             wave: dict[WaveKey, Able] = {}
             for effect in waiting:
                 wave.setdefault(self._wave_key(effect), effect)
-            answers = prepare(self._engine, [(effect.pending, effect.person) for effect in wave.values()], now)
+            answers = self._answers(list(wave.values()), check, alone, now)
             sent = set()
             for wave_key, effect in wave.items():
                 made = answers[effect.pending.id]
@@ -189,6 +199,13 @@ class Outbox:
             behind |= sent.intersection(map(self._wave_key, waiting))
             waiting = [effect for effect in waiting if self._wave_key(effect) not in sent]
         return ready, done, self._engine.store.commit(later).count(None) if later else 0
+
+    def _answers(self, wave: Sequence[Able], check: Check, alone: Alone | None, now: int) -> Mapping[str, Answer]:
+        asked = [(effect.pending, effect.person) for effect in wave]
+        if alone is None:
+            return prepare(self._engine, asked, now)
+        with alone.noted(asked[0][0], check):
+            return prepare(self._engine, asked, now)
 
     def _wave_key(self, effect: Able) -> WaveKey:
         """The same for effects of which only one can be prepared at a time."""
