@@ -36,8 +36,8 @@ class Alone:
         """This, if the next effect under a lease that this process has is to be prepared alone; else None."""
         if self._leases.took_over(lease):
             self._left[lease] = self._page
-            found = self._store.get([_noted_key(lease)])[0]
-            self._noted[lease] = found.value.decode() if found is not None else ""
+            note = self._store.get([_noted_key(lease)])[0]
+            self._noted[lease] = note.value.decode() if note is not None else ""
         if (left := self._left.get(lease, 0)) <= 0:
             return None
         self._left[lease] = left - 1

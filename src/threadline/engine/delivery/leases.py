@@ -107,7 +107,7 @@ class Leases:
 
     def _was_not_given_back(self, item: Item) -> bool:
         owner, until = unpack(item.value)
-        return owner != self._owner and until != _GIVEN_BACK
+        return bool(owner != self._owner and until != _GIVEN_BACK)
 
     def _is_gone(self, owner: str) -> bool:
         process = self._owner.partition("@")[2]
