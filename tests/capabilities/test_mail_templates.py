@@ -40,6 +40,9 @@ def mistakes(yaml: str, folder: Path) -> str:
         ("subject: Hi\n      html: dynamic.html", "dynamic.html:1: `include` needs the name of a file in quotes"),
         ("subject: Hi\n      mjml: <mjml><mj-body><mj-txt>x</mj-txt></mj-body></mjml>",
          "shop.yaml:6: template 'welcome': MJML has no <mj-txt>; did you mean <mj-text>?"),
+        ("subject: Hi\n      html: style.html",
+         "style.html:3: template 'welcome': style='color red' is no CSS: Unexpected token: Ident(\"red\")"),
+        ("subject: Hi\n      mjml: style.mjml", "style.mjml:2: template 'welcome': style='x' is no CSS: End of input"),
         ("subject: Hi\n      html: <p>x</p>\n      mjml: <mjml></mjml>", "has both `html` and `mjml`; keep one"),
         ("subject: Hi", "shop.yaml:4: `mail`: `templates.welcome`: needs `html`, `mjml` or `text`"),
         ("subject: Hi\n      text: x\n      sender: shp", "there is no sender 'shp'; did you mean 'shop'?"),
@@ -52,6 +55,13 @@ def test_a_mistake_names_file_line_and_the_way_out(template: str, message: str, 
     (tmp_path / "bad.html").write_text("<p>\n{{ prson.id }}</p>")
     (tmp_path / "layout.html").write_text("<html>\n<title>\n{{ titel }}</title>{% block body %}{% endblock %}")
     (tmp_path / "inner.html").write_text("{% extends 'layout.html' %}{% block body %}x{% endblock %}")
+    (tmp_path / "style.html").write_text(
+        "<style>\np { margin: 0 }</style>{# < style='b' #}\n<p style='color red'>x</p>"
+    )
+    mjml = (
+        "<mjml><mj-head><mj-style inline='inline'>p {{ margin: 0 }}</mj-style></mj-head><mj-body>\n{}</mj-body></mjml>"
+    )
+    (tmp_path / "style.mjml").write_text(mjml.format("<mj-raw><p style='x'></p></mj-raw>"))
     (tmp_path / "dynamic.html").write_text("{% include person.id %}")
     yaml = f"{SENDERS}    welcome:\n      {template}\nconsent: {{topics: {{news: {{title: News}}}}}}\n"
     if "monetary" in template:
@@ -125,6 +135,23 @@ def test_layouts_includes_and_parts_of_all_kinds(tmp_path: Path) -> None:
     assert text.get_content().strip() == "<1> for <Ada & Co>"
     assert [line for line in pretty.get_body(("plain",)).get_content().splitlines() if line] == ["<x>", "y"]  # type: ignore[union-attr]
     assert "fonts.googleapis" not in str(pretty)
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<p style='color red'>x</p>",
+        "<style>p { margin: 0 }</style><p style='{{ person.traits.style }} red'>x</p>",
+        "<style>p { margin: 0 }</style>{# <p style='x'> #}<!-- <p style='x'> --><p>write style='x'</p>",
+        "<style>p { margin: 0 }</style><p style='color: red;\n  margin: 0'>x</p>",
+    ],
+)
+def test_no_style_is_a_mistake_that_is_not_put_into_elements_not_known_yet_or_no_attribute(
+    html: str, tmp_path: Path
+) -> None:
+    (tmp_path / "fine.html").write_text(html)
+    yaml = f"{SENDERS}    welcome: {{subject: Hi, html: fine.html}}\n"
+    discover("threadline.capabilities", definitions=Definitions([(str(tmp_path / "shop.yaml"), yaml)]))
 
 
 def test_a_version_shows_an_old_mail_as_it_looked(tmp_path: Path) -> None:

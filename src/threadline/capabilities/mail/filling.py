@@ -9,7 +9,8 @@ from __future__ import annotations
 import posixpath
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from threadline.capabilities.mail.plain_text import VOID, text_of
@@ -33,6 +34,11 @@ _BREAKS = re.compile(r"[\x00-\x20\x7f\x85\u2028\u2029]+")
 _TAG = re.compile(r"""<!--.*?-->|<(/?)([A-Za-z][\w:-]*)((?:[^<>"']|"[^"]*"|'[^']*')*)>""", re.DOTALL)
 _VALUE = re.compile(r"""=\s*(?:"([^"]*)"|'([^']*)')""")
 _STYLE = re.compile(r"""\sstyle\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
+_FILLED_IN = re.compile(r"\{#.*?(?:#\}|\Z)|<!--.*?(?:-->|\Z)|" + _BLOCK.pattern, re.DOTALL)
+"""What is not yet as it will be sent, or is no part of the mail: comments as well."""
+_BLANK = "\x00"
+_TAG_OR_STYLE = re.compile(r"[<>]|" + _STYLE.pattern, re.IGNORECASE)
+_INLINED = re.compile(r"<style|<mj-style[^<>]*\sinline", re.IGNORECASE)
 _SPACE = re.compile(r"\r\n|[\t\r\n]")
 _ODD = re.compile(r'["\\\x00-\x1f\x7f]|[^\x00-\x7f]')
 
@@ -175,6 +181,8 @@ def _of_mjml(source: str) -> str:
         # Without the fonts that it would load from elsewhere: whoever serves them would learn who reads the mail.
         return mrml.to_html(_readable(source), None, mrml.RenderOptions(fonts={})).content
     except (OSError, ValueError) as error:
+        if "inline css" in str(error):
+            raise _Failed(f"its styles cannot be put into the elements: {_faulty(source) or error}") from None
         raise _Failed(f"what was filled in is no MJML: {error}") from None
 
 
@@ -219,29 +227,45 @@ def _reference(match: re.Match[str]) -> str:
     return character if is_plain else f"&#{ord(character)};"
 
 
-_inliner: list[Callable[[str], str]] = []
+@cache
+def _inliner() -> Callable[[str], str]:
+    from css_inline import CSSInliner
+
+    return CSSInliner(keep_at_rules=True, load_remote_stylesheets=False).inline
 
 
 def _inlined(html: str) -> str:
     if "<style" not in html.lower():
         return html
-    if not _inliner:
-        from css_inline import CSSInliner
-
-        _inliner.append(CSSInliner(keep_at_rules=True, load_remote_stylesheets=False).inline)
-    inline = _inliner[0]
     try:
-        return inline(html)
+        return _inliner()(html)
     except ValueError as error:
-        raise _Failed(f"its styles cannot be put into the elements: {_faulty(inline, html)}{error}") from None
+        raise _Failed(f"its styles cannot be put into the elements: {_faulty(html) or error}") from None
 
 
-def _faulty(inline: Callable[[str], str], html: str) -> str:
+def _faulty(html: str) -> str:
     """The attribute for which this fails: the library does not name it."""
-    for match in _STYLE.finditer(html):
-        style = match[1] if match[1] is not None else match[2]
-        try:
-            inline(f'<style>p {{ margin: 0 }}</style><p style="{style}">')
-        except ValueError:
-            return f"style={style[:200]!r} is no CSS: "
-    return ""
+    return next((problem for _, problem in faulty_styles([html])), "")
+
+
+def faulty_styles(sources: Sequence[str]) -> Iterator[tuple[tuple[int, int], str]]:
+    """Which attribute ``style`` is no CSS, by the number of its source and its line, where styles are put into the
+    elements of a mail made of these sources. One with values to be filled in is known only when they are.
+
+    Time is in proportion to the sources, so this is done anywhere.
+    """
+    if not any(_INLINED.search(source) for source in sources):
+        return
+    for number, source in enumerate(sources):
+        in_tag = False
+        written = _FILLED_IN.sub(lambda match: _BLANK + "\n" * match[0].count("\n"), source)
+        for match in _TAG_OR_STYLE.finditer(written):
+            if match[0] in "<>":
+                in_tag = match[0] == "<"
+            elif in_tag and _BLANK not in match[0]:
+                try:
+                    _inliner()(f"<style>p {{ margin: 0 }}</style><p{match[0]}>")
+                except ValueError as error:
+                    style = match[1] if match[1] is not None else match[2]
+                    line = written.count("\n", 0, match.start() + 1) + 1
+                    yield (number, line), f"style={style[:200]!r} is no CSS: {error}"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from threadline.capabilities.mail.definition import LINKS, SEEN, Template
-from threadline.capabilities.mail.filling import Filled, Filling, fill, paths_in
+from threadline.capabilities.mail.filling import Filled, Filling, faulty_styles, fill, paths_in
 from threadline.capabilities.mail.sources import Sources
 from threadline.kernel.confined import Confined, Exceeded
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
@@ -100,6 +100,13 @@ class Compiled:
                     yield f"{place}: template {self.template.name!r}: {problem}"
         if "mjml" in self.sources.parts:
             yield from self._unknown_tags()
+        names = [
+            name
+            for name in self.sources.texts
+            if name not in (self.sources.parts.get("text"), self.sources.parts["subject"])
+        ]
+        for (number, line), problem in faulty_styles([self.sources.texts[name] for name in names]):
+            yield f"{self.sources.place(names[number], line)}: template {self.template.name!r}: {problem}"
 
     def _unknown(self, path: str, known: set[str]) -> str:
         root, _, rest = path.partition(".")
