@@ -211,8 +211,26 @@ def worth_sql(value: str, without: int = 0) -> Sql:
     """
     if not value:
         return Sql(f"{without}::DOUBLE")
-    number = f"try_cast({property_sql(value, 'value')} AS DOUBLE)"
+    number = _number_sql(value)
     return Sql(f"coalesce(if(isfinite({number}), {number}, 0), 0)")
+
+
+def unread_notes(context: Context[WithAnalytics], value: str, chosen: str) -> tuple[str, ...]:
+    """What a sum of the property ``value`` over ``chosen`` events is without; a sum that lacks them without a word
+    would be taken for all that was spent."""
+    if not value:
+        return ()
+    has_one = f"coalesce(trim({property_sql(value, 'value')}), '') <> ''"
+    unread = f"count(*) FILTER (NOT coalesce(isfinite({_number_sql(value)}), false))"
+    sql = f"SELECT {unread}, count(*) FROM events WHERE {all_of(chosen, has_one)}"
+    ((without, events),) = context.engine.analytics.query(context.workspace, sql, {}).rows
+    if not without:
+        return ()
+    return (f"{without:,} of {events:,} events have a `{value}` that is no number; they count as 0.",)
+
+
+def _number_sql(value: str) -> str:
+    return f"try_cast({property_sql(value, 'value')} AS DOUBLE)"
 
 
 def all_of(*parts: str) -> str:

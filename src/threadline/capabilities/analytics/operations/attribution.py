@@ -16,10 +16,12 @@ from threadline.capabilities.analytics.parts import (
     Most,
     Span,
     Step,
+    all_of,
     asked,
     property_sql,
     span_sql,
     step_of,
+    unread_notes,
     worth_sql,
 )
 from threadline.capabilities.analytics.removal import Move, removal_effects
@@ -181,7 +183,11 @@ def _attribution(context: Context[WithAnalytics], params: AttributionParams) -> 
     rows.sort(key=lambda row: (-row.linear, row.channel))
     return Attribution(
         rows=rows, conversions=conversions, with_touches=with_touches, total=total, credited=credited,
-        notes=tuple(_notes(conversions - with_touches)), **about,
+        notes=(
+            *_notes(conversions - with_touches),
+            *unread_notes(context, params.value, all_of(event.sql, span_sql(params))),
+        ),
+        **about,
     )  # fmt: skip
 
 

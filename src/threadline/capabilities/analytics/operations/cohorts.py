@@ -16,7 +16,7 @@ from threadline.capabilities.analytics.operations.retention import (
     CohortParams,
     cohort_parts,
 )
-from threadline.capabilities.analytics.parts import Answered, Per, Step, asked, step_of, worth_sql
+from threadline.capabilities.analytics.parts import Answered, Per, Step, asked, step_of, unread_notes, worth_sql
 from threadline.capabilities.events.forms import Date
 from threadline.kernel.analytics import Sql
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
@@ -72,9 +72,9 @@ class Cohorts(Answered, kw_only=True):
 
 
 def _cohorts(context: Context[WithAnalytics], params: CohortsParams) -> Cohorts:
-    counted, worth = Sql(step_of(params.event, "event").sql), worth_sql(params.value, 1)
+    counted, worth = step_of(params.event, "event").sql, worth_sql(params.value, 1)
     parts = cohort_parts(params, context.now)
-    table, about = asked(context, _SQL, {**parts, "counted": counted, "worth": worth})
+    table, about = asked(context, _SQL, {**parts, "counted": Sql(counted), "worth": worth})
     rows = [
         CohortsRow(
             cohort=cohort.isoformat(), size=size, period=period, people=people, events=events, value=value,
@@ -83,7 +83,8 @@ def _cohorts(context: Context[WithAnalytics], params: CohortsParams) -> Cohorts:
         for cohort, size, period, people, events, value, so_far, complete in table.rows
     ]  # fmt: skip
     immature = any(not row.complete for row in rows)
-    notes = ("Periods that are not over are marked: more may come in them.",) if immature else ()
+    notes: tuple[str, ...] = ("Periods that are not over are marked: more may come in them.",) if immature else ()
+    notes += unread_notes(context, params.value, counted)
     return Cohorts(rows=rows, per=params.per, value=params.value, notes=notes, **about)
 
 

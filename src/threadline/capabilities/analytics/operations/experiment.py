@@ -17,6 +17,7 @@ from threadline.capabilities.analytics.parts import (
     asked,
     span_sql,
     step_of,
+    unread_notes,
     worth_sql,
 )
 from threadline.capabilities.analytics.sequential import (
@@ -188,7 +189,7 @@ def _experiment(context: Context[Needs], params: ExperimentParams) -> Experiment
     rows = [_row(arm, arms[control], params) for arm in ordered]
     return Experiment(
         rows=rows, control=control, metric=metric.name, crossed=crossed, ratio=ratio, value=params.value,
-        notes=tuple(_notes(rows, ratio, crossed, params)), **about,
+        notes=(*_notes(rows, ratio, crossed, params), *unread_notes(context, params.value, metric.sql)), **about,
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from threadline.capabilities.analytics.parts import (
     asked,
     span_sql,
     type_sql,
+    unread_notes,
     where_sql,
     worth_sql,
 )
@@ -138,7 +139,7 @@ def _lifetime(context: Context[WithAnalytics], params: LifetimeParams) -> Lifeti
     return Lifetime(
         rows=rows, people=len(people), purchases=float(ahead.expected.sum()), value=float(value.sum()),
         model=parameters, alive=[Alive(low=at / BINS, people=int(count)) for at, count in enumerate(counts)],
-        notes=tuple(notes),
+        notes=(*notes, *unread_notes(context, params.value, chosen)),
         **about,
     )  # fmt: skip
 

@@ -17,6 +17,7 @@ from threadline.capabilities.analytics.parts import (
     asked,
     span_sql,
     type_sql,
+    unread_notes,
     where_sql,
     worth_sql,
 )
@@ -140,9 +141,10 @@ def _rfm(context: Context[WithAnalytics], params: RfmParams) -> Rfm:
         else:
             rows.append(RfmRow(people=row["people"], monetary=row["monetary"], **scores, **spent))
     is_worthless = bool(rows) and bool(params.value) and not any(row.value for row in rows)
-    notes = (
+    notes: tuple[str, ...] = (
         (f"No event has a number above 0 in `{params.value}`: give the property as `value`.",) if is_worthless else ()
     )
+    notes += unread_notes(context, params.value, chosen)
     return Rfm(rows=rows, people=people, notes=notes, **about)
 
 
