@@ -112,3 +112,17 @@ def test_a_chain_that_the_parser_would_follow_into_itself_is_no_template(source:
 )
 def test_a_long_source_without_a_chain_is_a_template(source: str) -> None:
     assert not isinstance(paths_in({"t": source}, "t"), Filled)
+
+
+@pytest.mark.parametrize(("value", "shown"), [
+    ("Ada", "Ada"), ("", "friend"), ("  ", "friend"), (None, "friend"), (0, "0"), (False, "False"),
+])  # fmt: skip
+def test_a_name_that_was_sent_empty_is_greeted_as_one_that_was_not_sent(value: object, shown: str) -> None:
+    source = '<p>Hi {{ person.name | default("friend") }},</p>'
+    assert filled(source, person={"name": value}).html == f"<p>Hi {shown},</p>"
+    assert filled(source, person={}).html == "<p>Hi friend,</p>"
+
+
+def test_what_default_puts_in_is_escaped_and_with_true_stands_for_0_as_well() -> None:
+    source = '<p>{{ person.name | default(person.other) }} {{ points | d("no", true) }}</p>'
+    assert filled(source, person={"other": "<b>"}, points=0).html == "<p>&lt;b&gt; no</p>"

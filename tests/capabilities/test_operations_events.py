@@ -65,6 +65,19 @@ def test_an_event_that_is_ill_formed_is_rejected_and_its_neighbour_recorded(
     assert re.search(place, bad["message"])
 
 
+def test_a_misspelt_field_is_named_with_the_one_that_is_near() -> None:
+    good, bad = Asked().ask("record", events=[purchase("1"), {**purchase("2"), "propertys": {}}])["receipts"]
+    assert (good["status"], bad["code"]) == ("accepted", "invalid_value")
+    assert bad["message"] == "events[1]: unknown field 'propertys'; did you mean 'properties'?"
+
+
+@pytest.mark.parametrize(("version", "text"), [(1, "1"), (2.0, "2"), (2.1, "2.1"), ("v3", "v3")])
+def test_a_schema_version_is_a_text_or_a_number(version: object, text: str) -> None:
+    asked = Asked()
+    (receipt,) = asked.ask("record", events=[purchase("1", schema_version=version)])["receipts"]
+    assert asked.ask("events_show", id=receipt["id"])["schema_version"] == text
+
+
 def test_a_retry_without_a_time_of_its_own_is_a_duplicate() -> None:
     asked = Asked()
     assert asked.tell("page", user_id="ada", key="1")["status"] == "accepted"

@@ -32,8 +32,9 @@ def test_what_is_copied_is_there_and_reaches_the_build() -> None:
 def test_parts_come_from_a_lock_with_hashes_and_the_process_is_nobody_special() -> None:
     installs = [line for line in instructions("RUN") if "pip install" in line and "EXTRAS" not in line]
     assert all("--require-hashes" in line or "--no-deps" in line for line in installs)
-    assert instructions("USER") == ["threadline"]
-    assert LINES.index("USER threadline") < LINES.index('ENTRYPOINT ["threadline"]')
+    # Kubernetes' runAsNonRoot takes a number alone.
+    assert instructions("USER") == ["10001"]
+    assert LINES.index("USER 10001") < LINES.index('ENTRYPOINT ["threadline"]')
     assert "--uid 10001" in " ".join(instructions("RUN"))
 
 

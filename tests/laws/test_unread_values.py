@@ -24,7 +24,7 @@ PEOPLE, DAYS = 200, 280
 
 
 def bought(random: Random) -> Iterator[tuple[int, int, float]]:
-    """Who bought on which day for how much: as the model of lifetimes assumes, at a pace of their own until they leave."""
+    """Who bought on which day for how much: at a pace of their own until they leave, as the model assumes."""
     for who in range(PEOPLE):
         spends = random.gammavariate(4, 10)
         pace, leaves, day = random.gammavariate(1, 0.03), random.betavariate(1, 4), random.uniform(1, 60)

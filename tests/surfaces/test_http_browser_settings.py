@@ -19,6 +19,17 @@ def test_rudderstack_is_told_of_a_source_without_destinations(client: TestClient
 
 
 @pytest.mark.parametrize(
+    ("told", "scheme"), [(None, "http"), ("https", "https"), ("HTTPS, http", "https"), ("x", "http")]
+)
+def test_an_error_behind_a_proxy_that_ends_tls_names_the_address_that_the_client_wrote(
+    told: str | None, scheme: str, client: TestClient
+) -> None:
+    headers = {"host": "shop.example"} | ({} if told is None else {"x-forwarded-proto": told})
+    problem = client.get("/v1/people", headers=headers).json()
+    assert problem["type"] == f"{scheme}://shop.example/docs#error-unauthorized"
+
+
+@pytest.mark.parametrize(
     ("headers", "host", "protocol"),
     [
         ({}, "testserver", "http"),

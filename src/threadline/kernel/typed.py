@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
+
+from threadline.kernel.suggestion import suggestion
 
 T = TypeVar("T")
 
@@ -39,11 +42,14 @@ def _whole(value: Any) -> Any:
     return [_whole(item) for item in value] if isinstance(value, list) else value
 
 
-def readable(error: msgspec.ValidationError, label: str = "") -> str:
-    """What is wrong with a value, after the name of the field; ``label`` names the value itself."""
+def readable(error: msgspec.ValidationError, label: str = "", known: Iterable[str] = ()) -> str:
+    """What is wrong with a value, after the name of the field; ``label`` names the value itself, and ``known`` are its
+    fields, of which the nearest is named beside one that it does not have."""
     # "Expected `int`, got `str` - at `$.limit`" -> "limit: expected `int`, got `str`"
     message, _, path = str(error).partition(" - at ")
     name = (label + path.strip("`").removeprefix("$")).lstrip(".")
+    if known and (unknown := re.fullmatch(r"Object contains unknown field `(.*)`", message, re.DOTALL)):
+        message = f"unknown field {unknown[1][:80]!r}; {suggestion(unknown[1], known)}"
     missing = message.removeprefix("Object missing required field ")
     message = f"{missing} is missing" if missing != message else message[0].lower() + message[1:]
     return f"{name}: {message}" if name else message

@@ -16,7 +16,7 @@ CODES = {
     "invalid_data": "the data of a CloudEvent is not what its content type says",
     "invalid_identifier": "an identifier has a kind that is empty, too long, or holds a colon or control characters",
     "invalid_json": "the message is not JSON: a syntax error, NaN, bytes that are not UTF-8, a lone surrogate",
-    "invalid_key": "the idempotency key is missing, or longer than 100 characters",
+    "invalid_key": "the idempotency key is missing, or that of an `Event` in Python is longer than 100 characters",
     "invalid_time": "a time is not an RFC 3339 instant, or the instant is not between the years 1 and 9999",
     "invalid_type": "the event's type is missing, or longer than 200 characters",
     "invalid_value": "a cell of a table does not have the form that the mapping asks for",

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from threadline.kernel.disclosure import FREE, IDENTIFIER_VALUE, IDENTIFIERS, NOT_PERSONAL, free
 from threadline.kernel.errors import EventRejected, InvalidValue, NotFound
-from threadline.kernel.event import Event, Identifier, Recorded
+from threadline.kernel.event import Event, Identifier, Recorded, key_of_name
 from threadline.kernel.limits import EVENT_KEY_LENGTH_MAX, EVENT_TYPE_LENGTH_MAX
 from threadline.kernel.operation import Context
 from threadline.kernel.time import EARLIEST, LATEST, check_date, format_time, parse_duration, parse_time
@@ -93,8 +93,8 @@ class NativeEvent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     key: Annotated[
         str,
         Meta(
-            description="Your idempotency key: the same key again is the same event. Required; at most "
-            f"{EVENT_KEY_LENGTH_MAX} characters."
+            description="Your idempotency key: the same key again is the same event. Required; one of more than "
+            f"{EVENT_KEY_LENGTH_MAX} characters is hashed, and stands in `wire.key`."
         ),
     ] = ""
     occurred_at: Time | None = None
@@ -108,7 +108,9 @@ class NativeEvent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     object_ref: Annotated[
         str, Meta(description="The producer's name of the object it is about, e.g. a group's id.", max_length=512)
     ] = ""
-    schema_version: Annotated[str, Meta(max_length=100)] = ""
+    schema_version: Annotated[
+        Annotated[str, Meta(max_length=100)] | int | float, Meta(description="Of its properties, such as 2 or `2.1`.")
+    ] = ""
     expected: Annotated[int, Meta(ge=0)] | None = None
     """Record it only if its person is at this position: for whoever decides on what was read."""
 
@@ -223,12 +225,13 @@ def native_event(
         for kind, values in native.identifiers.items()
         for value in ([values] if isinstance(values, str) else values)
     ]
+    key, version = key_of_name(native.key), native.schema_version
     return Event(
         type=native.type, identifiers=tuple(identifiers), occurred_at=received_at if given is None else given,
-        key=native.key, source=source, source_type=source_type, workspace=workspace,
-        properties=native.properties, context=native.context, received_at=received_at, sent_time=given,
-        historical=native.historical, object_id=native.object_id, object_ref=native.object_ref,
-        schema_version=native.schema_version,
+        key=key, wire={} if key == native.key else {"key": native.key}, source=source, source_type=source_type,
+        workspace=workspace, properties=native.properties, context=native.context, received_at=received_at,
+        sent_time=given, historical=native.historical, object_id=native.object_id, object_ref=native.object_ref,
+        schema_version=version if isinstance(version, str) else f"{version:.15g}",
     )  # fmt: skip
 
 

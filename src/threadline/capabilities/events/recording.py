@@ -38,7 +38,7 @@ def read_native(value: Any, label: str) -> NativeEvent:
     try:
         return converted(value, NativeEvent)
     except msgspec.ValidationError as error:
-        raise EventRejected("invalid_value", readable(error, label)) from None
+        raise EventRejected("invalid_value", readable(error, label, NativeEvent.__struct_fields__)) from None
 
 
 def draft(

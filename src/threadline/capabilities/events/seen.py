@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Protocol
 
-from threadline.kernel.errors import EventDamaged, Unavailable
+from threadline.kernel.errors import EventDamaged, NotConfigured, Unavailable
 from threadline.kernel.event_type import EventTypes, SeenTypes
 from threadline.kernel.limits import PAGE_ITEMS_MAX, SEEN_TYPES_EVENTS_MAX
 from threadline.kernel.ports import EventLog, WithCatalogue, WithLog, WithSearch
@@ -31,7 +31,7 @@ def seen_types(engine: _Log, workspace: str) -> SeenTypes:
     """The types of a workspace's events: as the search index has them; without one, from the beginning of the log."""
     try:
         return engine.search.types(workspace)
-    except Unavailable:
+    except (NotConfigured, Unavailable):
         entries = list(islice(_entries(engine.log), SEEN_TYPES_EVENTS_MAX + 1))
         return SeenTypes(frozenset(_types(engine.log, entries, workspace)), len(entries) <= SEEN_TYPES_EVENTS_MAX)
 

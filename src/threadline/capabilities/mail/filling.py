@@ -171,7 +171,15 @@ def _environment(texts: Mapping[str, str], escaped: bool) -> Environment:
     return Environment(
         loader=texts.get, auto_escape_callback=lambda name: escaped, path_join_callback=joined, fuel=FUEL,
         undefined_behavior="strict", trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+        filters={"default": _default, "d": _default},
     )  # fmt: skip
+
+
+def _default(value: Any, default: Any = "", falsy: bool = False) -> Any:
+    """``default`` where there is nothing to say. The filter of Jinja lets a name that was sent empty through, and a
+    mail begins with "Hi ,"; with ``falsy`` 0 and false are nothing as well, as in Jinja."""
+    is_nothing = value is None or (isinstance(value, str) and not value.strip()) or (falsy and not value)
+    return default if is_nothing else value
 
 
 def _of_mjml(source: str) -> str:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from threadline.kernel.errors import NotFound
 from threadline.surfaces.http.access import Access, secrets_of
+from threadline.surfaces.http.problem import scheme_of
 from threadline.surfaces.http.routing import Route
 
 RUDDERSTACK = "/sourceConfig"
@@ -43,9 +44,7 @@ class BrowserSettings:
         """Answer `@segment/analytics-next`, which then sends to where it has asked."""
         if await self._access.sender_in_body(names["key"]) is None:
             raise NotFound("there is no such write key", hint="threadline keys create --name NAME makes one")
-        # A proxy that ends TLS says so; whoever makes it up misleads nobody but himself.
-        protocol = request.headers.get("x-forwarded-proto", request.url.scheme)
-        own = {"apiKey": names["key"], "apiHost": f"{request.url.netloc}/v1", "protocol": protocol}
+        own = {"apiKey": names["key"], "apiHost": f"{request.url.netloc}/v1", "protocol": scheme_of(request)}
         return _answer({"integrations": {"Segment.io": own}, "plan": {}, "metrics": {"sampleRate": 0}})
 
 

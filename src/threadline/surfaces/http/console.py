@@ -32,7 +32,7 @@ from threadline.surfaces.console.signing_in import sign_in
 from threadline.surfaces.http.body import read_body
 from threadline.surfaces.http.client_address import client_host, limited_name
 from threadline.surfaces.http.counts import Counts
-from threadline.surfaces.http.problem import RateLimited, headers_of, server_of
+from threadline.surfaces.http.problem import RateLimited, headers_of, scheme_of, server_of
 from threadline.surfaces.http.routing import Route
 from threadline.surfaces.lanes import Lanes
 from threadline.surfaces.operation_calls import shown
@@ -285,7 +285,7 @@ def _redirect(to: str) -> Response:
 
 def _is_secure(request: Request) -> bool:
     """Whether the browser came by HTTPS, to us or to a proxy before us. Whoever lies harms their own cookie."""
-    return request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
+    return scheme_of(request) == "https"
 
 
 def _refuse_foreign(request: Request) -> None:

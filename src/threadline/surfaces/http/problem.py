@@ -130,7 +130,14 @@ def problem(error: ThreadlineError, instance: str, server: str) -> Response:
 
 def server_of(request: Request) -> str:
     """The address under which the server was asked, as the client wrote it."""
-    return str(request.base_url).rstrip("/")
+    return f"{scheme_of(request)}://{request.base_url.netloc}"
+
+
+def scheme_of(request: Request) -> str:
+    """Whether the client came by http or https, to us or to a proxy before us that ends TLS. Whoever makes it up
+    misleads nobody but themselves."""
+    told = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
+    return told if told in ("http", "https") else request.url.scheme
 
 
 def unexpected(instance: str, server: str) -> Response:

@@ -23,7 +23,7 @@ from threadline.capabilities.people.operations.people import Needs as PeopleNeed
 from threadline.capabilities.search.documents import texts_of
 from threadline.capabilities.search.operations.find import Highlight, matching_events
 from threadline.capabilities.search.words import BEGINNING_LENGTH_MIN, Fragment, folded, fragments, words_of
-from threadline.kernel.errors import InvalidValue, ThreadlineError, Unavailable
+from threadline.kernel.errors import InvalidValue, NotConfigured, ThreadlineError, Unavailable
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import SEARCH_QUERY_LENGTH_MAX, SEARCH_WORDS_MAX
 from threadline.kernel.operation import JSON_TEXT, Context, Operation, always
@@ -131,7 +131,7 @@ def _find(context: Context[Needs], params: PeopleFindParams) -> PeopleFound:
     if stage != "people":
         try:
             following, complete = _indexed(page, text, stage, cursor)
-        except Unavailable:
+        except (NotConfigured, Unavailable):
             following, complete = "", True
         if not text:
             following = ""  # who was active before them is on no page: the same people would come again and again
