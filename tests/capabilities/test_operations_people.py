@@ -333,7 +333,7 @@ def test_a_named_request_with_other_tags_is_a_conflict_and_changes_nothing(
     again = asked.ask("people_tag", id="user_id:ada", add=["new", "vip"], remove=["old"], request="r1")
     assert {receipt["status"] for receipt in again["receipts"]} == {"duplicate"}
     assert {receipt["id"] for receipt in again["receipts"]} == {receipt["id"] for receipt in made["receipts"]}
-    with pytest.raises(Conflict, match="'r1' was used for other tags"):
+    with pytest.raises(Conflict, match="'r1' was used for something else"):
         asked.ask("people_tag", id="user_id:ada", **other, request="r1")
     assert asked.ask("person", id="user_id:ada")["tags"] == ["kept", "new", "vip"]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from threadline.kernel.canonical import canonical_json
+from threadline.kernel.errors import Conflict
 from threadline.kernel.event import Event, Identifier, event_id
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import Person, WithLog, WithRecorder
@@ -74,3 +76,35 @@ def place_and_key(
     # Of what its caller has not named, somebody who has come back asks anew.
     key = keys[0] if named else context.engine.log.unerased_key(context.workspace, source, keys[0])
     return person.identifiers[person.id], key
+
+
+class RequestName(NamedTuple):
+    """The place and key of the first event that a named request of several events makes. They alone are the same
+    whatever is asked for, so that it is noticed if that is something else the next time."""
+
+    request: str
+    identifier: Identifier
+    key: str
+    content: str
+    """All that was asked for, as a digest. It stands in `Event.wire`, so that the event reads as any other."""
+    first: Event | None
+
+    def given_to(self, event: Event) -> Event:
+        """The event as the first one of the request."""
+        return replace(
+            event, identifiers=(self.identifier,), key=self.key, wire={**event.wire, "content": self.content}
+        )
+
+    def conflict(self) -> Conflict:
+        """What is raised for other content."""
+        return Conflict(f"the request {self.request!r} was used for something else; give this one its own name")
+
+
+def name_of(context: Context[WithLog], person: Person, operation: str, request: str, content: str) -> RequestName:
+    """Raises `Conflict` for a name that was used for other content. A request that changed nothing has used none."""
+    identifier, key = place_and_key(context, person, operation, request, named=request)
+    recorded = context.engine.log.of_key(context.workspace, WISHES, key)
+    name = RequestName(request, identifier, key, content, None if recorded is None else recorded.event)
+    if recorded is not None and recorded.event.wire.get("content") != content:
+        raise name.conflict()
+    return name

@@ -16,8 +16,9 @@ from threadline.capabilities.consent.recording import after, standings, statemen
 from threadline.capabilities.consent.rows import suppression_of
 from threadline.capabilities.consent.standing import GETS_MAIL
 from threadline.capabilities.events.forms import PersonRef
-from threadline.capabilities.events.requests import RequestKey, place_and_key, wish
+from threadline.capabilities.events.requests import RequestKey, derived_key, name_of, place_and_key, wish
 from threadline.kernel.address import checked_address, normal_address
+from threadline.kernel.canonical import canonical_json
 from threadline.kernel.disclosure import PERSONAL, not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Receipt
@@ -175,10 +176,18 @@ def _change(consent: Consent, context: Context[Needs], params: ChangeParams) -> 
     wishes += [
         (SUBSCRIBED, named | {"topic": topic, "via": "api"} | confirmed) for topic in dict.fromkeys(params.subscribe)
     ]
+    name = None
+    if params.request:
+        content = derived_key(*sorted(canonical_json([type, properties]).decode() for type, properties in wishes))
+        name = name_of(context, person, "consent_change", params.request, content)
     statements = statements_for(engine, Recipient(context.workspace, person.id, address, ""), ["", *consent.topics])
     last = max(max(statement) for statement in statements.values())
     events = [after(last, _event(context, person, type, properties, params.request)) for type, properties in wishes]
+    if name is not None and events and (name.first is not None or not _is_known(context, events[0])):
+        events[0] = name.given_to(events[0])
     receipts = engine.recorder.record(events, known=True) if events else []
+    if name is not None and any(receipt.status == "conflict" for receipt in receipts):
+        raise name.conflict()
     person = engine.reader.person(context.workspace, person.id)
     return ChangeResult(receipts=receipts, **msgspec.structs.asdict(_result(consent, context, person, address)))
 
@@ -188,6 +197,11 @@ def _event(context: Context[Needs], person: Person, type: str, properties: dict[
     identifier, key = place_and_key(context, person, *parts, named=request)
     # The operation vouches for the address, which a site could name with a public key as well.
     return wish(context, identifier, type, properties, key, vouched=True)
+
+
+def _is_known(context: Context[Needs], event: Event) -> bool:
+    """Whether an earlier version, which gave no event the name of its request, has recorded it."""
+    return context.engine.log.of_key(context.workspace, event.source, event.key) is not None
 
 
 class LinkParams(ConsentParams, kw_only=True, forbid_unknown_fields=True):

@@ -15,6 +15,7 @@ from threadline.capabilities.people.operations import PEOPLE_GROUP, QUARANTINE_G
 from threadline.capabilities.people.operations.people import PersonSummary, summary
 from threadline.kernel.disclosure import IDENTIFIERS, SENTENCE, not_personal
 from threadline.kernel.errors import Conflict, InvalidValue
+from threadline.kernel.event import Recorded, identifier_named
 from threadline.kernel.identity import MERGED, SPLIT
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithCatalogue, WithIdentity, WithLog, WithReader
@@ -91,7 +92,10 @@ def _merge(context: Context[Needs], params: MergeParams) -> MergeResult:
             context, [engine.reader.person(context.workspace, survivor)], MERGED, request, merged=merged
         )
     elif first.id != second.id:
-        raise Conflict("this request was carried out before and undone since; give a new `request` to join them again")
+        raise Conflict(
+            "this request was carried out before, for others or undone since; give a new `request` to join them"
+        )
+    _refuse_other(recorded, params.request, recorded.event.properties["reason"] == params.reason)
     properties = recorded.event.properties
     person = engine.reader.person(context.workspace, properties["survivor"])
     return MergeResult(
@@ -102,6 +106,13 @@ def _merge(context: Context[Needs], params: MergeParams) -> MergeResult:
 def _standing(*people: Any) -> list[str]:
     """Who is meant at which position: a wish of the same words after anything has happened is another wish."""
     return sorted(f"{person.id}@{person.position}" for person in people)
+
+
+def _refuse_other(recorded: Recorded, request: str, is_same: bool) -> None:
+    if not is_same:
+        raise Conflict(
+            f"the request {request!r} was used for something else, {recorded.id}; give this one its own name"
+        )
 
 
 def _event_of_request(
@@ -177,8 +188,21 @@ def _split(context: Context[Needs], params: SplitParams) -> SplitResult:
             context.workspace, person.id, params.identifiers, request=request, reason=params.reason, by=context.source
         )
         return _split_result(context, remaining_id, new_id, request)
+    properties = recorded.event.properties
+    is_same = properties["reason"] == params.reason and _names_the_same(context, params.identifiers, properties)
+    _refuse_other(recorded, params.request, is_same)
     return _split_result(
         context, recorded.event.properties["person"], recorded.event.properties["split"], params.request
+    )
+
+
+def _names_the_same(context: Context[Needs], identifiers: list[str], split: dict[str, Any]) -> bool:
+    """Whether these are what a split took out, or what it left where the founding identifier was to be taken out."""
+    rules, moved = context.engine.catalogue.rules, set(split["threads"])
+    named = [set(rules.threads(context.workspace, identifier_named(text))) for text in identifiers]
+    together = set().union(*named)
+    return (moved <= together and all(forms & moved for forms in named)) or (
+        split["person"] in together and not together & moved
     )
 
 
@@ -213,6 +237,7 @@ def _unmerge(context: Context[Needs], params: UnmergeParams) -> SplitResult:
     survivor = engine.reader.person(context.workspace, merge.event.properties["survivor"])
     recorded = _event_of_request(context, [survivor], SPLIT, request)
     if recorded is not None:
+        _refuse_other(recorded, request, recorded.event.properties["reason"] == params.reason)
         return _split_result(context, recorded.event.properties["person"], recorded.event.properties["split"], request)
     remaining, back = engine.identity.unmerge(
         context.workspace, params.id, request=request, reason=params.reason, by=context.source

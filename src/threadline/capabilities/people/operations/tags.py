@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, Protocol
 
 import msgspec
 from msgspec import Meta
-from msgspec.structs import replace
 
 from threadline.capabilities.events.forms import PersonRef
-from threadline.capabilities.events.requests import WISHES, RequestKey, derived_key, place_and_key, wish
+from threadline.capabilities.events.requests import RequestKey, RequestName, derived_key, name_of, place_and_key, wish
 from threadline.capabilities.people.events import TAG_ADDED, TAG_REMOVED
 from threadline.capabilities.people.operations import PEOPLE_GROUP
-from threadline.kernel.errors import Conflict, InvalidValue
-from threadline.kernel.event import Event, Identifier, Receipt
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event import Event, Receipt
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import Person, WithLog, WithReader, WithRecorder
@@ -62,39 +61,15 @@ def _tag(context: Context[Needs], params: TagParams) -> TagResult:
     if name is not None and events and not any(_is_known(context, event) for event in events):
         events[0] = name.given_to(events[0])
     receipts = engine.recorder.record(events, known=True) if events else []
-    if any(receipt.status == "conflict" for receipt in receipts):
-        raise _used(params.request)
+    if name is not None and any(receipt.status == "conflict" for receipt in receipts):
+        raise name.conflict()
     person = engine.reader.person(context.workspace, person.id)
     return TagResult(person=person.id, tags=_tags(context, person), receipts=receipts)
 
 
-class _Name(NamedTuple):
-    """The place and key of the first event that a named request made, which alone are the same for any tags."""
-
-    identifier: Identifier
-    key: str
-    content: str
-    """All that was asked for, as a digest. It stands in `Event.wire`, so that the event reads as any other."""
-    first: Event | None
-
-    def given_to(self, event: Event) -> Event:
-        return replace(
-            event, identifiers=(self.identifier,), key=self.key, wire={**event.wire, "content": self.content}
-        )
-
-
-def _name_of(context: Context[Needs], person: Person, params: TagParams) -> _Name:
-    """Raises `Conflict` for a name that was used for other tags. A request that changed nothing has used none."""
-    identifier, key = place_and_key(context, person, TAG.name, params.request, named=params.request)
+def _name_of(context: Context[Needs], person: Person, params: TagParams) -> RequestName:
     content = derived_key(*sorted({f"+{tag}" for tag in params.add} | {f"-{tag}" for tag in params.remove}))
-    recorded = context.engine.log.of_key(context.workspace, WISHES, key)
-    if recorded is not None and recorded.event.wire.get("content") != content:
-        raise _used(params.request)
-    return _Name(identifier, key, content, None if recorded is None else recorded.event)
-
-
-def _used(request: str) -> Conflict:
-    return Conflict(f"the request {request!r} was used for other tags; give this one its own name")
+    return name_of(context, person, TAG.name, params.request, content)
 
 
 def _is_known(context: Context[Needs], event: Event) -> bool:
@@ -108,7 +83,7 @@ def _tags(context: Context[Needs], person: Person) -> list[str]:
 
 
 def _tag_event(
-    context: Context[Needs], person: Person, kind: str, tag: str, request: str, name: _Name | None
+    context: Context[Needs], person: Person, kind: str, tag: str, request: str, name: RequestName | None
 ) -> Event:  # fmt: skip
     parts = (kind, tag, request or f"at {person.position}")
     identifier, key = place_and_key(context, person, *parts, named=request)
