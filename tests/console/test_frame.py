@@ -57,6 +57,20 @@ def test_every_list_answers_every_role_with_the_page_or_why_not(engine: Engine, 
             assert (screen.path in navigation) == (answer.status_code == 200), screen.name
 
 
+def test_a_command_that_an_empty_screen_shows_names_the_address_under_which_the_server_was_asked() -> None:
+    with opened() as empty:
+        client = signed_in(empty)
+        client.headers["host"] = "shop.example:9999"
+        shown = [
+            address
+            for screen in LISTS
+            for page in (screen.path, *(f"{screen.path}?part={part}" for part in screen.parts))
+            for address in re.findall(r"https?://[\w.:-]+(?=/v1/)", client.get(page).text)
+        ]
+    assert set(shown) == {"http://shop.example:9999"}
+    assert len(shown) > 2
+
+
 def test_the_navigation_is_short_and_open_where_somebody_is(engine: Engine) -> None:
     client = signed_in(engine)
     for path, opened_group in (("/", []), ("/people", []), ("/journeys", ["Messages"]), ("/keys", ["Administration"])):

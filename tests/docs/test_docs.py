@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 
 import threadline
-from tests.docs.markdown import ROOT, Snippet, broken_links, named_paths, pages, snippets
+from tests.docs.markdown import ROOT, Snippet, broken_links, links, named_paths, pages, snippets
 from tests.docs.session import Session
 from tests.each import each_of
 from threadline.capabilities.definitions import Definitions
@@ -79,6 +81,29 @@ def test_every_page_is_in_the_contents() -> None:
     nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
     listed = set(re.findall(r"[\w/-]+\.md", str(nav)))
     assert {str(page.relative_to(ROOT / "docs")) for page in ROOT.glob("docs/**/*.md")} == listed
+
+
+def test_the_pages_are_rendered_without_a_warning(tmp_path: Path) -> None:
+    # `make docs` once failed by links that led out of the folder, to what the rendered pages lack.
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    command = [Path(sys.executable).with_name("zensical"), "build", "--strict"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "site" / "index.html").exists()
+
+
+@of_each_page
+def test_links_of_the_docs_stay_among_the_docs(page: Path) -> None:
+    # A file that is no page is looked for by no renderer, and is missing all the same where the pages are served.
+    if page.is_relative_to(ROOT / "docs"):
+        targets = [target.partition("#")[0] for target in links(page.read_text()) if not re.match(r"[a-z]+:", target)]
+        assert [each for each in targets if not (page.parent / each).resolve().is_relative_to(ROOT / "docs")] == []
+
+
+def test_the_description_of_the_distribution_has_no_link_that_is_dead_outside_the_repository() -> None:
+    text = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["readme"]["text"]
+    assert [target for target in links(text) if not target.startswith("https://")] == []
 
 
 def test_decisions_have_four_parts_or_name_the_one_that_supersedes_them() -> None:

@@ -14,11 +14,13 @@ import msgspec
 import pytest
 
 import threadline
+from tests import forked
 from tests.surfaces.cli_stage import call, composed, store
 from threadline.app import operations
 from threadline.engine.credentials import Credentials
 from threadline.kernel.time import system_clock
 from threadline.surfaces.cli.program import COMMANDS, GROUPS, command_name, run
+from threadline.surfaces.cli.serve import welcome
 from threadline.surfaces.composition import Composition
 from threadline.surfaces.operation_calls import field_names, shown
 
@@ -154,7 +156,7 @@ def test_options_are_typed_and_mistakes_are_usage(store: Path, call) -> None:  #
         (("verfy",), "did you mean 'verify'?"),
         (("rule_sets",), "did you mean 'rule-sets'?"),
         (("record", "--events", "{"), "not JSON"),
-        (("record",), "Missing option '--events'"),
+        (X),
     ):
         told = call(*arguments)
         assert told.code == 2, arguments
@@ -199,6 +201,39 @@ def test_a_wrong_setting_is_told(store: Path, call, monkeypatch: pytest.MonkeyPa
     told = call("person", "user_id:42")
     assert told.code == 1
     assert "did you mean 'THREADLINE_PORT'?" in told.err
+
+
+ONE, TWO = ({"type": "click", "key": key, "identifiers": {"user_id": "1"}} for key in "ab")
+FILES: dict[str, tuple[str, int]] = {
+    "a list": (json.dumps([ONE, TWO]), 2),
+    "the body of HTTP": (json.dumps({"events": [ONE, TWO]}, indent=1), 2),
+    "an event in each line": (f"{json.dumps(ONE)}\n\n{json.dumps(TWO)}\n", 2),
+    "one event": (json.dumps(ONE), 1),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_events_are_recorded_from_a_file_and_from_standard_input(name: str, tmp_path: Path) -> None:
+    text, events = FILES[name]
+    (tmp_path / "events").write_text(text)
+    for file, status in (("events", "accepted"), ("-", "duplicates")):
+        command = [forked.threadline(), "record", file, "--file", "x.db", "--json"]
+        ran = subprocess.run(command, input=text, capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert json.loads(ran.stdout)[status] == events, ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "message"),
+    [([], "", "name a FILE of events"), (["-", "--events", "[]"], "[]", "name a FILE of events"),
+     (["nowhere.json"], "", "nowhere.json: No such file"), (["-"], '{"type": "a"}\n{"type"\n', "line 2"),
+     (["-"], "click", "this is not JSON")],
+)  # fmt: skip
+def test_events_that_cannot_be_read_are_a_mistake_of_usage(
+    arguments: list[str], text: str, message: str, tmp_path: Path
+) -> None:
+    command = [forked.threadline(), "record", *arguments, "--file", "x.db"]
+    ran = subprocess.run(command, input=text, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (ran.returncode, message in ran.stderr) == (2, True), ran.stderr
 
 
 def test_lists_and_json_travel_as_options(store: Path, call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -296,3 +331,9 @@ def test_a_shell_completes_groups_and_their_commands(
     with pytest.raises(SystemExit):
         run(composed, [])
     assert capfd.readouterr().out.split() == [f"plain,{expected}"]
+
+
+def test_the_first_start_of_a_server_names_its_console() -> None:
+    text = welcome("http://127.0.0.1:8787", "wk-1", "tl-1")
+    assert re.search(r"console.*: +http://127\.0\.0\.1:8787 .*admin token", text)
+    assert "http://127.0.0.1:8787/docs" in text

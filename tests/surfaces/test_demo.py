@@ -29,6 +29,7 @@ from threadline.engine.maintenance.dump import dump
 from threadline.surfaces.cli.demo.history import definitions, message, orders
 from threadline.surfaces.cli.demo.mail import VISITOR
 from threadline.surfaces.cli.demo.program import PERSON
+from threadline.surfaces.cli.demo.program import command as demo
 from threadline.surfaces.cli.demo.server import free
 
 FILE = Path(__file__).parents[2] / "src/threadline/surfaces/cli/demo/CDNOW_sample.txt"
@@ -193,6 +194,12 @@ def test_orders_are_told_as_they_happened_and_named_for_ever() -> None:
     messages = [message(order) for order in told]
     assert len({each["messageId"] for each in messages}) == 6_919
     assert messages == [message(order) for order in orders()]
+
+
+def test_its_port_is_that_of_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THREADLINE_PORT", "9876")
+    assert demo.make_context("demo", []).params["port"] == 9876
+    assert demo.make_context("demo", ["--port", "1"]).params["port"] == 1
 
 
 def test_it_starts_on_an_empty_file_only(tmp_path: Path) -> None:

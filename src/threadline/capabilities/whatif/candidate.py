@@ -28,8 +28,8 @@ ASIDE = frozenset({"event_schemas", "identifiers", "settings"})
 """Sections of a candidate that are left aside: what may come in, who is who, and how the process runs, is no part of a
 what-if."""
 RULE_SECTIONS = frozenset({"rules", "rule_sets"})
-CANDIDATE = "candidate.yaml"
-"""How the text of a candidate is called in messages."""
+CANDIDATE = "definitions"
+"""How the text of a candidate is called in messages where nobody names its file: the parameter that it came as."""
 TRIED = "tried"
 """The set in which a rule is asked that no set names."""
 
@@ -42,6 +42,8 @@ class Candidate:
     active: ActiveRules
     segments: tuple[Segment, ...]
     title: str
+    file: str = ""
+    """How the text of its definitions is called; empty: it has none."""
 
 
 class Needs(repository.Reads, WithCatalogue, Protocol):
@@ -93,10 +95,11 @@ def newest(context: Context[Needs], id: str) -> int:
     return len(repository.existing(context, id).states) if declared is None else declared.version
 
 
-def of_definitions(context: Context[WithCatalogue], current: Candidate, text: str) -> Candidate:
+def of_definitions(context: Context[WithCatalogue], current: Candidate, text: str, file: str = "") -> Candidate:
     """What a file of definitions says, section by section in the place of what is in force."""
+    file = file or CANDIDATE
     declared = _definitions(context.engine.catalogue) or Definitions()
-    definitions = declared.with_candidate(CANDIDATE, text, ASIDE)
+    definitions = declared.with_candidate(file, text, ASIDE)
     for name in ASIDE:
         definitions.section(name)
     catalogue = context.engine.catalogue.variant(definitions)
@@ -105,11 +108,11 @@ def of_definitions(context: Context[WithCatalogue], current: Candidate, text: st
     shared = None if policy is None else policy.shared
     assert shared is not None, "rules are in every catalogue"
     active: ActiveRules = shared.make(items, None)
-    title = f"{CANDIDATE}: {', '.join(sorted(sections_of(text)))}"
+    title = f"{file}: {', '.join(sorted(sections_of(text)))}"
     if sections_of(text) <= RULE_SECTIONS:
         # Everything is folded alike, so that one simulated person can serve both variants.
-        return replace(current, active=active, title=title)
-    return Candidate(catalogue, active, _segments(definitions), title)
+        return replace(current, active=active, title=title, file=file)
+    return Candidate(catalogue, active, _segments(definitions), title, file)
 
 
 def sections_of(text: str) -> frozenset[str]:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.rules.definition import Rule
-from threadline.capabilities.whatif.candidate import CANDIDATE, Candidate
+from threadline.capabilities.whatif.candidate import Candidate
 from threadline.kernel.disclosure import not_personal
 
 VALUES_MAX = 20
@@ -49,16 +49,16 @@ def rule_changes(old: Candidate, new: Candidate) -> list[RuleChange]:
     before, after = old.active.rules, new.active.rules
     pairs = ((id, before.get(id), after.get(id)) for id in sorted({*before, *after}))
     return [
-        RuleChange(rule=id, old=_title(was), new=_title(becomes), values=_moved(was, becomes))
+        RuleChange(rule=id, old=_title(was, old.file), new=_title(becomes, new.file), values=_moved(was, becomes))
         for id, was, becomes in pairs
         if _deciding(was) != _deciding(becomes)
     ]
 
 
-def _title(rule: Rule | None) -> str:
+def _title(rule: Rule | None, file: str) -> str:
     if rule is None:
         return "nothing"
-    return "draft" if rule.place.startswith(("content", CANDIDATE)) else f"version {rule.version}"
+    return "draft" if rule.place.startswith(("content", f"{file}:")) else f"version {rule.version}"
 
 
 def _deciding(rule: Rule | None) -> dict[str, Any] | None:

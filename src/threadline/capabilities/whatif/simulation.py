@@ -122,6 +122,10 @@ class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             max_length=1_000_000,
         ),
     ] = ""
+    file: Annotated[
+        str,
+        Meta(description="What messages call `definitions`, such as the name of the file.", max_length=500),
+    ] = ""
     against: Annotated[
         Version | None, Meta(description="Compare with this version of `rule`; by default with what is in force.")
     ] = None
@@ -224,7 +228,9 @@ def prepare(context: Context[Needs], asked: Asked, checkpoint: Checkpoint | None
         candidate.variant_spec(side, reacting, history=all_history, ends=ends)
         for side, reacting in zip((old, new), policies, strict=True)
     ]
-    counted = {name: value for name, value in msgspec.to_builtins(asked).items() if name not in ("start", "stop")}
+    counted = {
+        name: value for name, value in msgspec.to_builtins(asked).items() if name not in ("start", "stop", "file")
+    }
     fingerprint = candidate.fingerprint({"asked": counted, "start": start, "stop": stop}, old, new)
     if checkpoint is not None and checkpoint.fingerprint != fingerprint:
         raise Conflict(
@@ -265,7 +271,7 @@ def _candidates(context: Context[Needs], asked: Asked) -> tuple[Candidate, Candi
         raise InvalidValue("`version`, `content` and `against` are of a `rule`; name it")
     old = candidate.in_force(context)
     if asked.rule is None:
-        return old, candidate.of_definitions(context, old, asked.definitions)
+        return old, candidate.of_definitions(context, old, asked.definitions, asked.file)
     new = candidate.of_rule(old, candidate.written(context, asked.rule, asked.version, asked.content), asked.types)
     if asked.against is not None:
         if asked.baseline == "recorded":

@@ -62,7 +62,7 @@ def what_if(session: Session, /, candidate: TextIO, people: tuple[str, ...], as_
 
     FILE has a section `journeys`, which stands in the place of the one in force. Nothing is sent and nothing is stored.
     """
-    params = JourneysWhatIfParams(definitions=candidate.read(), people=list(people), **given)
+    params = JourneysWhatIfParams(definitions=candidate.read(), file=candidate.name, people=list(people), **given)
     if session.client() is not None:
         result: JourneysWhatIfResult = session.run(WHAT_IF, params)
     else:

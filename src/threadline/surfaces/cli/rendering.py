@@ -43,6 +43,8 @@ def show_picture(chart: Chart, session: Session, png: Path | None, svg: Path | N
         session.console.print(Plot(chart))
 
 
+EVENT_FILE = "event_file"
+"""The argument of an operation that takes events: the file in which they are."""
 _PLAIN: Mapping[Any, Any] = {str: click.STRING, int: click.INT, float: click.FLOAT}
 
 
@@ -61,7 +63,7 @@ class _Json(click.ParamType):  # type: ignore[type-arg]  # a type argument is kn
             advice = "; text stands in double quotes, such as '\"blue\"'" if value[:1].isalpha() else ""
             self.fail(f"this is not JSON: {error}{advice}", parameter, context)
         except OSError as error:
-            self.fail(f"{value}: {error.strerror}", parameter, context)
+            self.fail(f"{value.removeprefix('@')}: {error.strerror}", parameter, context)
 
     def _read(self, text: bytes) -> Any:
         return msgspec.json.decode(text)
@@ -79,6 +81,34 @@ class _Events(_Json):
                 if rest.strip(BLANKS) == b"[]":
                     return elements
             raise
+
+
+class _EventFile(_Events):
+    """Events in a file, or in the standard input: a JSON list, an object with one, or an event in each line."""
+
+    name = "file"
+
+    def __init__(self, member: str) -> None:
+        self._member = member
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        return super().convert(value if value == "-" else f"@{value}", parameter, context)
+
+    def _read(self, text: bytes) -> Any:
+        try:
+            found = super()._read(text)
+        except (msgspec.DecodeError, RecursionError, MalformedBody):
+            lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+            if len(lines) < 2 or text.lstrip()[:1] != b"{":
+                raise
+            return [self._line(number, line) for number, line in lines]
+        return found.get(self._member, [found]) if isinstance(found, dict) else found
+
+    def _line(self, number: int, line: bytes) -> Any:
+        try:
+            return msgspec.json.decode(line)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise msgspec.DecodeError(f"line {number}: {error}") from None
 
 
 def _given(value: str) -> bytes:
@@ -106,6 +136,7 @@ def _forms(operation: Operation) -> list[click.Parameter]:
 
 def render(operation: Operation) -> click.Command:
     """The command of an operation."""
+    member = "" if operation.intake is None else operation.intake.member
     hints = get_type_hints(operation.params, include_extras=True)
     names = path_names(operation)
     fields = {field.encode_name: field for field in msgspec.structs.fields(operation.params)}
@@ -115,9 +146,11 @@ def render(operation: Operation) -> click.Command:
         if name in secrets and not field.required:
             parameters.append(click.Option([_flag(name), name], is_flag=True, help=f"Ask for a new {name}."))
         elif name not in secrets and name not in names:
-            is_intake = operation.intake is not None and operation.intake.member == name
+            is_intake = member == name
             kind = _Events() if is_intake else None
-            parameters.append(_option(name, hints[field.name], field.required, _default(field), kind))
+            parameters.append(_option(name, hints[field.name], field.required and not is_intake, _default(field), kind))
+            if is_intake:
+                parameters.append(click.Argument([EVENT_FILE], type=_EventFile(name), required=False, metavar="[FILE]"))
     parameters += [*shared_parameters(), *_forms(operation)]
 
     @click.pass_obj
@@ -130,6 +163,8 @@ def render(operation: Operation) -> click.Command:
         svg: Path | None = None,
         **given: Any,
     ) -> None:
+        if member:
+            _take_file(given, member)
         asked = {name: _asked(name) if required or given.pop(name) else None for name, required in secrets.items()}
         values = {name: _listed(value) for name, value in {**given, **asked}.items() if value not in (None, ())}
         try:
@@ -149,10 +184,21 @@ def render(operation: Operation) -> click.Command:
     documented = [
         f"{name.upper()}: {help_text}" for name in names if (help_text := _description(hints[fields[name].name]))
     ]
+    if member:
+        documented.append("FILE: the events, as a JSON list or an event in each line; - is the standard input.")
     text = "\n\n".join((operation.summary, *documented, *((operation.params.__doc__ or "",) if fields else ())))
     return click.Command(
         operation.verb.replace("_", "-"), callback=run, params=parameters, help=text, short_help=operation.summary
     )
+
+
+def _take_file(given: dict[str, Any], member: str) -> None:
+    """Events come from a file or from the option, and one of the two is needed."""
+    events = given.pop(EVENT_FILE, None)
+    if (events is None) == (given[member] is None):
+        raise click.UsageError(f"name a FILE of events (- is the standard input), or give {_flag(member)}")
+    if events is not None:
+        given[member] = events
 
 
 def _flag(name: str) -> str:

@@ -35,7 +35,7 @@ def _question(old: str | None, new: str) -> dict[str, Any]:
             raise click.UsageError(f"{new} is not a version of a rule, such as risk-score:v3")
         if not Path(new).is_file():
             raise click.UsageError(f"{new} is neither a version of a rule, such as risk-score:v3, nor a file")
-        return {"definitions": Path(new).read_text()}
+        return {"definitions": Path(new).read_text(), "file": new}
     question: dict[str, Any] = {"rule": version[1], "version": int(version[2])}
     if old is not None:
         before = _VERSION.fullmatch(old)

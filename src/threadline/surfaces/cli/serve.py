@@ -48,7 +48,7 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
 
         def ready(address: str) -> None:
             if secrets := first_credentials(engine, settings):
-                click.echo(_welcome(address, *secrets))
+                click.echo(welcome(address, *secrets))
                 if has_inbox(engine):
                     click.echo(f"  Mail that is sent is shown at {address}{INBOX_PATH}#token={secrets[1]}\n")
             line = {"ready": True, "url": address, "store": without_secret(settings.store), "pid": os.getpid()}
@@ -91,7 +91,8 @@ def first_credentials(engine: Engine, settings: Settings) -> tuple[str, str] | N
     return write_key, token
 
 
-def _welcome(address: str, write_key: str, token: str) -> str:
+def welcome(address: str, write_key: str, token: str) -> str:
+    """What the first start of a new store prints."""
     return f"""
   This store is new. These are its keys; they are shown this once.
 
@@ -105,7 +106,8 @@ def _welcome(address: str, write_key: str, token: str) -> str:
 
     curl {address}/v1/people/user_id:42 -H 'Authorization: Bearer {token}'
 
-  Every address is told at {address}/docs
+  The console, with people, journeys and numbers:  {address}  (sign in with the admin token)
+  All of the API:  {address}/docs
 """
 
 

@@ -85,7 +85,7 @@ def what_if(session: Session, /, **given: Any) -> None:
     if given["content"] is not None:
         given["content"] = msgspec.json.decode(given["content"].read())
     if given["definitions"] is not None:
-        given["definitions"] = given["definitions"].read()
+        given["file"], given["definitions"] = given["definitions"].name, given["definitions"].read()
     try_out(session, given)
 
 

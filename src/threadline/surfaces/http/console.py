@@ -175,6 +175,7 @@ class Console:
             "session": asking.session,
             "csrf": asking.session.csrf,
             "current": screen.within or screen.name,
+            "server": server,
             "here": request.url.path,
             "query": asking.query,
             "now": asking.now,

@@ -32,7 +32,7 @@ TIMEOUT_SECONDS = 30.0
 
 
 class Client(Operations, Recording):
-    """A server, seen through a token: `Client("http://127.0.0.1:8000", token="tl_...")`. Thread-safe.
+    """A server, seen through a token: `Client("http://127.0.0.1:8787", token="tl_...")`. Thread-safe.
 
     ``url`` and ``token`` are by default THREADLINE_URL and THREADLINE_TOKEN. Whatever the server cannot do now (429,
     503) or did not answer is sent again, up to ``attempts`` times, with pauses that grow and as the server asks. What
@@ -153,7 +153,7 @@ class AsyncClient(AsyncOperations, AsyncRecording):
 def _url(url: str) -> str:
     chosen = (url or os.environ.get("THREADLINE_URL", "")).rstrip("/")
     if not chosen.startswith(("http://", "https://")):
-        raise InvalidSetting(f"url: {chosen!r} is not the address of a server, such as http://127.0.0.1:8000")
+        raise InvalidSetting(f"url: {chosen!r} is not the address of a server, such as http://127.0.0.1:8787")
     return chosen
 
 

@@ -575,10 +575,10 @@ class _Journeys:
         """Show a journey, drawn, with the people at each step."""
     def tried(self, id: str) -> journeys_operations_tried.JourneysTried:
         """Show what journeys tried in the background would have sent."""
-    def what_if(self, *, definitions: str, start: Moment | None = None, stop: Moment | None = None,
+    def what_if(self, *, definitions: str, file: str = '', start: Moment | None = None, stop: Moment | None = None,
         people: Many[str] = (), samples: int = 20) -> journeys_operations_what_if.JourneysWhatIfResult:
         """Try journeys on history: who would have got what, and when, compared with those in force."""
-    def what_if_in_background(self, *, definitions: str, start: Moment | None = None,
+    def what_if_in_background(self, *, definitions: str, file: str = '', start: Moment | None = None,
         stop: Moment | None = None) -> jobs_operations.JobView:
         """Try journeys on everybody's history in a job, which only counts."""
 
@@ -988,10 +988,11 @@ class _WhatIf:
     def resume(self, id: str) -> whatif_views.WhatIfView:
         """Resume a what-if that was cancelled or has failed where it stopped."""
     def run(self, *, rule: str | None = None, version: int | None = None, content: Mapping[str, Any] | None = None,
-        definitions: str = '', against: int | None = None, baseline: Literal['reckoned', 'recorded'] = 'reckoned',
-        historical: Literal['all', 'by_set'] = 'all', start: Moment | None = None, stop: Moment | None = None,
-        since: str | None = None, people: Many[str] = (), types: Many[str] = (), samples: int = 20, save: bool = False,
-        note: str = '', wait: bool = False) -> whatif_views.WhatIfView:
+        definitions: str = '', file: str = '', against: int | None = None,
+        baseline: Literal['reckoned', 'recorded'] = 'reckoned', historical: Literal['all', 'by_set'] = 'all',
+        start: Moment | None = None, stop: Moment | None = None, since: str | None = None, people: Many[str] = (),
+        types: Many[str] = (), samples: int = 20, save: bool = False, note: str = '',
+        wait: bool = False) -> whatif_views.WhatIfView:
         """Try a rule or definitions on history, in a sandbox, and show what would have been different."""
     def status(self, id: str) -> whatif_views.WhatIfView:
         """Show a what-if: its progress, and its result once it is done."""

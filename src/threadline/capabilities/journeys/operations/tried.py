@@ -59,7 +59,7 @@ class _Progress(msgspec.Struct, kw_only=True):
 def _begin(context: Context[JobNeeds], params: Asked) -> JobView:
     start, stop = range_of(params, context.now)
     tally = Tally(0, stop)
-    pages_of(context.engine, context.workspace, params.definitions, tally, (start, context.now))
+    pages_of(context.engine, context.workspace, params.definitions, tally, (start, context.now), file=params.file)
     first = _Progress(definitions=params.definitions, start=start, until=context.now, tally=tally)
     about = {"definitions": context.engine.maintenance.fingerprint, "at": context.now}
     return begun(context, JOB_KIND, JOB_KIND, about, lambda id: [_put(context.workspace, id, first)])

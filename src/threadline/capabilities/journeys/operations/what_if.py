@@ -22,7 +22,7 @@ from threadline.kernel.ports import Catalogue, WithCatalogue, WithReader, WithSh
 from threadline.kernel.simulation import Pages, VariantSpec
 from threadline.kernel.time import EARLIEST
 
-CANDIDATE = "candidate.yaml"
+CANDIDATE = "definitions"
 ASIDE = frozenset({"event_schemas", "identifiers", "settings"})
 """Sections of a candidate that are left aside: who is who, and what may come in, is no part of a what-if."""
 SEGMENTS = "segments"
@@ -44,6 +44,10 @@ class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             max_length=1_000_000,
         ),
     ]
+    file: Annotated[
+        str,
+        Meta(description="What messages call `definitions`, such as the name of the file.", max_length=500),
+    ] = ""
     start: Annotated[Time | None, Meta(description="As if it were switched on at this instant.")] = None
     stop: Annotated[Time | None, Meta(description="Up to this instant; without it up to now.")] = None
 
@@ -123,7 +127,7 @@ def _what_if(context: Context[Needs], params: JourneysWhatIfParams) -> JourneysW
     people = sorted({context.engine.reader.person(context.workspace, ref).id for ref in params.people})
     pages = pages_of(
         context.engine, context.workspace, params.definitions, tally, (start, context.now),
-        people if params.people else None,
+        people if params.people else None, params.file,
     )  # fmt: skip
     context.engine.simulations.run(pages)
     names = context.engine.reader.identifiers_of(context.workspace, [sample.person for sample in tally.samples])
@@ -140,12 +144,12 @@ def range_of(asked: Asked, now: int) -> tuple[int, int]:
 
 def pages_of(
     engine: Needs, workspace: str, definitions: str, tally: Tally, known: tuple[int, int],
-    people: Sequence[str] | None = None,
+    people: Sequence[str] | None = None, file: str = "",
 ) -> Pages:  # fmt: skip
     """The trial, page by page. Raises `InvalidDefinition` for a candidate that cannot be tried."""
     declared = engine.catalogue.definitions
     current = declared if isinstance(declared, Definitions) else Definitions()
-    candidate = current.with_candidate(CANDIDATE, definitions, ASIDE)
+    candidate = current.with_candidate(file or CANDIDATE, definitions, ASIDE)
     for name in ASIDE:
         candidate.section(name)
     # Before the sections are looked for: a text that is no definitions at all has none, and is told what is wrong.

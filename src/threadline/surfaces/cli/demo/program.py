@@ -18,6 +18,7 @@ from rich.console import Console
 from threadline.capabilities.whatif.views import WhatIfView
 from threadline.kernel.errors import InvalidValue, Unavailable
 from threadline.kernel.extra import from_source
+from threadline.settings import PREFIX
 from threadline.surfaces.cli.demo import journeys, mail, report
 from threadline.surfaces.cli.demo.history import AFTERWARDS, Order, definitions, has_mail, message, orders
 from threadline.surfaces.cli.demo.server import Client, Server, free
@@ -37,7 +38,10 @@ _ON_DISK = Path("/var/tmp")
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=8787, show_default=True, envvar=f"{PREFIX}PORT",
+    help=f"0 takes a free one; default: {PREFIX}PORT.",
+)  # fmt: skip
 @click.option(
     "--file", "-f", "file", metavar="PATH", type=click.Path(path_type=Path),
     help="Keep the store in this file, which must not exist yet. Otherwise it is removed in the end.",
