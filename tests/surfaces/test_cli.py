@@ -156,7 +156,7 @@ def test_options_are_typed_and_mistakes_are_usage(store: Path, call) -> None:  #
         (("verfy",), "did you mean 'verify'?"),
         (("rule_sets",), "did you mean 'rule-sets'?"),
         (("record", "--events", "{"), "not JSON"),
-        (X),
+        (("record",), "name a FILE of events"),
     ):
         told = call(*arguments)
         assert told.code == 2, arguments
