@@ -86,3 +86,35 @@ def test_who_is_in_which_arm_is_drawn_at_one_place() -> None:
         "src/threadline/capabilities/broadcasts/definition.py",
         "src/threadline/capabilities/journeys/walk.py",
     }
+
+
+HTTP_CLIENTS = {"http.client", "httpx", "requests", "socket", "urllib.request", "urllib3"}
+CALLERS = {
+    "src/threadline/app.py": "the name of this machine, for leases",
+    "src/threadline/senders/mail.py": "the name of this machine, for mail servers",
+    "src/threadline/senders/smtp_connection.py": "mail servers are no web addresses",
+    "src/threadline/stores/dynamodb/client.py": "a store's driver, with connections and limits of its own",
+    "src/threadline/surfaces/cli/demo/server.py": "the demo waits for the server that it has started",
+    "src/threadline/surfaces/http/connection.py": "the server's side of connections",
+    "src/threadline/surfaces/http/connection_limits.py": "the server's side of connections",
+    "src/threadline/surfaces/http/server.py": "the server's side of connections",
+    "src/threadline/surfaces/python/client.py": "programs of users call a server with it",
+}
+"""File -> why it has sockets or an HTTP client of its own. Drivers of Amazon's services have theirs inside."""
+
+
+def modules_imported(source: Source) -> set[str]:
+    """The full names of the modules that a file imports, wherever in the file it does so."""
+    names = set[str]()
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def test_other_systems_are_called_from_one_room() -> None:
+    """A second caller waits for ever for an answer that drips, calls private addresses or gives up too soon."""
+    callers = {source.path for source in sources() if modules_imported(source) & HTTP_CLIENTS}
+    assert {path for path in callers if not path.startswith("src/threadline/outgoing/")} == set(CALLERS)

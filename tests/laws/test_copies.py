@@ -20,6 +20,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "erasure.md").read_text()
 NO_COPY = {
     "threadline.app": "opens stores",
     "threadline.engine.confined_worker": "tells Linux which process to end first",
+    "threadline.outgoing": "calls for others, who declare what they send",
     "threadline.stores.postgres": "the store itself",
     "threadline.exports.duck": "opens DuckDB, in memory",
     "threadline.surfaces.http": "answers of a server, files of definitions and keys of issuers",
@@ -32,7 +33,8 @@ NO_COPY = {
 NETWORK = frozenset(
     {
         "boto3", "botocore", "duckdb", "http.client", "httpx", "opensearchpy", "psycopg", "pyiceberg", "redis",
-        "requests", "smtplib", "socket", "sqlite3", "ssl", "urllib.request", "valkey",
+        "requests", "smtplib", "socket", "sqlite3", "ssl", "threadline.outgoing.connections",
+        "threadline.outgoing.fetching", "threadline.outgoing.public_call", "urllib.request", "valkey",
     }
 )  # fmt: skip
 """Whoever imports one of these can put something outside."""
@@ -101,7 +103,8 @@ def test_what_can_put_something_outside_the_store_has_a_copy_declared_in_its_fol
         "path.write_text(text)", "path.write_bytes(body)", "with path.open('ab') as file: ...",
         "descriptor = os.open(path, 0)",
         "with os.fdopen(descriptor, 'wb') as file: ...", "self.lake.storage.write(name, content)", "import sqlite3",
-        "from http.client import HTTPSConnection", "def late():\n    import redis",
+        "from http.client import HTTPSConnection", "from threadline.outgoing.connections import Connections",
+        "def late():\n    import redis",
     ],
 )  # fmt: skip
 def test_a_way_out_of_the_store_is_seen(source: str) -> None:

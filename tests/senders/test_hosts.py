@@ -12,9 +12,9 @@ from threadline.kernel.sender import EFFECT_DONE as DONE
 from threadline.kernel.sender import EFFECT_RETRIED as RETRIED
 from threadline.kernel.sender import Outcome
 from threadline.kernel.time import SECOND
+from threadline.outgoing.public_call import Answer, Failed
 from threadline.senders import hosts
 from threadline.senders.hosts import TEST_SECONDS, Hosts
-from threadline.senders.http_call import Answer, Failed
 from threadline.senders.webhook import WebhookSender
 
 

@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from threadline.kernel.errors import Unavailable
-from threadline.senders.allowed_addresses import read_networks
-from threadline.senders.http_call import HttpCaller
+from threadline.outgoing.allowed_addresses import read_networks
+from threadline.outgoing.public_call import HttpCaller
 from threadline.senders.web import Web
 
 ANSWERS = {"/ok": (200, b"x" * 5_000), "/gone": (404, b"gone"), "/moved": (302, b"moved")}

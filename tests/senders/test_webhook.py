@@ -23,9 +23,9 @@ from threadline.kernel.sender import EFFECT_PARKED as PARKED
 from threadline.kernel.sender import EFFECT_RETRIED as RETRIED
 from threadline.kernel.sender import Outcome
 from threadline.kernel.time import SECOND
-from threadline.senders import http_call
-from threadline.senders.allowed_addresses import read_networks
-from threadline.senders.http_call import HttpCaller
+from threadline.outgoing import public_call
+from threadline.outgoing.allowed_addresses import read_networks
+from threadline.outgoing.public_call import HttpCaller
 from threadline.senders.webhook import Target, WebhookSender, read_secret, signatures, written
 
 NOW = 1_800_000_000 * SECOND
@@ -247,7 +247,7 @@ def test_a_handshake_has_what_connecting_has_left() -> None:
     shaking = Shaking()
     with socket.create_server(("127.0.0.1", 0)) as listening:
         caller = Late(LOOPBACK, tls=shaking)  # type: ignore[arg-type]
-        with pytest.raises(http_call.Failed, match="enough"):
+        with pytest.raises(public_call.Failed, match="enough"):
             caller.post(f"https://127.0.0.1:{listening.getsockname()[1]}/", {}, b"", 5.0)
     assert shaking.seconds <= 4.8
 
@@ -290,8 +290,8 @@ def test_a_name_that_leads_home_is_refused_also_if_it_changes_between_two_looks(
             connected.append(place)
             raise ConnectionRefusedError("the test lets nothing out")
 
-    monkeypatch.setattr(http_call.socket, "getaddrinfo", rebinding)
-    monkeypatch.setattr(http_call.socket, "socket", Watched)
+    monkeypatch.setattr(public_call.socket, "getaddrinfo", rebinding)
+    monkeypatch.setattr(public_call.socket, "socket", Watched)
     with Receiver() as receiver:
         first = send(sender(f"http://evil.example:{receiver.port}/", networks=()))
         second = send(sender(f"http://evil.example:{receiver.port}/", networks=()))
@@ -304,7 +304,7 @@ def test_a_name_that_leads_home_is_refused_also_if_it_changes_between_two_looks(
 
 def test_one_bad_address_among_good_ones_is_enough(monkeypatch: Any) -> None:
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, 80)) for each in ("93.184.216.34", "10.0.0.1")]
-    monkeypatch.setattr(http_call.socket, "getaddrinfo", lambda *args, **options: found)
+    monkeypatch.setattr(public_call.socket, "getaddrinfo", lambda *args, **options: found)
     assert send(sender("http://both.example/", networks=())).type == PARKED
 
 

@@ -22,6 +22,7 @@ from tests.surfaces.conftest import NOW
 from tests.surfaces.web_tokens import SECRET, Issuer, published, token
 from threadline.kernel.errors import InvalidSetting, ThreadlineError, Unauthorized, Unavailable
 from threadline.kernel.time import SECOND
+from threadline.outgoing import fetching
 from threadline.settings import Settings
 from threadline.surfaces.http import jwt_keys
 from threadline.surfaces.http.jwt import User, WebTokens
@@ -349,9 +350,9 @@ def test_an_answer_that_drips_is_given_up_on() -> None:
         return b"x"
 
     with pytest.raises(OSError, match="longer"):
-        jwt_keys.content(drip, seconds)
+        fetching.content(drip, 5, 100, seconds)
     pieces = [b"ab", b"c", b""]
-    assert jwt_keys.content(lambda size: pieces.pop(0), seconds) == b"abc"
+    assert fetching.content(lambda size: pieces.pop(0), 5, 100, seconds) == b"abc"
 
 
 def test_an_issuer_that_is_never_done_holds_up_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -374,7 +375,7 @@ def test_an_issuer_that_is_never_done_holds_up_no_end(monkeypatch: pytest.Monkey
 )
 def test_keys_that_have_moved_are_never_fetched_with_less_protection(here: str, there: str, followed: bool) -> None:
     asked = urllib.request.Request(f"{here}://login.example/keys")
-    redirects, body = jwt_keys._Redirects(), io.BytesIO()
+    redirects, body = fetching.Redirects(), io.BytesIO()
     if followed:
         assert redirects.redirect_request(asked, body, 302, "", Message(), f"{there}://keys.example/") is not None
     else:

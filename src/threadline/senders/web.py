@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from threadline.kernel.errors import Unavailable
-from threadline.senders.allowed_addresses import Network, Refused
-from threadline.senders.http_call import Failed, HttpCaller
+from threadline.outgoing.allowed_addresses import Network, Refused
+from threadline.outgoing.public_call import Failed, HttpCaller
 
 TIMEOUT_SECONDS = 10.0
 

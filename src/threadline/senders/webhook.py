@@ -14,13 +14,14 @@ from urllib.parse import urlsplit
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.errors import InvalidSetting, InvalidValue
 from threadline.kernel.lists import comma_separated
+from threadline.kernel.personal import Copy
 from threadline.kernel.policy import Effect
 from threadline.kernel.sender import EFFECT_DONE, EFFECT_PARKED, EFFECT_RETRIED, Outcome, SenderFactory, SenderPorts
 from threadline.kernel.time import SECOND, Clock, from_datetime
 from threadline.kernel.tracing import CURRENT, TRACEPARENT
-from threadline.senders.allowed_addresses import Refused, read_networks
+from threadline.outgoing.allowed_addresses import Refused, read_networks
+from threadline.outgoing.public_call import Answer, Failed, HttpCaller
 from threadline.senders.hosts import Hosts
-from threadline.senders.http_call import Answer, Failed, HttpCaller
 from threadline.settings import Settings
 
 KIND = "webhook"
@@ -34,6 +35,9 @@ RETRY_AFTER_MAX_SECONDS = 3_600.0
 GONE = 410
 _FAILING = frozenset({408, 425, 429})
 _SHOWN_MAX = 200
+
+
+COPY = Copy("mail and webhooks", why="other systems have them; `erasures.list` says who was erased")
 
 
 class Target(NamedTuple):

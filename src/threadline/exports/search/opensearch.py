@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from threadline.kernel.errors import Forbidden, InvalidSetting, NotFound, Unavailable
+from threadline.outgoing.connections import FAILURES, Connections, repeated
 
 ATTEMPTS_MAX = 5
 PAUSE_SECONDS = 0.2
@@ -28,7 +29,7 @@ Action = tuple[dict[str, Any], bytes | None]
 
 
 class OpenSearch:
-    """One cluster. Not thread-safe: a thread has its own."""
+    """One cluster. Thread-safe."""
 
     def __init__(self, url: str, pause: Callable[[float], None] = time.sleep) -> None:
         try:
@@ -38,9 +39,8 @@ class OpenSearch:
             raise _no_address() from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise _no_address()
-        made = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        self._connection = made(parts.hostname, port, timeout=TIMEOUT_SECONDS)
-        self.where = f"{parts.scheme}://{parts.hostname}:{self._connection.port}"
+        self._connections = Connections(url, connect_seconds=TIMEOUT_SECONDS, answer_seconds=TIMEOUT_SECONDS)
+        self.where = f"{parts.scheme}://{parts.hostname}:{port or (443 if parts.scheme == 'https' else 80)}"
         """Without credentials."""
         self._path = parts.path.rstrip("/")
         self._headers = {"content-type": "application/json"}
@@ -54,15 +54,20 @@ class OpenSearch:
         credentials, `Forbidden` for a missing permission, and `Unavailable`."""
         content = lines if lines is not None else None if body is None else msgspec.json.encode(body)
         headers = {**self._headers, **({"content-type": "application/x-ndjson"} if lines is not None else {})}
-        for attempt in range(1, ATTEMPTS_MAX + 1):
-            status, answer, problem = self._once(method, self._path + path, content, headers)
-            if 200 <= status < 300:
-                return answer
-            if status not in _AGAIN and status:
-                raise self._refused(method, path, status, answer)
-            if attempt < ATTEMPTS_MAX:
-                self._pause(PAUSE_SECONDS * 2 ** (attempt - 1))
-        raise Unavailable(f"OpenSearch at {self.where} does not answer {method} {path}: {problem}")
+        once = partial(self._connections.exchange, method, self._path + path, headers, content)
+        try:
+            answer = repeated(once, lambda answer: answer.status in _AGAIN, ATTEMPTS_MAX, self._wait)
+        except FAILURES as error:
+            raise self._unanswered(method, path, f"{type(error).__name__}: {error}") from None
+        try:
+            decoded = msgspec.json.decode(answer.content) if answer.content else None
+        except msgspec.DecodeError:
+            decoded = None
+        if 200 <= answer.status < 300:
+            return decoded
+        if answer.status in _AGAIN:
+            raise self._unanswered(method, path, f"status {answer.status}")
+        raise self._refused(method, path, answer.status, decoded)
 
     def bulk(self, actions: Iterable[Action]) -> None:
         """Carry actions out, all of them: what is refused for want of room is sent again. A document to delete that is
@@ -71,8 +76,8 @@ class OpenSearch:
             self._bulk(part)
 
     def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
+        """Close the connections."""
+        self._connections.close()
 
     def _bulk(self, actions: Sequence[Action]) -> None:
         for attempt in range(1, ATTEMPTS_MAX + 1):
@@ -88,25 +93,16 @@ class OpenSearch:
                 return
             actions = [action for action, _ in refused]
             if attempt < ATTEMPTS_MAX:
-                self._pause(PAUSE_SECONDS * 2 ** (attempt - 1))
+                self._wait(attempt)
         raise Unavailable(
             f"OpenSearch at {self.where} has no room for {len(actions)} documents: {_reason(refused[0][1])}"
         )
 
-    def _once(self, method: str, path: str, content: bytes | None, headers: dict[str, str]) -> tuple[int, Any, str]:
-        """Status, answer and what went wrong; status 0: nothing came back."""
-        try:
-            self._connection.request(method, path, content, headers)
-            response = self._connection.getresponse()
-            body = response.read()
-        except (OSError, HTTPException) as error:
-            self._connection.close()  # a kept connection that the other side has closed; the next request opens one
-            return 0, None, f"{type(error).__name__}: {error}"
-        try:
-            answer = msgspec.json.decode(body) if body else None
-        except msgspec.DecodeError:
-            answer = None
-        return response.status, answer, f"status {response.status}"
+    def _wait(self, attempt: int) -> None:
+        self._pause(PAUSE_SECONDS * 2 ** (attempt - 1))
+
+    def _unanswered(self, method: str, path: str, problem: str) -> Unavailable:
+        return Unavailable(f"OpenSearch at {self.where} does not answer {method} {path}: {problem}")
 
     def _refused(self, method: str, path: str, status: int, answer: Any) -> Exception:
         reason = _reason(answer) if isinstance(answer, dict) else ""

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import logging
 import threading
-import time
-import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -16,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from threadline.outgoing.fetching import content, fetched
 from threadline.surfaces.http.body import without_mark
 from threadline.surfaces.http.problem import NotNow
 
@@ -28,47 +26,12 @@ AGAIN_SECONDS = 10.0
 log = logging.getLogger("threadline.http")
 
 
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows where an issuer has moved its keys to, but never from TLS to where others could change them."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> urllib.request.Request | None:
-        if req.type == "https" and not newurl.lower().startswith("https:"):
-            fp.close()
-            raise OSError(f"it redirects to an address without TLS: {newurl[:200]}")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-_OPENER = urllib.request.build_opener(_Redirects)
-
-
 def fetch(source: str) -> bytes:
     """The content at an http address or in a file. Raises `OSError`."""
     if source.startswith(("https://", "http://")):
-        request = urllib.request.Request(source, headers={"accept": "application/json"})
-        try:
-            with _OPENER.open(request, timeout=FETCH_SECONDS_MAX) as answer:
-                return content(answer.read1)
-        except http.client.HTTPException as error:
-            raise OSError(f"the answer is broken: {error!r}") from None
+        return fetched(source, "application/json", FETCH_SECONDS_MAX, KEYS_BYTES_MAX)
     with Path(source).open("rb") as file:
-        return content(file.read)
-
-
-def content(read: Callable[[int], bytes], seconds: Callable[[], float] = time.monotonic) -> bytes:
-    """All that comes, within limits of time and size. Raises `OSError` for what goes beyond one.
-
-    The time-out of a socket is one for each piece: an answer that drips would never end by it.
-    """
-    until, body = seconds() + FETCH_SECONDS_MAX, b""
-    while piece := read(KEYS_BYTES_MAX + 1 - len(body)):
-        body += piece
-        if len(body) > KEYS_BYTES_MAX:
-            raise OSError(f"the answer has more than {KEYS_BYTES_MAX} bytes")
-        if seconds() > until:
-            raise OSError(f"the answer takes longer than {FETCH_SECONDS_MAX} s")
-    return body
+        return content(file.read, FETCH_SECONDS_MAX, KEYS_BYTES_MAX)
 
 
 class KeyFile:

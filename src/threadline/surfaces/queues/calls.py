@@ -11,16 +11,15 @@ import hmac
 import random
 import ssl
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
-from functools import lru_cache
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any, NamedTuple, Protocol
+from functools import lru_cache, partial
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
 
 from threadline.kernel.aws_errors import explained
+from threadline.outgoing.connections import Answer, Connections, repeated
 from threadline.surfaces.queues.client import (
     ANSWER_SECONDS,
     ATTEMPTS_MAX,
@@ -59,15 +58,6 @@ class CallError(Exception):
         self.response = {"Error": {"Code": code, "Message": message}}
 
 
-class Answer(NamedTuple):
-    """Of HTTP."""
-
-    status: int
-    content: bytes
-    refusal: str
-    """The code of the error in the service's older protocol, which botocore shows."""
-
-
 class SqsCalls:
     """The calls that a queue is worked off with. Thread-safe."""
 
@@ -77,13 +67,9 @@ class SqsCalls:
         self._path = parts.path or "/"
         self._region = region
         self._credentials = credentials
-        where = (parts.hostname or "", parts.port)
-        self._connect: Callable[[], HTTPConnection]
-        if parts.scheme == "https":
-            self._connect = lambda: HTTPSConnection(*where, timeout=CONNECT_SECONDS, context=tls)
-        else:
-            self._connect = lambda: HTTPConnection(*where, timeout=CONNECT_SECONDS)
-        self._idle: deque[HTTPConnection] = deque()
+        self._connections = Connections(
+            endpoint, connect_seconds=CONNECT_SECONDS, answer_seconds=ANSWER_SECONDS, tls=tls
+        )
 
     def receive_message(self, **asked: Any) -> Any:
         """See botocore; as all of these."""
@@ -115,51 +101,16 @@ class SqsCalls:
 
     def close(self) -> None:
         """Close the connections that nobody uses."""
-        while self._idle:
-            self._idle.pop().close()
+        self._connections.close()
 
     def _call(self, operation: str, asked: Mapping[str, Any]) -> Any:
         body = msgspec.json.encode(asked)
-        for attempt in range(1, ATTEMPTS_MAX + 1):
-            try:
-                answer = self._exchange(operation, body)
-            except (OSError, HTTPException):
-                if attempt == ATTEMPTS_MAX:
-                    raise
-            else:
-                if answer.status == 200:
-                    break
-                error = _error(operation, answer)
-                again = answer.status >= 500 or error.response["Error"]["Code"] in _THROTTLED
-                if not again or attempt == ATTEMPTS_MAX:
-                    raise error
-            time.sleep(min(PAUSE_SECONDS_MAX, random.random() * 2 ** (attempt - 1)))
+        answer = repeated(partial(self._exchange, operation, body), _is_passing, ATTEMPTS_MAX, _pause)
+        if answer.status != 200:
+            raise _error(operation, answer)
         return _decode(answer.content) if answer.content else {}
 
     def _exchange(self, operation: str, body: bytes) -> Answer:
-        while True:
-            try:
-                connection, used = self._idle.pop(), True
-            except IndexError:
-                connection, used = self._opened(), False
-            try:
-                return self._exchange_on(connection, operation, body)
-            except (OSError, HTTPException) as error:
-                connection.close()
-                # A server closes connections that were idle for long: that says nothing about the next one.
-                if not used or isinstance(error, TimeoutError):
-                    raise
-            except BaseException:
-                connection.close()
-                raise
-
-    def _opened(self) -> HTTPConnection:
-        connection = self._connect()
-        connection.connect()
-        connection.sock.settimeout(ANSWER_SECONDS)
-        return connection
-
-    def _exchange_on(self, connection: HTTPConnection, operation: str, body: bytes) -> Answer:
         credentials = self._credentials()
         signed = {"content-type": CONTENT, "host": self._host}
         signed["x-amz-date"] = stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
@@ -167,15 +118,15 @@ class SqsCalls:
             signed["x-amz-security-token"] = credentials.token
         signed["x-amz-target"] = f"AmazonSQS.{operation}"
         authorization = signature(signed, self._path, body, stamp, self._region, credentials)
-        connection.request("POST", self._path, body, {**signed, "authorization": authorization})
-        response = connection.getresponse()
-        content = response.read()
-        if response.will_close:
-            connection.close()
-        else:
-            self._idle.append(connection)
-        refusal = "" if response.status == 200 else response.getheader("x-amzn-query-error", "")
-        return Answer(response.status, content, refusal.partition(";")[0])
+        return self._connections.exchange("POST", self._path, {**signed, "authorization": authorization}, body)
+
+
+def _is_passing(answer: Answer) -> bool:
+    return answer.status >= 500 or (answer.status != 200 and _code(answer) in _THROTTLED)
+
+
+def _pause(attempt: int) -> None:
+    time.sleep(min(PAUSE_SECONDS_MAX, random.random() * 2 ** (attempt - 1)))
 
 
 def sqs_calls(url: str, connections: int = 10) -> Any:
@@ -223,11 +174,19 @@ def _key(secret: str, scope: str) -> bytes:
 
 
 def _error(operation: str, answer: Answer) -> CallError:
+    content = _content(answer)
+    return CallError(operation, _code(answer), str(content.get("message", content.get("Message", ""))))
+
+
+def _code(answer: Answer) -> str:
+    # The code in the service's older protocol, which botocore shows, goes first.
+    refusal = answer.headers.get("x-amzn-query-error", "").partition(";")[0]
+    return refusal or str(_content(answer).get("__type", "")).rpartition("#")[2] or str(answer.status)
+
+
+def _content(answer: Answer) -> dict[str, Any]:
     try:
         content = _decode(answer.content)
     except (msgspec.DecodeError, UnicodeDecodeError):  # a page of a load balancer's
         content = None
-    if not isinstance(content, dict):
-        content = {}
-    code = answer.refusal or str(content.get("__type", "")).rpartition("#")[2] or str(answer.status)
-    return CallError(operation, code, str(content.get("message", content.get("Message", ""))))
+    return content if isinstance(content, dict) else {}

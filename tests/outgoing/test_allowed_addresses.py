@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadline.senders.allowed_addresses import (
+from threadline.outgoing.allowed_addresses import (
     CLOUDS,
     NEARBY,
     REACHABLE,

@@ -12,8 +12,7 @@ from http.client import HTTPException, HTTPResponse
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, urlsplit
 
-from threadline.kernel.personal import Copy
-from threadline.senders.allowed_addresses import Network, Refused, check_address
+from threadline.outgoing.allowed_addresses import Network, Refused, check_address
 
 ANSWER_BYTES_MAX = 2_000
 """What is read of the body of an answer."""
@@ -184,6 +183,3 @@ def _answer(connection: socket.socket, deadline: float, method: str, bytes_max: 
             except (OSError, HTTPException):
                 body = b""  # the status says enough
         return Answer(response.status, response.getheader("Retry-After", ""), body)
-
-
-COPY = Copy("mail and webhooks", why="other systems have them; `erasures.list` says who was erased")
