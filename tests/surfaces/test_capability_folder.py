@@ -1,4 +1,4 @@
-"""A capability with a sender and public routes is a folder: nothing else has to be edited."""
+"""A capability with all that it may declare is a folder: nothing else has to be edited."""
 
 from __future__ import annotations
 
@@ -9,17 +9,23 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from tests.console.stage import signed_in
 from tests.surfaces.conftest import Clock
 from threadline.app import open_dispatcher
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.engine.engine import Engine
-from threadline.engine.folding.catalogue import Catalogue, discover
+from threadline.engine.folding.capabilities import Capabilities, shipped
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.exports.curated.reading import opened
+from threadline.kernel.capability import Capability
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Identifier
+from threadline.kernel.policy import Read, Reliance
 from threadline.kernel.sender import SenderFactory
 from threadline.settings import Settings
 from threadline.surfaces.http.application import Application
+from threadline.surfaces.mcp.tools import TOOLS
 
 FILES = {
     "__init__": '"""Pages somebody, and has them answer."""\n',
@@ -67,6 +73,34 @@ def confirm(engine, request):
 SHOW = PublicRoute("show_page", "Show the page.", "GET", "/pages/{token}", show)
 CONFIRM = PublicRoute("confirm_page", "Confirm the page.", "POST", "/pages/{token}", confirm, body_bytes_max=20)
 ''',
+    "asking": '''"""The pages as operators see them: an operation, a screen, a view, an address for programs."""
+import msgspec
+from threadline.kernel.operation import Group, NoParams, Operation
+from threadline.kernel.policy import Read, Reliance
+from threadline.kernel.public_route import PublicAnswer, PublicRoute
+from threadline.kernel.screen import Screen
+from threadline.kernel.sql_view import SqlView
+
+class Pages(msgspec.Struct, kw_only=True):
+    """How many there were."""
+
+    count: int
+
+LIST = Operation(
+    name="pages_list", group=Group("pages", "Pages."), summary="Count the pages.", params=NoParams, result=Pages,
+    run=lambda context, params: Pages(count=7), method="GET", path="/v1/pages", tool="list_definitions pages",
+)
+SCREEN = Screen(
+    name="pages", path="/paged", title="Pages of ours", template="pager_capability:pages.html",
+    load=lambda asking: asking.ask("pages_list"), operation="pages_list",
+)
+VIEW = SqlView("alarms", "Alarms.", "SELECT count(*) AS alarms FROM events WHERE type = 'alarm'")
+STATUS = PublicRoute(
+    "page_status", "Say whose pages.", "POST", "/paging/status",
+    lambda engine, request: PublicAnswer(request.workspace.encode(), "text/plain"), scope="read",
+)
+RELIES = Reliance("pages", (Read("profile"),))
+''',
 }
 
 
@@ -78,10 +112,14 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Ite
     folder.mkdir()
     for name, text in FILES.items():
         (folder / f"{name}.py").write_text(text)
+    (folder / "templates").mkdir()
+    (folder / "templates" / "pages.html").write_text(
+        '{% extends "base.html" %}{% block content %}<p>{{ count }} <b>pages</b> {{ "<i>" }}</p>{% endblock %}'
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PAGER", "loud:")
-    found = [*discover(definitions=Definitions()), *discover(folder.name, definitions=Definitions())]
-    yield Engine(MemoryStore(), Catalogue(found, rules()), clock)
+    capabilities = Capabilities((*shipped(), Capability("pager", folder.name)))
+    yield Engine(MemoryStore(), Catalogue.declared(Definitions(), rules(), capabilities=capabilities), clock)
     for name in [name for name in sys.modules if name.partition(".")[0] == folder.name]:
         del sys.modules[name]
 
@@ -135,3 +173,46 @@ def test_public_routes_are_in_the_openapi_document(client: TestClient) -> None:
     methods = client.get("/openapi.json").json()["paths"]["/pages/{token}"]
     assert {method: body["security"] for method, body in methods.items()} == {"get": [], "post": []}
     assert "show_page" in client.get("/docs").text
+
+
+def test_a_screen_with_a_template_of_its_own_is_shown_and_is_in_the_navigation(engine: Engine) -> None:
+    page = signed_in(engine).get("/paged").text
+    assert "7 <b>pages</b> &lt;i&gt;" in page
+    assert page.count("Pages of ours") > 1
+
+
+def test_an_operation_is_a_choice_of_the_tool_that_it_names(engine: Engine) -> None:
+    operations = {operation.name: operation for operation in engine.catalogue.operations}
+    offered = {tool.name: tool.all_calls(operations) for tool in TOOLS}
+    assert offered["list_definitions"]["pages"].operation == "pages_list"
+    assert [name for name, calls in offered.items() if "pages" in calls] == ["list_definitions"]
+
+
+def test_a_public_route_with_a_scope_takes_a_token_and_answers_for_its_workspace(
+    client: TestClient, engine: Engine
+) -> None:
+    assert client.post("/paging/status").status_code == 401
+    tokens = {scope: engine.credentials.create("acme", "token", scope, [scope])[1] for scope in ("read", "write")}
+    answers = {
+        scope: client.post("/paging/status", headers={"authorization": f"Bearer {secret}"})
+        for scope, secret in tokens.items()
+    }
+    assert (answers["read"].text, answers["write"].status_code) == ("acme", 403)
+    assert client.get("/openapi.json").json()["paths"]["/paging/status"]["post"]["security"] == [{"token": []}]
+
+
+def test_a_view_is_a_table_of_sql(engine: Engine) -> None:
+    ada = (Identifier("user_id", "ada"),)
+    engine.recorder.record(
+        [Event(type="alarm", identifiers=ada, occurred_at=engine.clock(), key=f"{n}", properties={"text": "fire"})
+         for n in range(3)]
+    )  # fmt: skip
+    with opened(engine, None, "default") as reading:
+        assert reading.run("SELECT alarms FROM alarms").read_all().to_pylist() == [{"alarms": 3}]
+        assert "alarms" in {row["name"] for row in reading.run("SHOW TABLES").read_all().to_pylist()}
+
+
+def test_what_operations_rely_on_is_refused_where_it_can_never_have_a_value(engine: Engine) -> None:
+    reliance = Reliance("others", (Read("profil", (), "threadline.yaml:3"),))
+    with pytest.raises(InvalidDefinition, match=r"threadline\.yaml:3: nothing is known under 'profil'"):
+        Catalogue([*engine.catalogue.projections, reliance], rules())

@@ -252,6 +252,9 @@ class Operation:
     done: tuple[str, ...] = ()
     """What a call of it was, for the audit log, with names of parameters in braces: ``Created the account {name}``. The
     first counts of which a call has everything; without one the summary does."""
+    tool: str = ""
+    """The tool of agents that calls it and the choice by which it does, as ``list_definitions flags``: for an operation
+    of a capability that the tools themselves do not name."""
     private: frozenset[str] = frozenset()
     """Parameters that the audit log must not have: secrets, and what somebody wrote."""
 

@@ -161,6 +161,16 @@ class Read(NamedTuple):
     """Where in the definitions it is asked for, for messages."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reliance:
+    """What operations read of views because definitions say so, such as the conditions of a flag. Found by discovery;
+    the catalogue refuses a part that can never have a value, as it does for a policy."""
+
+    name: str
+    """Of the capability."""
+    reads: tuple[Read, ...]
+
+
 class Declared(NamedTuple):
     """One version of something that the definitions declare. Its content must never change under the same version."""
 

@@ -1,4 +1,4 @@
-"""A public route: an address that needs no credential, as a page behind a link in a mail or a provider's webhook."""
+"""A public route: an address of its own form, such as a page behind a link in a mail, or another program's protocol."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ class PublicRequest:
     """The instant to read at."""
     method: str = "GET"
     """HEAD where only the headers are asked for, of a route for GET."""
+    workspace: str = "default"
+    """That of the token, where the route has a scope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,5 +65,7 @@ class PublicRoute:
     proxies of mailbox providers do."""
     same_per_minute: int = 0
     """Of these for the same path, such as one link in one mail; 0: as many as for all."""
+    scope: Literal["", "read", "write", "admin"] = ""
+    """What a token must hold; empty: anybody may ask, and the route checks a token or a signature itself."""
     records: bool = False
     """For GET: that it was asked for is itself what happened, such as a click. It changes nothing else."""

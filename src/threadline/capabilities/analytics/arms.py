@@ -63,7 +63,8 @@ def assignment_of(context: Context[Needs], asked: Asked) -> Assignment:
         since = f"greatest(epoch_us(occurred_at), coalesce({due}, 0))"
         return Assignment(f"{own} AND occurred_at = {first}", _text("arm"), weights, since)
     if not asked.journey:
-        return Assignment(step_of(asked.assignment, "assignment").sql, property_sql(asked.arm, "arm"))
+        step = step_of(asked.assignment, "assignment", context.engine.catalogue.event_types)
+        return Assignment(step.sql, property_sql(asked.arm, "arm"))
     journeys = {journey.name: journey for journey in _journeys(context)}
     if asked.journey not in journeys:
         raise NotFound(f"there is no journey {asked.journey!r}", hint="`journeys_list` lists them")

@@ -24,7 +24,7 @@ from threadline.capabilities.events.parameters import TimeRange
 from threadline.kernel.analytics import Sql, Table, filled, literal
 from threadline.kernel.disclosure import free
 from threadline.kernel.errors import InvalidValue
-from threadline.kernel.event_type import ACTIVITY
+from threadline.kernel.event_type import ACTIVITY, SPEAKER_SQL, EventTypes
 from threadline.kernel.limits import ANALYTICS_ROWS_MAX, ANALYTICS_VALUES_MAX, EVENT_TYPE_LENGTH_MAX
 from threadline.kernel.operation import EVENT_TYPE, JSON_TEXT, Context
 from threadline.kernel.ports import WithAnalytics
@@ -156,9 +156,12 @@ def span_sql(span: TimeRange, moment: str = "occurred_at") -> str:
     )
 
 
-def type_sql(type: str) -> str:
-    """Whether an event is of a type; ``*`` or nothing: any of the person's own."""
-    return ACTIVITY if type in ("", "*") else f"type = {literal(type)}"
+def type_sql(type: str, types: EventTypes | None = None) -> str:
+    """Whether an event is of a type; ``*`` or nothing: any of the person's own. With ``types`` it must also be one
+    that its speaker may say."""
+    if type in ("", "*"):
+        return ACTIVITY
+    return f"type = {literal(type)}" + ("" if types is None else f" AND {SPEAKER_SQL[types.of(type).speaker]}")
 
 
 def where_sql(text: str, param: str = "where") -> str:
@@ -167,18 +170,18 @@ def where_sql(text: str, param: str = "where") -> str:
     return "true" if tree is None else condition_sql(tree)
 
 
-def step_of(text: str, param: str) -> Reached:
-    """A step: what it is called, and whether an event is one. Raises `InvalidValue`."""
+def step_of(text: str, param: str, types: EventTypes | None = None) -> Reached:
+    """A step: what it is called, and whether an event is one; see `type_sql`. Raises `InvalidValue`."""
     if not text.startswith("{"):
-        return Reached("any event" if text == "*" else text, type_sql(text))
+        return Reached("any event" if text == "*" else text, type_sql(text, types))
     try:
         step = msgspec.json.decode(text, type=_StepText)
     except msgspec.MsgspecError as error:
         raise InvalidValue(f"{param}: {error}", param=param) from None
     if not step.where:
-        return Reached(step.event, type_sql(step.event))
+        return Reached(step.event, type_sql(step.event, types))
     name = f"{'any event' if step.event == '*' else step.event} {msgspec.json.encode(step.where).decode()}"
-    return Reached(name, f"({type_sql(step.event)} AND {condition_sql(conditions_of(step.where, param))})")
+    return Reached(name, f"({type_sql(step.event, types)} AND {condition_sql(conditions_of(step.where, param))})")
 
 
 def value_of(by: str, param: str = "by") -> Value:

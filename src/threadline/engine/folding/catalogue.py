@@ -22,7 +22,7 @@ from threadline.kernel.job_kind import JobKind
 from threadline.kernel.lasting import Expiring, Lasting, erased_too_soon
 from threadline.kernel.operation import Inspection, Operation, Refresh
 from threadline.kernel.personal import PersonFile, Remainder, StoreTable
-from threadline.kernel.policy import Policy, Read, Shared
+from threadline.kernel.policy import Policy, Read, Reliance, Shared
 from threadline.kernel.preparation import Guard, Preparation
 from threadline.kernel.projection import Fold, Projection, Row, State
 from threadline.kernel.public_route import PublicRoute
@@ -30,6 +30,7 @@ from threadline.kernel.requirement import Requirement
 from threadline.kernel.screen import Screen
 from threadline.kernel.section import Declarations, Section
 from threadline.kernel.sender import Queue, SenderFactory
+from threadline.kernel.sql_view import SqlView
 from threadline.kernel.suggestion import suggestion
 
 
@@ -110,6 +111,8 @@ class Catalogue:
         self.public_routes: tuple[PublicRoute, ...] = _unique(v for v in declared if isinstance(v, PublicRoute))
         self.screens: tuple[Screen, ...] = _unique(v for v in declared if isinstance(v, Screen))
         """Those of the console that capabilities declare beside its own."""
+        self.sql_views: tuple[SqlView, ...] = _unique(v for v in declared if isinstance(v, SqlView))
+        """Those that capabilities declare beside the curated tables."""
         of_policies = [p.shared for p in self.policies if p.shared is not None]
         self.shared: tuple[Shared, ...] = _unique([*(v for v in declared if isinstance(v, Shared)), *of_policies])
         """Those of policies, and those that only operations read."""
@@ -138,7 +141,8 @@ class Catalogue:
         self.never_ahead = frozenset().union(*(p.never_ahead for p in self.projections))
         self._plans: dict[str, Plan] = {}
         self._reactors: dict[str, tuple[Policy, ...]] = {}
-        self.refuse_unread(read for policy in self.policies for read in policy.reads)
+        relying = _unique(v for v in declared if isinstance(v, Reliance))
+        self.refuse_unread(read for value in (*self.policies, *relying) for read in value.reads)
 
     @cached_property
     def filled_as(self) -> dict[str, dict[str, str]]:
@@ -306,7 +310,9 @@ Declared = TypeVar(
     Guard,
     Preparation,
     PublicRoute,
+    Reliance,
     Screen,
+    SqlView,
     Shared,
     StoreTable,
     PersonFile,

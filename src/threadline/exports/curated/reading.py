@@ -87,6 +87,7 @@ class Reading:
         self.lake = lake
         self.newer = newer
         self.folds = folds_of(engine.catalogue)
+        self._queries = {**QUERIES, **{view.name: view.query for view in engine.catalogue.sql_views}}
         self.zone = None if lake is None else Zone(*lake, workspace, self.folds.fingerprint)
         tail = newer.manifest()
         # After the log was read: what of it was erased meanwhile is among these.
@@ -148,28 +149,28 @@ class Reading:
 
     def add_all(self) -> None:
         """Make every table and view, and fold the people of whom something is new."""
-        self._add_tables(" ".join(QUERIES))
+        self._add_tables(" ".join(self._queries))
 
     def _add_tables(self, query: str) -> None:
         """Make what a query reads: each view is planned when it is made, and all of them take longer than most queries.
         A query that asks what there is gets all of them, and those that are folded without rows."""
         asks = query.lstrip().startswith(("show", "desc"))
         lists = asks or any(part in query for part in ("information_schema", "duckdb_"))
-        needed = set(QUERIES) if lists else _read_by(query)
+        needed = set(self._queries) if lists else self._read_by(query)
         if not asks and self._reads_folded(query):
             self.fold()
         elif lists and not self._folded:
             for table in self.folds.tables:
                 columns = ", ".join(f"NULL::{DUCKDB[column.kind]} AS {name(column.name)}" for column in table.columns)
                 self._view(table.name, f"SELECT {columns} WHERE false")
-        for view, its_query in QUERIES.items():
+        for view, its_query in self._queries.items():
             if view in needed:
                 self._view(view, its_query)
         if TYPED in query:
             self._add_typed()
 
     def _reads_folded(self, query: str) -> bool:
-        return any(table.name in _read_by(query) for table in self.folds.tables)
+        return any(table.name in self._read_by(query) for table in self.folds.tables)
 
     def _add_typed(self) -> None:
         self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {TYPED}")
@@ -203,12 +204,11 @@ class Reading:
         count: int = self.connection.execute(f"SELECT count(*) FROM parts.{part}").fetchone()[0]
         return count
 
-
-def _read_by(query: str) -> set[str]:
-    """The tables and views whose names are in a query, and those that these are made of."""
-    names = [*QUERIES, STREAK_SNAPSHOTS.name, CONTENT_TOTALS.name, VECTORS]
-    needed, reading = set[str](), query
-    while more := {table for table in names if table not in needed and table in reading}:
-        needed |= more
-        reading = " ".join(QUERIES.get(table, "") for table in more)
-    return needed
+    def _read_by(self, query: str) -> set[str]:
+        """The tables and views whose names are in a query, and those that these are made of."""
+        names = [*self._queries, STREAK_SNAPSHOTS.name, CONTENT_TOTALS.name, VECTORS]
+        needed, reading = set[str](), query
+        while more := {table for table in names if table not in needed and table in reading}:
+            needed |= more
+            reading = " ".join(self._queries.get(table, "") for table in more)
+        return needed

@@ -122,7 +122,7 @@ class Application:
         yield from Mcp(self.engine, settings, access, self.metrics, self.lanes).routes()
         yield from UserAlerts(self.engine, settings.workspace, users, self.lanes).routes()
         yield from Operations(self.engine, access, limits, self.metrics, self.lanes).routes()
-        yield from PublicRoutes(self.engine, self.lanes, counts.public).routes()
+        yield from PublicRoutes(self.engine, access, self.lanes, counts.public).routes()
         yield from Following(self.engine, access, self.lanes, counts.in_flight).routes()
         yield from Health(self.engine, self.writer, self.metrics, access, self._looks, counts.in_flight).routes()
         yield from Pages(self.engine.catalogue).routes()

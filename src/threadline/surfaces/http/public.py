@@ -1,4 +1,4 @@
-"""Renders public routes: no credential, a bounded body, and headers that keep a page to itself."""
+"""Renders public routes: no credential, or a token with a scope, a bounded body, and headers of a page of its own."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from threadline.engine.engine import Engine
 from threadline.kernel.public_route import PublicRequest, PublicRoute
+from threadline.surfaces.http.access import Access
 from threadline.surfaces.http.body import read_body
 from threadline.surfaces.http.client_address import client_host, limited_name
 from threadline.surfaces.http.problem import RateLimited
@@ -64,8 +65,9 @@ class PublicLimits:
 class PublicRoutes:
     """All declared public routes. They run beside the event loop, like operations."""
 
-    def __init__(self, engine: Engine, lanes: Lanes, limits: PublicLimits) -> None:
+    def __init__(self, engine: Engine, access: Access, lanes: Lanes, limits: PublicLimits) -> None:
         self._engine = engine
+        self._access = access
         self._limits = limits
         self._lanes = lanes
 
@@ -76,9 +78,11 @@ class PublicRoutes:
 
     async def _answer(self, declared: PublicRoute, request: Request, names: Mapping[str, str]) -> Response:
         self._limits.charge(declared, client_host(request), request.url.path)
+        token = await self._access.token(request, declared.scope) if declared.scope else None
         body = await read_body(request, declared.body_bytes_max) if declared.method == "POST" else b""
         query, now = dict(request.query_params), self._engine.now()
-        asked = PublicRequest(names, query, dict(request.headers), body, now, request.method)
+        workspace = "default" if token is None else token.workspace
+        asked = PublicRequest(names, query, dict(request.headers), body, now, request.method, workspace)
         work = partial(declared.answer, self._engine, asked)
         with self._engine.reading() if declared.method == "GET" and not declared.records else nullcontext():
             answer = await self._lanes.run("public", work)
@@ -94,7 +98,8 @@ def public_paths(routes: Iterable[PublicRoute]) -> dict[str, dict[str, Any]]:
         posted = route.method == "POST"
         names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
         described: dict[str, Any] = {
-            "operationId": route.name, "summary": route.summary, "tags": ["public"], "security": [],
+            "operationId": route.name, "summary": route.summary, "tags": ["public"],
+            "security": [{"token": []}] if route.scope else [],
             "parameters": [
                 {
                     "name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1},

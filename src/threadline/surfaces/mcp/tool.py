@@ -68,7 +68,13 @@ class Tool:
             for operation in operations.values()
             if self.group and operation.group is not None and operation.group.name == self.group
         }
-        calls = {**grouped, **self.calls}
+        offered = {
+            choice: Call(operation.name)
+            for operation in operations.values()
+            for tool, _, choice in (operation.tool.partition(" "),)
+            if tool == self.name
+        }
+        calls = {**grouped, **offered, **self.calls}
         return {value: call for value, call in calls.items() if call.operation in operations}
 
 
