@@ -79,7 +79,7 @@ def _of_projections(projections: Sequence[Projection], random: Random) -> Iterat
                 try:
                     law(projection, met, random)
                 except Exception as error:  # noqa: BLE001 — a fold that raises, whatever it is, breaks the law as well
-                    yield f"projection {projection.name}: {law.__name__}: {error or type(error).__name__}"
+                    yield f"projection {projection.name}: {law.__name__}: {error!r}"
                     return
 
 
@@ -119,9 +119,14 @@ def _of_speakers(capability: Capability, texts: Texts, own: Sequence[object]) ->
     person = engine.reader.person("default", "user_id:ada")
     before = {name: engine.reader.views(person, NOW).get(name) for name in names}
     for type in (value for value in own if isinstance(value, EventType) and value.speaker != "anyone"):
-        said = dict.fromkeys(type.properties.__struct_fields__, "forged")
+        properties = dict.fromkeys(type.properties.__struct_fields__, "forged")
         forged = Event(
-            type=type.name, identifiers=ADA, occurred_at=NOW - 1, key=type.name, properties=said, source_type="external"
+            type=type.name,
+            identifiers=ADA,
+            occurred_at=NOW - 1,
+            key=type.name,
+            properties=properties,
+            source_type="external",
         )
         engine.recorder.record([forged])
         shown = engine.reader.views(engine.reader.person("default", "user_id:ada"), NOW)

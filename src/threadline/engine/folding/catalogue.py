@@ -142,7 +142,8 @@ class Catalogue:
         self._plans: dict[str, Plan] = {}
         self._reactors: dict[str, tuple[Policy, ...]] = {}
         relying = _unique(v for v in declared if isinstance(v, Reliance))
-        self.refuse_unread(read for value in (*self.policies, *relying) for read in value.reads)
+        reads = [*(policy.reads for policy in self.policies), *(value.reads for value in relying)]
+        self.refuse_unread(read for several in reads for read in several)
 
     @cached_property
     def filled_as(self) -> dict[str, dict[str, str]]:
