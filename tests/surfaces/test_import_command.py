@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from click.testing import CliRunner, Result
 from tests.surfaces.import_stage import OPTIONS, csv_text, row, write_csv
 from threadline.app import composition, open_engine
 from threadline.kernel.errors import InvalidDefinition
+from threadline.surfaces.cli.import_rows import BATCH_ROWS
 from threadline.surfaces.cli.importing import Checkpoint, Summary
 from threadline.surfaces.cli.program import threadline
 from threadline.surfaces.cli.session import Session
@@ -124,3 +126,45 @@ def test_a_wrong_mapping_says_what_to_write(tmp_path: Path) -> None:
     assert isinstance(done.exception, InvalidDefinition)
     assert "user_id" in str(done.exception)
     assert run(str(path), "--identifier", "loyalty", "--dry-run").exit_code == 2
+
+
+MIXPANEL = {"event": "Bought", "properties": {"time": 1767614400, "distinct_id": "u1", "id": "i", "cart": {"total": 5}}}
+NESTED = (
+    "--type", "bought", "--time", "properties.time", "--time-format", "unix", "--user-id", "properties.distinct_id",
+    "--key", "properties.id", "--property", "total=properties.cart.total",
+)  # fmt: skip
+
+
+def write_nested(path: Path, *rows: dict[str, Any]) -> str:
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return str(path)
+
+
+def test_a_path_names_a_field_inside_an_object_of_json_lines(tmp_path: Path) -> None:
+    store = str(tmp_path / "store.db")
+    # A field of that very name goes before the path.
+    named = {**MIXPANEL, "properties.cart.total": 7, "properties.id": "j"}
+    done = run(write_nested(tmp_path / "rows.jsonl", MIXPANEL, named), *NESTED, "--file", store)
+    assert (done.exit_code, "2 accepted" in done.stdout, "Warning" in done.stdout) == (0, True, False), done.output
+    made = open_engine(store, readonly=True)
+    try:
+        totals = {key: made.log.of_key("default", "import", key) for key in ("i", "j")}
+        assert {key: found and found.event.properties["total"] for key, found in totals.items()} == {"i": 5, "j": 7}
+    finally:
+        made.close()
+
+
+@pytest.mark.parametrize("more", [("--dry-run",), ()])
+def test_a_column_that_no_row_of_json_lines_has_is_named_at_the_end(more: tuple[str, ...], tmp_path: Path) -> None:
+    path = write_nested(tmp_path / "rows.jsonl", {**MIXPANEL, "plan": None}, {"broken": 1})
+    columns = ("--property", "sum=properties.card.total", "--property", "plan=plan", "--property", "code=coupon")
+    done = run(path, *NESTED, *columns, "--file", str(tmp_path / "store.db"), *more)
+    warned = [line.split("'")[1] for line in done.stdout.splitlines() if line.startswith("Warning: no row has")]
+    assert warned == ["coupon", "properties.card.total"], done.output
+
+
+def test_a_column_that_one_row_far_behind_has_is_not_named(tmp_path: Path) -> None:
+    rows = [{"id": str(n), "who": "u", "day": "2025-03-01"} for n in range(2 * BATCH_ROWS)]
+    path = write_nested(tmp_path / "rows.jsonl", *rows[:-1], {**rows[-1], "total": 1})
+    options = ("--type", "bought", "--time", "day", "--user-id", "who", "--key", "id", "--property", "total=total")
+    assert "Warning" not in run(path, *options, "--file", str(tmp_path / "store.db"), "--dry-run").stdout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, time, tzinfo
 from decimal import Decimal
 from typing import Any
@@ -53,7 +53,8 @@ class RowDecoder:
 
     The same row always has the same key: its key columns, or the file's name and the row's number where none are
     declared. So an import can be broken off and repeated. In a ``sparse`` row, such as an object of JSON, a column that
-    is not there is an empty cell; elsewhere it means that the row was cut off.
+    is not there is an empty cell; elsewhere it means that the row was cut off. There ``a.b`` is also the field ``b`` of
+    the object ``a``, where no field has that very name.
     """
 
     def __init__(self, mapping: TableMapping, *, file: str, source: str, workspace: str, sparse: bool = False) -> None:
@@ -61,7 +62,11 @@ class RowDecoder:
         self._file = file
         self._source = source
         self._workspace = workspace
-        self._empty = dict.fromkeys((*mapping.named_columns, *mapping.key)) if sparse else None
+        named = dict.fromkeys((*mapping.named_columns, *mapping.key))
+        self._empty = named if sparse else None
+        self._nested = {column: column.split(".") for column in named if "." in column} if sparse else {}
+        self.lacking = set(named) if sparse else set[str]()
+        """Columns of the mapping that no row so far has had: misspelt ones are silently empty in all rows."""
         self._types: dict[str, str] = {}
         """Cells of the column with the type, as far as they have been read, and the types."""
         self._properties = [
@@ -74,7 +79,10 @@ class RowDecoder:
         mapping, given, key = self._mapping, row, ""
         try:
             if self._empty is not None:
-                row = {**self._empty, **row}
+                nested = {column: value for column, value in self._values_inside(row) if value is not None}
+                if self.lacking:
+                    self.lacking.difference_update(row, nested)
+                row = {**self._empty, **nested, **row}
             if None in row:
                 # So Python's CSV reader says it. A row that is out of step with its header cannot be trusted at all.
                 raise EventRejected("invalid_value", "the row has more cells than the header has columns")
@@ -98,6 +106,13 @@ class RowDecoder:
             )
         except EventRejected as refusal:
             return rejection(number, _raw(given), refusal, key)
+
+    def _values_inside(self, row: Row) -> Iterator[tuple[str, Any]]:
+        for column, steps in self._nested.items():
+            value: Any = row
+            for step in steps:
+                value = value.get(step) if type(value) is dict else None
+            yield column, value
 
     def _type_of(self, row: Row) -> str:
         cell = row.get(self._mapping.type.column)

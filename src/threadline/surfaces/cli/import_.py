@@ -241,6 +241,9 @@ def _show_problems(console: Console, summary: Summary, where: str) -> None:
     more = summary.rejected + summary.conflicts - len(summary.problems)
     if more > 0:
         console.print(f"  … and {more:,} more{where}.", highlight=False)
+    for column in sorted(summary.lacking or ()):
+        line = visible(f"Warning: no row has the column {column!r}, so what it was to give is empty in all of them.")
+        console.print(line, highlight=False, markup=False, style="yellow")
 
 
 def _readable(event: Event) -> dict[str, Any]:

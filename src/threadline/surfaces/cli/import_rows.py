@@ -72,6 +72,8 @@ class RowBatch(NamedTuple):
     """Of the other rows: what is kept of each, and why."""
     done: int
     """How much of the file has been read; see `RowFile.done`."""
+    lacking: frozenset[str]
+    """See `RowDecoder.lacking`; from the row on that the reading began with."""
 
 
 class RowChecks(NamedTuple):
@@ -85,7 +87,9 @@ class RowChecks(NamedTuple):
 
 def batches(checks: RowChecks, file: RowFile, clock: Clock, skip: int) -> Generator[RowBatch, None, None]:
     """Rows after the first ``skip``; of a file that turns out to be damaged, all that came before the damage."""
-    read, plan = _reader(checks, file), checks.plan
+    plan = checks.plan
+    decoder = _decoder(plan, file)
+    read = _reader(checks, decoder)
     validator = Validator(checks.rules, checks.never_ahead)
     rows, number, damage = file.rows(skip), skip, None
     while damage is None:
@@ -105,7 +109,8 @@ def batches(checks: RowChecks, file: RowFile, clock: Clock, skip: int) -> Genera
             damage = error
         if not events and not entries:
             break
-        yield RowBatch(numbers, validator.check(map(RecordRequest, events), now), entries, problems, file.done())
+        checked_events = validator.check(map(RecordRequest, events), now)
+        yield RowBatch(numbers, checked_events, entries, problems, file.done(), frozenset(decoder.lacking))
     if damage is not None:
         raise damage
 
@@ -174,9 +179,9 @@ def _decoder(plan: Plan, file: RowFile) -> RowDecoder:
     )
 
 
-def _reader(checks: RowChecks, file: RowFile) -> Read:
+def _reader(checks: RowChecks, decoder: RowDecoder) -> Read:
     """Reads a row as an event. What names nobody is refused here already, where the number of its row is known."""
-    decode, rules = _decoder(checks.plan, file).decode, checks.rules
+    decode, rules = decoder.decode, checks.rules
 
     @lru_cache(NAMES_REMEMBERED)
     def identifies(identifier: Identifier) -> bool:

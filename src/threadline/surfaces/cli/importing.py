@@ -61,6 +61,8 @@ class Summary:
     """How far an earlier run of the same import has come, and what became of its rows."""
     problems: list[Problem] = field(default_factory=list)
     """The first of those that were rejected or met a conflict."""
+    lacking: frozenset[str] | None = None
+    """Columns of the mapping that none of the rows read has; None: no row was read."""
 
     @property
     def rows(self) -> int:
@@ -77,6 +79,10 @@ class Summary:
         # A checkpoint from before the counts were kept says nothing of its rows.
         known = done == before.rows and self.skipped + self.rows > 0
         return known and not before.accepted + before.duplicates + self.accepted + self.duplicates
+
+    def note_lacking(self, columns: frozenset[str]) -> None:
+        """Remember the columns that none of some rows has."""
+        self.lacking = columns if self.lacking is None else self.lacking & columns
 
     def note(self, row: int, code: str, message: str) -> None:
         """Remember a problem, if there is room for it."""
@@ -150,6 +156,7 @@ def check_file(catalogue: Catalogue, plan: Plan, advance: Advance | None = None)
     summary = Summary()
     with closing(open_rows(plan.path, plan.delimiter)) as file:
         for batch in batches(_checks(catalogue, plan), file, system_clock, 0):
+            summary.note_lacking(batch.lacking)
             for problem in batch.problems:
                 summary.note(*problem)
             summary.rejected += len(batch.entries)
@@ -204,6 +211,7 @@ def _write(engine: Engine, key: Key, plan: Plan, summary: Summary, *, done: bool
 
 
 def _record(engine: Engine, batch: RowBatch, summary: Summary) -> None:
+    summary.note_lacking(batch.lacking)
     if batch.entries:
         engine.rejected.add(batch.entries)
     for problem in batch.problems:
