@@ -86,5 +86,6 @@ def test_a_cursor_that_is_not_ours_is_refused(world: World, operation: Operation
 def test_a_gauge_by_queue_has_a_line_for_each() -> None:
     text = Metrics().text({"effects_unknown": ("Meaning.", {"crm": 0.0, 'a"b': 3.0})}, None)
     assert text.endswith(
-        '# TYPE effects_unknown gauge\neffects_unknown{queue="crm"} 0\neffects_unknown{queue="a\\"b"} 3\n'
+        "# TYPE threadline_effects_unknown gauge\n"
+        'threadline_effects_unknown{queue="crm"} 0\nthreadline_effects_unknown{queue="a\\"b"} 3\n'
     )

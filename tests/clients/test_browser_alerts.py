@@ -40,7 +40,7 @@ def answered(server: Process, route: str) -> dict[str, int]:
     counts = [
         line.split('status="')
         for line in lines
-        if line.startswith('http_requests_total{method="GET"') and route in line
+        if line.startswith('threadline_http_requests_total{method="GET"') and route in line
     ]
     return {rest.partition('"')[0]: int(rest.split()[-1]) for _, rest in counts}
 

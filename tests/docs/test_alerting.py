@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import yaml
 from starlette.testclient import TestClient
 
 from threadline import app
+from threadline.capabilities.events.operations.record import RECORD
 from threadline.settings import Settings
+from threadline.surfaces.http.appaction import ANONYMOUS_PATH, USER_PATH
 from threadline.surfaces.http.application import Application
+from threadline.surfaces.http.cloudevents import PATH as CLOUDEVENTS_PATH
+from threadline.surfaces.http.segment import Segment
 
 ROOT = Path(__file__).parents[2]
 RULES = [
@@ -92,3 +97,26 @@ def test_every_rule_says_what_to_do() -> None:
     told = re.findall(r"^\| `([A-Z]\w+)`", PAGE, re.MULTILINE)
     assert told == [rule["alert"] for rule in RULES]
     assert all(rule["annotations"]["summary"] for rule in RULES)
+
+
+def test_every_metric_has_the_prefix_of_this_program_or_means_the_same_of_every_one(there: set[str]) -> None:
+    assert {name.partition("_")[0] for name in there} == {"threadline", "process"}
+    assert {name for name in there if name.startswith("process_")} == {"process_start_time_seconds"}
+
+
+def test_the_rule_of_slow_ingest_watches_every_route_that_brings_events() -> None:
+    nothing = cast(Any, None)
+    segment = {route.path for route in Segment(nothing, nothing).routes()}
+    bringing = segment | {RECORD.path, CLOUDEVENTS_PATH, USER_PATH, ANONYMOUS_PATH}
+    [rule] = [rule["expr"] for rule in RULES if rule["alert"] == "IngestSlow"]
+    watched = re.compile(re.findall(r'route=~"([^"]+)"', rule)[0])
+    assert {path for path in bringing if not watched.fullmatch(path)} == set()
+    assert len(bringing) > 20
+    others = {operation.path for operation in app.operations() if operation.path not in bringing}
+    assert {path for path in others if watched.fullmatch(path)} == set()
+
+
+def test_a_rule_names_only_routes_that_there_are() -> None:
+    named = {path for rule in RULES for path in re.findall(r'route="([^"]+)"', rule["expr"])}
+    assert named
+    assert named <= {operation.path for operation in app.operations()}

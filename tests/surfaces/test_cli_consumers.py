@@ -28,8 +28,8 @@ def test_consumer_that_fails_is_listed_and_the_doctor_and_the_metrics_say_so(sto
         engine = tl.engine
         FeedConsumer(engine.store, engine.clock, Failing(), Leases(engine.store, engine.clock, "one")).step()
         page = Metrics().text(gauges(engine), None)
-    assert 'feed_consumer_failures{consumer="topic:lead-events"} 1' in page
-    assert 'feed_consumer_position{consumer="topic:lead-events"} 0' in page
+    assert 'threadline_feed_consumer_failures{consumer="topic:lead-events"} 1' in page
+    assert 'threadline_feed_consumer_position{consumer="topic:lead-events"} 0' in page
     (view,) = json.loads(call("events", "consumers", "--json").out)
     assert (view["name"], view["failures"], view["problem"]) == ("topic:lead-events", 1, "OSError: the topic is away")
     assert view["behind_since"]

@@ -363,7 +363,11 @@ def test_when_descriptors_are_used_up_idle_connections_give_way_and_busy_ones_ma
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
             assert server.get("/readyz").status_code == 200
         assert 1 <= server.log().count("no room for connections") <= 3, "once in ten seconds, not for each of hundreds"
-        counted = [line for line in server.get("/metrics").text.splitlines() if line.startswith("http_refused_total{")]
+        counted = [
+            line
+            for line in server.get("/metrics").text.splitlines()
+            if line.startswith("threadline_http_refused_total{")
+        ]
         assert any('for="connections"' in line for line in counted), counted
         server.close()
         answer = httpx.post(f"{server.url}/v1/track", json=track("late"), auth=(server.write_key, ""), timeout=10)

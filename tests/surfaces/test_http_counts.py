@@ -59,15 +59,15 @@ def test_decisions_are_counted_by_rule_and_version_and_sends_by_outcome(shop: Sh
         shop.store.track(f"ada{number}", "ordered", {"total": number}, key=f"o{number}")
     shop.store.track("ada2", "ordered", {"total": 2}, key="o2")  # a duplicate decides nothing
     shop.dispatcher.run_once()
-    assert shop.metrics("decisions_total", "sends_total") == {
-        'decisions_total{workspace="default",rule="big",version="3"}': 2,
-        'sends_total{workspace="default",kind="webhook",outcome="parked"}': 2,
+    assert shop.metrics("threadline_decisions_total", "threadline_sends_total") == {
+        'threadline_decisions_total{workspace="default",rule="big",version="3"}': 2,
+        'threadline_sends_total{workspace="default",kind="webhook",outcome="parked"}': 2,
     }
 
 
 def test_a_decision_that_somebody_sends_as_an_event_is_not_counted(shop: Shop) -> None:
     shop.store.track("ada", "decision_made", {"rule": "ada@example.com", "version": 1})
-    assert shop.metrics("decisions_total") == {}
+    assert shop.metrics("threadline_decisions_total") == {}
 
 
 def test_merges_splits_and_quarantined_joins_are_counted(shop: Shop) -> None:
@@ -75,9 +75,9 @@ def test_merges_splits_and_quarantined_joins_are_counted(shop: Shop) -> None:
     for key, who in enumerate([(browser,), (a,), (a, browser), (b,), (a, b), (a, b)]):
         event = Event(type="seen", identifiers=who, occurred_at=NOW, key=str(key))
         assert shop.engine.recorder.record([event])[0].status == "accepted"
-    assert shop.metrics("identity_merges_total") == {
-        'identity_merges_total{workspace="default",outcome="merged"}': 1,
-        'identity_merges_total{workspace="default",outcome="quarantined"}': 1,
+    assert shop.metrics("threadline_identity_merges_total") == {
+        'threadline_identity_merges_total{workspace="default",outcome="merged"}': 1,
+        'threadline_identity_merges_total{workspace="default",outcome="quarantined"}': 1,
     }
 
 
@@ -104,14 +104,15 @@ def test_every_metric_of_the_conventions_is_exposed(shop: Shop) -> None:
         text = client.get("/metrics", headers={"Authorization": "Bearer tk-counting"}).text
     there = dict(re.findall(r"^# TYPE (\w+) (\w+)", text, re.MULTILINE))
     counters = {
-        "events_ingested_total", "projection_errors_total", "sends_total", "suppressions_total",
-        "identity_merges_total", "decisions_total", "mcp_calls_total",
+        "threadline_events_ingested_total", "threadline_projection_errors_total", "threadline_sends_total",
+        "threadline_suppressions_total", "threadline_identity_merges_total", "threadline_decisions_total",
+        "threadline_mcp_calls_total",
     }  # fmt: skip
     gauges = {
-        "projection_position", "projection_lag_seconds", "due_queue_depth", "outbox_depth",
-        "oldest_undelivered_seconds", "feature_staleness_seconds",
+        "threadline_projection_position", "threadline_projection_lag_seconds", "threadline_due_queue_depth",
+        "threadline_outbox_depth", "threadline_oldest_undelivered_seconds", "threadline_feature_staleness_seconds",
     }  # fmt: skip
     assert {name for name, kind in there.items() if kind == "counter"} >= counters
     assert {name for name, kind in there.items() if kind == "gauge"} >= gauges
-    assert there["append_seconds"] == "histogram"
+    assert there["threadline_append_seconds"] == "histogram"
     assert text.endswith("\n")

@@ -274,24 +274,24 @@ def test_metrics_tell_a_token_of_its_own_workspace_only(clock: Clock) -> None:
 
         def told(secret: str) -> tuple[set[str], str]:
             page = client.get("/metrics", headers={"Authorization": f"Bearer {secret}"}).text
-            return {line for line in page.splitlines() if line.startswith("events_ingested_total{")}, page
+            return {line for line in page.splitlines() if line.startswith("threadline_events_ingested_total{")}, page
 
         one = {
-            'events_ingested_total{workspace="default",source="shop",outcome="accepted"} 2',
-            'events_ingested_total{workspace="default",source="shop",outcome="rejected"} 1',
+            'threadline_events_ingested_total{workspace="default",source="shop",outcome="accepted"} 2',
+            'threadline_events_ingested_total{workspace="default",source="shop",outcome="rejected"} 1',
         }
         other = {
-            'events_ingested_total{workspace="other",source="shop",outcome="accepted"} 3',
-            'events_ingested_total{workspace="other",source="shop",outcome="rejected"} 1',
+            'threadline_events_ingested_total{workspace="other",source="shop",outcome="accepted"} 3',
+            'threadline_events_ingested_total{workspace="other",source="shop",outcome="rejected"} 1',
         }
         assert told(keys.admin)[0] == one
         assert told(keys.stranger)[0] == other
         assert told("tk-operator")[0] == one | other
         for secret in (keys.admin, keys.stranger, "tk-operator"):
-            assert "\nevents_waiting 0\n" in told(secret)[1]
+            assert "\nthreadline_events_waiting 0\n" in told(secret)[1]
 
         engine.recorder.policy_failures["other", "streaks"] = 4
-        failed = '\npolicy_failures_total{workspace="other",policy="streaks"} 4\n'
+        failed = '\nthreadline_policy_failures_total{workspace="other",policy="streaks"} 4\n'
         tokens = (keys.admin, keys.stranger, "tk-operator")
         assert [failed in told(secret)[1] for secret in tokens] == [False, True, True]
 
@@ -332,7 +332,7 @@ def test_requests_are_counted_by_route_and_never_by_person(client: TestClient, k
     client.get("/v1/someone-special", headers=keys.bearer("read"))
     client.request("SOMEONE-SPECIAL", "/livez")
     text = client.get("/metrics", headers=keys.bearer("admin")).text
-    assert 'http_requests_total{method="GET",route="/v1/people/{id}",status="200"} 1' in text
+    assert 'threadline_http_requests_total{method="GET",route="/v1/people/{id}",status="200"} 1' in text
     assert 'route="unmatched"' in text
     assert "someone-special" not in text.lower()
     assert text.endswith("\n")
@@ -363,7 +363,8 @@ def test_every_way_in_counts_its_events(
     counted = {
         found["outcome"]: int(found["count"])
         for found in re.finditer(
-            r'^events_ingested_total\{workspace="default",source="admin",outcome="(?P<outcome>\w+)"\} (?P<count>\d+)$',
+            r'^threadline_events_ingested_total\{workspace="default",source="admin",outcome="(?P<outcome>\w+)"\} '
+            r"(?P<count>\d+)$",
             client.get("/metrics", headers=bearer).text,
             re.MULTILINE,
         )
@@ -378,7 +379,7 @@ def test_every_way_in_counts_its_events(
 def test_a_gauge_has_all_its_digits(value: float) -> None:
     line = Metrics().text({"some": ("Something.", value)}, None).splitlines()[-1]
     name, _, told = line.partition(" ")
-    assert (name, float(told)) == ("some", value)
+    assert (name, float(told)) == ("threadline_some", value)
     assert told.isdigit() == value.is_integer()
 
 

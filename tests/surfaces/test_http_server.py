@@ -86,7 +86,7 @@ def test_a_new_store_gets_keys_once(tmp_path: Path, servers: list[Process]) -> N
         assert client.post("/v1/track", json=track("a"), auth=(key, "")).json()["accepted"] == 1
         bearer = {"Authorization": f"Bearer {token}"}
         assert client.get("/v1/people/user_id:42", headers=bearer).json()["position"] == 1
-        assert "log_position 1\n" in client.get("/metrics", headers=bearer).text
+        assert "threadline_log_position 1\n" in client.get("/metrics", headers=bearer).text
         assert client.get("/readyz").json() == {"status": "ok"}
     assert first.stop() == 0
     second = Process(tmp_path / "x.db", {"THREADLINE_DRAIN_SECONDS": "1000"})  # which Ctrl-C skips

@@ -103,7 +103,7 @@ def test_a_server_takes_in_definitions_whole_or_not_at_all_and_drops_nothing(
         }  # fmt: skip
         assert taken["stale"] == ["segments"]
         assert visit(client) == 429, "a reload is no new allowance"
-        counted = 'http_requests_total{method="POST",route="/ux/appaction",status="%d"} %d'
+        counted = 'threadline_http_requests_total{method="POST",route="/ux/appaction",status="%d"} %d'
         assert {counted % (200, 5), counted % (429, 2)} <= set(client.get("/metrics").text.splitlines())
         assert len(client.get("/v1/segments").json()["segments"]) == 1
         assert client.get("/v1/segments/clickers/members").headers[STALE].startswith("segments.clickers; run")

@@ -304,8 +304,8 @@ def test_too_many_calls_are_refused_and_counted(engine: Engine, keys: Keys, monk
         named = Agent(client, keys.bearer("admin"))
         named.post("tools/call", {"name": "ada@example.com", "arguments": {}})
         metrics = client.get("/metrics", headers=keys.bearer("admin")).text
-    assert 'mcp_calls_total{tool="list_definitions",outcome="ok"} 5' in metrics
-    assert 'mcp_calls_total{tool="unknown",outcome="protocol_error"} 1' in metrics
+    assert 'threadline_mcp_calls_total{tool="list_definitions",outcome="ok"} 5' in metrics
+    assert 'threadline_mcp_calls_total{tool="unknown",outcome="protocol_error"} 1' in metrics
     assert "ada@example.com" not in metrics
 
 

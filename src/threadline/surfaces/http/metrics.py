@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from threadline.engine.counts import Counts
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+PREFIX = "threadline_"
+"""Of every name but those of `process_`, which mean the same of every program: others have requests and a log too."""
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Upper bounds of the buckets of durations."""
 
@@ -19,13 +21,18 @@ _LABELS = {
 _Labels = tuple[str, ...]
 
 
+def exposed(name: str) -> str:
+    """How a metric is called outside."""
+    return name if name.startswith("process_") else f"{PREFIX}{name}"
+
+
 class Counter:
     """A number that only grows, per combination of labels."""
 
     kind = "counter"
 
     def __init__(self, name: str, meaning: str, labels: tuple[str, ...]) -> None:
-        self.name, self.meaning, self.labels = name, meaning, labels
+        self.name, self.meaning, self.labels = exposed(name), meaning, labels
         self.values: dict[_Labels, int] = {}
 
     def add(self, values: _Labels, count: int = 1) -> None:
@@ -45,7 +52,7 @@ class Histogram:
     kind = "histogram"
 
     def __init__(self, name: str, meaning: str, labels: tuple[str, ...] = ()) -> None:
-        self.name, self.meaning, self.labels = name, meaning, labels
+        self.name, self.meaning, self.labels = exposed(name), meaning, labels
         self.counts: dict[_Labels, list[int]] = {}
         self.sums: dict[_Labels, float] = {}
 
@@ -115,8 +122,8 @@ class Metrics:
             values = (
                 {"": value} if isinstance(value, int | float) else {_braces([(label, of)]): value[of] for of in value}
             )
-            lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge"]
-            lines += [f"{name}{labels} {_number(number)}" for labels, number in values.items()]
+            lines += [f"# HELP {exposed(name)} {meaning}", f"# TYPE {exposed(name)} gauge"]
+            lines += [f"{exposed(name)}{labels} {_number(number)}" for labels, number in values.items()]
         return "\n".join(lines) + "\n"
 
 
