@@ -118,3 +118,15 @@ def test_other_systems_are_called_from_one_room() -> None:
     """A second caller waits for ever for an answer that drips, calls private addresses or gives up too soon."""
     callers = {source.path for source in sources() if modules_imported(source) & HTTP_CLIENTS}
     assert {path for path in callers if not path.startswith("src/threadline/outgoing/")} == set(CALLERS)
+
+
+def test_versions_of_documents_are_stored_by_one_form() -> None:
+    """Each document had its own loop of attempts, its own keys of versions, and its own words for a lost race."""
+    own = {
+        source.path: line.strip()
+        for source in sources()
+        if source.room == "capabilities"
+        for line in source.text.splitlines()
+        if ":08d}" in line or "keep changing" in line
+    }
+    assert own == {}

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-import msgspec
-
 from threadline.capabilities.alerts.definition import ALERTS, Active, Alert, Version
-from threadline.kernel.errors import Conflict, LimitExceeded, NotFound, Unavailable
+from threadline.kernel.documents import Documents, Numbered, changed
+from threadline.kernel.errors import Conflict, LimitExceeded, NotFound
 from threadline.kernel.limits import ALERT_VERSIONS_MAX, ALERTS_MAX, BATCH_WRITES_MAX
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import WithCatalogue, WithRecorder, WithShared, WithStore
-from threadline.kernel.store import Check, Delete, Item, Key, Put, beyond, query_pages
+from threadline.kernel.store import Check, Delete, Key, Put
 
 NEWEST = "alert_newest"
 """Table: the newest version of each alert of a workspace, withdrawn or not."""
 VERSIONS = "alert_version"
 """Table: all versions of each alert."""
-ATTEMPTS_MAX = 16
+_NEWEST, _VERSIONS = Documents(NEWEST, Version), Numbered(VERSIONS, Version)
 
 
 class Reads(WithShared, WithStore, Protocol):
@@ -37,10 +36,10 @@ def active(context: Context[WithShared]) -> Active:
 
 def newest(context: Context[WithStore], id: str) -> Version:
     """The newest version of an alert; raises `NotFound`."""
-    item = context.engine.store.get([Key(NEWEST, context.workspace, id)])[0]
-    if item is None:
+    stored = _NEWEST.find(context.engine.store, context.workspace, id)
+    if stored is None:
         raise _unknown(id)
-    return _version(item)
+    return stored.document
 
 
 def _unknown(id: str) -> NotFound:
@@ -49,29 +48,26 @@ def _unknown(id: str) -> NotFound:
 
 def page(context: Context[WithStore], after: str, limit: int) -> list[tuple[str, Version]]:
     """The newest versions of a page of alerts, by id."""
-    items = context.engine.store.query(NEWEST, context.workspace, start=beyond(after), limit=limit)
-    return [(item.key.sort, _version(item)) for item in items]
+    return _NEWEST.page(context.engine.store, context.workspace, after, limit)
 
 
 def versions(context: Context[WithStore], id: str, after: int, limit: int) -> list[Version]:
     """The versions of an alert after the ``after``-th, oldest first."""
-    start = _sort(after + 1)
-    return [_version(item) for item in context.engine.store.query(VERSIONS, _where(context, id), start, limit=limit)]
+    return _VERSIONS.after(context.engine.store, context.workspace, id, after, limit)
 
 
 def version(context: Context[WithStore], id: str, number: int) -> Version:
     """One version of an alert; raises `NotFound`."""
-    item = context.engine.store.get([Key(VERSIONS, _where(context, id), _sort(number))])[0]
-    if item is None:
+    known = _VERSIONS.find(context.engine.store, context.workspace, id, number)
+    if known is None:
         raise NotFound(f"alert {id[:64]!r} has no version {number}")
-    return _version(item)
+    return known
 
 
 def at_instant(context: Context[WithStore], at: int) -> Iterator[tuple[str, Version]]:
     """The version of each alert that was in force at an instant, by id; withdrawn ones are left out."""
-    for item in query_pages(context.engine.store, NEWEST, context.workspace):
-        id = item.key.sort
-        latest = _latest(context, id, _version(item), at)
+    for id, known in _NEWEST.all(context.engine.store, context.workspace):
+        latest = _latest(context, id, known, at)
         if latest.at <= at and not latest.withdrawn:
             yield id, latest
 
@@ -148,24 +144,25 @@ def _changed(
     context: Context[Needs], id: str, change: Callable[[Version | None], Version | None]
 ) -> tuple[Version, bool]:
     """Commit a version; ``change`` is asked again with what is so then if another process was faster."""
-    for _ in range(ATTEMPTS_MAX):
-        item = context.engine.store.get([Key(NEWEST, context.workspace, id)])[0]
-        before = None if item is None else _version(item)
+
+    def attempt() -> tuple[Version, bool] | None:
+        stored = _NEWEST.find(context.engine.store, context.workspace, id)
+        before, expected = (None, 0) if stored is None else stored
         made = change(before)
         if made is None:
             assert before is not None, "only an alert that exists can stay as it is"
             return before, False
-        data = msgspec.json.encode(made)
         in_force = Key(ALERTS, context.workspace, id)
+        put = _NEWEST.put(context.workspace, id, made, expected)
         writes: list[Put | Delete | Check] = [
-            Put(Key(NEWEST, context.workspace, id), data, 0 if item is None else item.version),
-            Put(Key(VERSIONS, _where(context, id), _sort(made.number)), data, 0),
-            Delete(in_force) if made.withdrawn else Put(in_force, data),
+            put,
+            _VERSIONS.put(context.workspace, id, made.number, made),
+            Delete(in_force) if made.withdrawn else Put(in_force, put.value),
             *_over(context, id),
         ]
-        if context.engine.shared.change(context.workspace, ALERTS, writes) is None:
-            return made, True
-    raise Unavailable(f"other processes keep changing the alert {id!r}; try again")
+        return (made, True) if context.engine.shared.change(context.workspace, ALERTS, writes) is None else None
+
+    return changed(f"the alert {id!r}", attempt)
 
 
 def _over(context: Context[Needs], id: str) -> Iterator[Delete | Check]:
@@ -176,16 +173,4 @@ def _over(context: Context[Needs], id: str) -> Iterator[Delete | Check]:
     for name, entry in sorted(ended, key=lambda pair: pair[0])[: BATCH_WRITES_MAX // 4]:
         yield Delete(Key(ALERTS, context.workspace, name))
         # Another process may just have prolonged it. The item is written once for each version.
-        yield Check(Key(NEWEST, context.workspace, name), entry.number)
-
-
-def _where(context: Context[object], id: str) -> str:
-    return f"{context.workspace}/{id}"
-
-
-def _sort(number: int) -> str:
-    return f"{number:08d}"
-
-
-def _version(item: Item) -> Version:
-    return msgspec.json.decode(item.value, type=Version)
+        yield Check(_NEWEST.key(context.workspace, name), entry.number)

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from threadline.capabilities.broadcasts.definition import Broadcast
+from threadline.kernel.documents import Documents
 from threadline.kernel.errors import Conflict, NotFound
 from threadline.kernel.job import Job
 from threadline.kernel.limits import PAGE_ITEMS_MAX
@@ -43,6 +44,9 @@ class Created(msgspec.Struct, frozen=True, kw_only=True):
     by: str
 
 
+_BROADCASTS = Documents(BROADCAST, Created)
+
+
 class Recipient(NamedTuple):
     """Somebody in the audience."""
 
@@ -60,7 +64,7 @@ def job_id(id: str) -> str:
 def create(store: Store, workspace: str, created: Created) -> Created:
     """Store a broadcast; the one that is there if it is the same. Raises `Conflict` for another one under its id."""
     writes = [
-        Put(Key(BROADCAST, workspace, created.id), msgspec.json.encode(created), 0),
+        _BROADCASTS.put(workspace, created.id, created, 0),
         Put(Key(BROADCAST_CREATED, workspace, f"{time_key(created.at)}.{created.id}"), created.id.encode()),
     ]
     if store.commit([Batch(writes=writes)])[0] is None:
@@ -75,23 +79,18 @@ def create(store: Store, workspace: str, created: Created) -> Created:
 
 def get(store: Store, workspace: str, id: str) -> Created:
     """A broadcast of a workspace; raises `NotFound`."""
-    item = store.get([Key(BROADCAST, workspace, id)])[0]
-    if item is None:
+    stored = _BROADCASTS.find(store, workspace, id)
+    if stored is None:
         raise NotFound(f"there is no broadcast {id[:64]!r}")
-    return _created(item)
+    return stored.document
 
 
 def page(store: Store, workspace: str, start: int | None, stop: str, limit: int) -> tuple[list[Created], str]:
     """Broadcasts created from an instant on and before a cursor, the newest first, and the cursor to go on behind."""
     first = "" if start is None else time_key(start)
     rows = store.query(BROADCAST_CREATED, workspace, first, stop or None, limit, reverse=True)
-    items = store.get([Key(BROADCAST, workspace, row.value.decode()) for row in rows])
-    created = [_created(item) for item in items if item is not None]
+    created = _BROADCASTS.some(store, workspace, [row.value.decode() for row in rows])
     return created, rows[-1].key.sort if len(rows) == limit else ""
-
-
-def _created(item: Item) -> Created:
-    return msgspec.json.decode(item.value, type=Created)
 
 
 # --- what stops one ---------------------------------------------------------------------------

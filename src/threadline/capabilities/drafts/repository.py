@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import msgspec
 
+from threadline.kernel.documents import Documents, Stored
 from threadline.kernel.errors import Conflict, LimitExceeded, NotFound
 from threadline.kernel.limits import PROPOSALS_MAX
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import WithStore
-from threadline.kernel.store import Batch, Delete, Key, Put, query_pages
+from threadline.kernel.store import Batch, Delete, Put
 from threadline.kernel.typed import prepared
 
 PROPOSAL = "proposal"
@@ -34,29 +34,21 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Stored(NamedTuple):
-    """A proposal, and the version of its item."""
-
-    proposal: Proposal
-    version: int
-
-
-_decode = msgspec.json.Decoder(Proposal).decode
+_PROPOSALS = Documents(PROPOSAL, Proposal)
 
 
 def proposals(context: Context[WithStore]) -> Iterator[Proposal]:
     """All of the workspace, by section and name."""
-    for item in query_pages(context.engine.store, PROPOSAL, context.workspace):
-        yield _decode(item.value)
+    for _, proposal in _PROPOSALS.all(context.engine.store, context.workspace):
+        yield proposal
 
 
-def find(context: Context[WithStore], section: str, name: str) -> Stored | None:
+def find(context: Context[WithStore], section: str, name: str) -> Stored[Proposal] | None:
     """The proposal of this name."""
-    item = context.engine.store.get([_key(context, section, name)])[0]
-    return None if item is None else Stored(_decode(item.value), item.version)
+    return _PROPOSALS.find(context.engine.store, context.workspace, _id(section, name))
 
 
-def named(context: Context[WithStore], section: str, name: str) -> Stored:
+def named(context: Context[WithStore], section: str, name: str) -> Stored[Proposal]:
     """The same; raises `NotFound`."""
     stored = find(context, section, name)
     if stored is None:
@@ -68,13 +60,14 @@ def write(context: Context[WithStore], proposal: Proposal, version: int) -> None
     """Write a proposal in the place of its version, 0 for none; raises `Conflict` if another was written meanwhile."""
     if not version and sum(1 for _ in proposals(context)) >= PROPOSALS_MAX:
         raise LimitExceeded(f"{PROPOSALS_MAX} definitions are proposed, and more may not be; decline some")
-    key = _key(context, proposal.section, proposal.name)
-    _commit(context, Put(key, msgspec.json.encode(proposal), version))
+    id = _id(proposal.section, proposal.name)
+    _commit(context, _PROPOSALS.put(context.workspace, id, proposal, version))
 
 
-def remove(context: Context[WithStore], stored: Stored) -> None:
+def remove(context: Context[WithStore], stored: Stored[Proposal]) -> None:
     """Take a proposal away; raises `Conflict` if another was written meanwhile."""
-    _commit(context, Delete(_key(context, stored.proposal.section, stored.proposal.name), stored.version))
+    id = _id(stored.document.section, stored.document.name)
+    _commit(context, _PROPOSALS.delete(context.workspace, id, stored.version))
 
 
 def _commit(context: Context[WithStore], write: Put | Delete) -> None:
@@ -82,5 +75,5 @@ def _commit(context: Context[WithStore], write: Put | Delete) -> None:
         raise Conflict("it was proposed anew meanwhile; look at it again")
 
 
-def _key(context: Context[WithStore], section: str, name: str) -> Key:
-    return Key(PROPOSAL, context.workspace, f"{section}/{name}")
+def _id(section: str, name: str) -> str:
+    return f"{section}/{name}"

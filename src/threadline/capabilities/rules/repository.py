@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -12,11 +12,12 @@ from threadline.capabilities.rules.active_rules import RULE, SET, SHADOWED, Acti
 from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json
 from threadline.capabilities.rules.lifecycle import State, refuse_shadow, refuse_transition
-from threadline.kernel.errors import Conflict, InvalidDefinition, LimitExceeded, NotFound, Unavailable
+from threadline.kernel.documents import Documents, Numbered, Stored, changed
+from threadline.kernel.errors import Conflict, InvalidDefinition, LimitExceeded, NotFound
 from threadline.kernel.limits import PAGE_ITEMS_MAX, RULE_SETS_MAX, RULES_MAX
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import WithCatalogue, WithDefinitionHistory, WithRecorder, WithShared, WithStore
-from threadline.kernel.store import Delete, Key, Put, beyond
+from threadline.kernel.store import Delete, Key, Put
 from threadline.kernel.typed import prepared
 
 HEAD = "rule_head"
@@ -25,8 +26,6 @@ VERSION = "rule_version"
 """Table: the versions of each rule."""
 LOG = "rule_log"
 """Table: every transition of each rule and of each set, in order; entries are only ever added."""
-
-ATTEMPTS_MAX = 16
 
 T = TypeVar("T")
 
@@ -74,11 +73,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     by: str
 
 
-class StoredHead(NamedTuple):
-    """A head and the version of its item, 0 if there is none."""
-
-    head: Head
-    version: int
+_HEADS, _VERSIONS, _LOG = Documents(HEAD, Head), Numbered(VERSION, Written), Numbered(LOG, Transition)
 
 
 def active_rules_of(context: Context[WithShared]) -> ActiveRules:
@@ -87,18 +82,9 @@ def active_rules_of(context: Context[WithShared]) -> ActiveRules:
     return active
 
 
-def _where(context: Context[object], id: str) -> str:
-    return f"{context.workspace}/{id}"
-
-
-def stored_head(context: Context[WithStore], id: str) -> StoredHead:
+def stored_head(context: Context[WithStore], id: str) -> Stored[Head]:
     """The head of a rule; an empty one if nothing was ever written under this id."""
-    item = context.engine.store.get([Key(HEAD, context.workspace, id)])[0]
-    return (
-        StoredHead(Head(states=[]), 0)
-        if item is None
-        else StoredHead(msgspec.json.decode(item.value, type=Head), item.version)
-    )
+    return _HEADS.find(context.engine.store, context.workspace, id) or Stored(Head(states=[]), 0)
 
 
 class Reads(WithDefinitionHistory, WithShared, WithStore, Protocol):
@@ -119,31 +105,25 @@ def existing(context: Context[Reads], id: str) -> Head:
 
 def heads(context: Context[WithStore], after: str, limit: int) -> list[tuple[str, Head]]:
     """A page of rules by id."""
-    items = context.engine.store.query(HEAD, context.workspace, start=beyond(after), limit=limit)
-    return [(item.key.sort, msgspec.json.decode(item.value, type=Head)) for item in items]
+    return _HEADS.page(context.engine.store, context.workspace, after, limit)
 
 
 def written(context: Context[WithStore], id: str, version: int) -> Written:
     """A version as it was written; raises `NotFound`."""
-    item = context.engine.store.get([Key(VERSION, _where(context, id), f"{version:08d}")])[0] if version > 0 else None
-    if item is None:
+    known = _VERSIONS.find(context.engine.store, context.workspace, id, version)
+    if known is None:
         raise NotFound(f"rule {id!r} has no version {version}")
-    return msgspec.json.decode(item.value, type=Written)
+    return known
 
 
 def log(context: Context[WithStore], id: str, after: int = 0, limit: int = PAGE_ITEMS_MAX) -> list[Transition]:
     """The transitions of a rule after the ``after``-th, oldest first."""
-    start = f"{after + 1:08d}"
-    items = context.engine.store.query(LOG, _where(context, id), start=start, limit=limit)
-    return [msgspec.json.decode(item.value, type=Transition) for item in items]
+    return _LOG.after(context.engine.store, context.workspace, id, after, limit)
 
 
 def all_transitions(context: Context[WithStore], id: str) -> Iterator[Transition]:
     """The whole log of a rule, oldest first."""
-    seen = 0
-    while page := log(context, id, seen):
-        yield from page
-        seen += len(page)
+    return _LOG.all(context.engine.store, context.workspace, id)
 
 
 def compiled(content: dict[str, Any]) -> Rule:
@@ -176,13 +156,11 @@ class _Change:
         transition = Transition(
             at=self._context.engine.recorder.clock(), by=self._context.source, to=to, version=version, note=note
         )
-        key = Key(LOG, _where(self._context, self._id), f"{self.head.entries:08d}")
-        self.writes.append(Put(key, msgspec.json.encode(transition), 0))
+        self.writes.append(_LOG.put(self._context.workspace, self._id, self.head.entries, transition))
 
     def commit(self) -> bool:
         """Whether it is durable; False: another process was faster."""
-        key = Key(HEAD, self._context.workspace, self._id)
-        head = Put(key, msgspec.json.encode(self.head), self._expected)
+        head = _HEADS.put(self._context.workspace, self._id, self.head, self._expected)
         refusal = self._context.engine.shared.change(self._context.workspace, POLICY, [head, *self.writes])
         return refusal is None
 
@@ -191,13 +169,13 @@ def _changed(context: Context[Needs], id: str, change: Callable[[_Change], T]) -
     """Change a rule; ``change`` is called again with what is so then when another process was faster."""
     if id in active_rules_of(context).declared:
         raise Conflict(f"rule {id!r} is declared in the definitions; change it there")
-    for _ in range(ATTEMPTS_MAX):
-        head, expected = stored_head(context, id)
-        attempt = _Change(context, id, head, expected)
-        result = change(attempt)
-        if not attempt.writes or attempt.commit():
-            return result
-    raise Unavailable(f"other processes keep changing the rule {id!r}; try again")
+
+    def attempt() -> T | None:
+        made = _Change(context, id, *stored_head(context, id))
+        result = change(made)
+        return result if not made.writes or made.commit() else None
+
+    return changed(f"the rule {id!r}", attempt)
 
 
 def write(context: Context[Needs], id: str, content: dict[str, Any], expected: int | None) -> tuple[int, Written, bool]:
@@ -221,8 +199,7 @@ def write(context: Context[Needs], id: str, content: dict[str, Any], expected: i
         made = Written(content=rule.content, hash=rule.hash, at=context.engine.recorder.clock(), by=context.source)
         attempt.head.states.append("draft")
         attempt.head.name = rule.name
-        key = Key(VERSION, _where(context, id), f"{newest + 1:08d}")
-        attempt.writes.append(Put(key, msgspec.json.encode(made), 0))
+        attempt.writes.append(_VERSIONS.put(context.workspace, id, newest + 1, made))
         attempt.put("draft", newest + 1, "")
         return newest + 1, made, True
 
@@ -321,9 +298,10 @@ def change_set(context: Context[Needs], name: str, rule_set: RuleSet | None) -> 
     active = active_rules_of(context)
     if name in active.declared_sets:
         raise Conflict(f"rule set {name!r} is declared in the definitions; change it there")
-    for _ in range(ATTEMPTS_MAX):
+
+    def attempt() -> bool | None:
         key = Key(POLICY, context.workspace, SET + name)
-        entries = _set_entries(context, name)
+        entries = _LOG.last_number(context.engine.store, context.workspace, SET + name)
         item = context.engine.store.get([key])[0]
         data = None if rule_set is None else msgspec.json.encode(rule_set.content)
         if (None if item is None else item.value) == data:
@@ -337,13 +315,8 @@ def change_set(context: Context[Needs], name: str, rule_set: RuleSet | None) -> 
         )  # fmt: skip
         writes: Sequence[Put | Delete] = (
             Delete(key, expected) if data is None else Put(key, data, expected),
-            Put(Key(LOG, _where(context, SET + name), f"{entries + 1:08d}"), msgspec.json.encode(transition), 0),
+            _LOG.put(context.workspace, SET + name, entries + 1, transition),
         )
-        if context.engine.shared.change(context.workspace, POLICY, writes) is None:
-            return True
-    raise Unavailable(f"other processes keep changing the rule set {name!r}; try again")
+        return True if context.engine.shared.change(context.workspace, POLICY, writes) is None else None
 
-
-def _set_entries(context: Context[WithStore], name: str) -> int:
-    last = context.engine.store.query(LOG, _where(context, SET + name), limit=1, reverse=True)
-    return int(last[0].key.sort) if last else 0
+    return changed(f"the rule set {name!r}", attempt)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from threadline.kernel.documents import numbered_key
 from threadline.kernel.errors import LimitExceeded, NotFound
 from threadline.kernel.limits import ITEM_BYTES_MAX, KEY_BYTES_MAX
 from threadline.kernel.operation import Context
@@ -60,7 +61,7 @@ def writes_of(workspace: str, saved: Saved) -> list[Put]:
     writes = [Put(Key(SAVED, workspace, saved.id), data)]
     if saved.about is not None:
         about = saved.about
-        where = Key(NEWEST, f"{workspace}/{about.rule}", f"{about.version:08d}")
+        where = numbered_key(NEWEST, workspace, about.rule, about.version)
         writes.append(Put(where, msgspec.json.encode((saved.id, about))))
     return writes
 
@@ -99,6 +100,6 @@ class Newest(NamedTuple):
 
 def newest(context: Context[WithStore], rule: str, version: int) -> Newest | None:
     """The newest result about a version of a rule; None if none was kept."""
-    where = Key(NEWEST, f"{context.workspace}/{rule}", f"{version:08d}")
+    where = numbered_key(NEWEST, context.workspace, rule, version)
     item = context.engine.store.get([where])[0]
     return None if item is None else msgspec.json.decode(item.value, type=Newest)

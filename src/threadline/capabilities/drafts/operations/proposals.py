@@ -12,10 +12,11 @@ from threadline.capabilities.definitions.applying import JOB_KIND
 from threadline.capabilities.definitions.schema import DEFINITIONS_GROUP
 from threadline.capabilities.drafts import repository
 from threadline.capabilities.drafts.draft import Text, in_force, read_draft
-from threadline.capabilities.drafts.repository import Proposal, Stored
+from threadline.capabilities.drafts.repository import Proposal
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.jobs.operations import JobView
 from threadline.capabilities.jobs.refreshing import begun
+from threadline.kernel.documents import Stored
 from threadline.kernel.errors import Conflict, Forbidden, InvalidDefinition
 from threadline.kernel.operation import Context, NoParams, Operation, always
 from threadline.kernel.ports import WithCatalogue, WithJobs, WithMaintenance, WithStore
@@ -101,9 +102,9 @@ class Declares(Reads, WithJobs, WithMaintenance, Protocol):
 def _propose(context: Context[Reads], params: ProposeParams) -> ProposalView:
     _refuse_wrong(context, params.section, params.name, params.text)
     before = repository.find(context, params.section, params.name)
-    if before is not None and not before.proposal.declined_by and before.proposal.by != context.source:
+    if before is not None and not before.document.declined_by and before.document.by != context.source:
         raise Conflict(
-            f"{before.proposal.by} proposes {params.name!r} already, and it is still open",
+            f"{before.document.by} proposes {params.name!r} already, and it is still open",
             hint="Choose another name, or ask for it to be accepted, declined or withdrawn first.", param="name",
         )  # fmt: skip
     made = Proposal(
@@ -146,20 +147,20 @@ def _decline(context: Context[Reads], params: DeclineParams) -> ProposalView:
 
 def _withdraw(context: Context[Reads], params: ProposalParams) -> ProposalView:
     stored = repository.named(context, params.section, params.name)
-    if stored.proposal.by != context.source:
+    if stored.document.by != context.source:
         raise Forbidden(
-            f"{params.name!r} is proposed by {stored.proposal.by}, who alone may withdraw it",
+            f"{params.name!r} is proposed by {stored.document.by}, who alone may withdraw it",
             hint="An operator or an admin declines what others propose.",
         )
     repository.remove(context, stored)
-    return _view(context, stored.proposal)
+    return _view(context, stored.document)
 
 
 def _accept(context: Context[Declares], params: AcceptParams) -> DeclaredResult:
     stored = repository.named(context, params.section, params.name)
-    if params.seen and params.seen != instant(stored.proposal.at):
+    if params.seen and params.seen != instant(stored.document.at):
         raise Conflict("it was proposed anew meanwhile; look at it again")
-    return _in_force(context, params.section, params.name, stored.proposal.text, stored)
+    return _in_force(context, params.section, params.name, stored.document.text, stored)
 
 
 def _declare(context: Context[Declares], params: DeclareParams) -> DeclaredResult:
@@ -168,7 +169,7 @@ def _declare(context: Context[Declares], params: DeclareParams) -> DeclaredResul
 
 
 def _in_force(
-    context: Context[Declares], section: str, name: str, text: str, stored: Stored | None
+    context: Context[Declares], section: str, name: str, text: str, stored: Stored[Proposal] | None
 ) -> DeclaredResult:  # fmt: skip
     """Put it in force, bring everybody up to it, and take away what was proposed under its name."""
     _refuse_wrong(context, section, name, text)

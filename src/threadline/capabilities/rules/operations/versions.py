@@ -222,7 +222,7 @@ def _activate(context: Context[Needs], params: ActivateParams) -> MoveResult:
 
 
 def _retire(context: Context[Needs], params: RetireParams) -> MoveResult:
-    version = params.version or repository.stored_head(context, params.id).head.active
+    version = params.version or repository.stored_head(context, params.id).document.active
     if not version:
         raise NotFound(f"no version of rule {params.id!r} is active")
     return _moved(context, params, version, "retired")
