@@ -120,3 +120,34 @@ def test_check_needs_no_extra_for_what_declares_no_schema(
     (tmp_path / "a.yaml").write_text("features:\n  n: {aggregate: count, events: sentiment_detected}\n")
     told = call("check", str(tmp_path))
     assert (told.code, told.err, told.out) == (0, "", "1 file: 0 mistakes, 0 warnings.\n")
+
+
+COMPARED = """
+segments:
+  late: {when: {all: [{field: traits.since, SIGN: DATE}, {field: traits.plan, equals: "06-Sep-2024"}]}}
+features:
+  pages: {aggregate: count, events: page, where: {at: {SIGN: DATE}}}
+"""
+
+
+@pytest.mark.parametrize("sign", ["greater_than", "lte"])
+@pytest.mark.parametrize(
+    "date", ["06-Sep-2024", "6.9.2024", "09/06/24", "2024/09/06", "Sep 6, 2024", "6. September 2024"]
+)
+def test_a_date_that_is_compared_letter_by_letter_is_warned_of_where_it_stands(  # type: ignore[no-untyped-def]
+    call, date: str, sign: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.yaml").write_text(COMPARED.replace("SIGN", sign).replace("DATE", f'"{date}"'))
+    said = call("check", str(tmp_path)).out.splitlines()
+    warned = [line for line in said if "letter by letter" in line]
+    assert [line.partition(": ")[0].rpartition("/")[2] for line in warned] == ["a.yaml:3", "a.yaml:5"], said
+    assert all("warning" in line and repr(date) in line for line in warned), said
+
+
+@pytest.mark.parametrize("text", ["2024-09-06", "2024-09-06T12:00:00Z", "1.2.3", "10.0.0.1", "20", "v2024", "Ada"])
+def test_a_text_that_is_no_date_or_one_that_is_understood_is_not_warned_of(  # type: ignore[no-untyped-def]
+    call, text: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.yaml").write_text(COMPARED.replace("SIGN", "gt").replace("DATE", f'"{text}"'))
+    told = call("check", str(tmp_path))
+    assert (told.code, "letter by letter" in told.out) == (0, False), told.out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator as compare_by
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from math import inf
@@ -17,6 +18,14 @@ Check = Callable[[Any], bool | None]
 """Whether a value, which is never None, passes; None if the operator has no meaning for a value of its type."""
 
 Compare = Callable[[Any, Any], bool]
+
+_MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
+_LIKE_A_DATE = re.compile(
+    rf"\s*(?:\d{{4}}[./-](?:\d\d?|{_MONTH})[./-]\d\d?|\d\d?[./-](?:\d\d?|{_MONTH})[./-]\d{{4}}|"
+    rf"\d\d?[/-](?:\d\d?|{_MONTH})[/-]\d\d|\d\d?\.? {_MONTH}\.?,? \d{{4}}|{_MONTH}\.? \d\d?,? \d{{4}})(?!\d)",
+    re.IGNORECASE | re.ASCII,
+)
+"""As spreadsheets, mails and people write dates; a version such as 1.2.3 is none."""
 
 EXACT_INTEGER_MAX = 1 << 53
 """Up to here an integer and a float compare as their decimals do."""
@@ -45,6 +54,11 @@ def instant_of(text: str) -> int | None:
         return parse_time(text)
     except InvalidValue:
         return None
+
+
+def is_like_a_date(text: str) -> bool:
+    """Whether a person reads a date in it and `instant_of` does not, such as ``06-Sep-2024``."""
+    return len(text) <= DECIMAL_LENGTH_MAX and instant_of(text) is None and _LIKE_A_DATE.match(text) is not None
 
 
 def is_plain_text(operand: Any) -> bool:
@@ -250,6 +264,9 @@ ALIASES = {
 
 COMPARING = frozenset({*OPERATORS, *ALIASES} - {"exists"})
 """Spellings of the operators that take a value to compare with."""
+
+ORDERING = frozenset(name for name in COMPARING if OPERATORS[ALIASES.get(name, name)].operand == "orderable")
+"""Spellings of those that ask which of two values comes first."""
 
 MEANING = 1
 """Grows when an operator answers differently for some value, so that states that depend on conditions are refolded."""

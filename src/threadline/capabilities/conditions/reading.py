@@ -7,7 +7,14 @@ from math import isfinite
 from typing import Any
 
 from threadline.capabilities.conditions.fields import wrong_path
-from threadline.capabilities.conditions.operators import ALIASES, COMPARING, OPERATORS, check_of
+from threadline.capabilities.conditions.operators import (
+    ALIASES,
+    COMPARING,
+    OPERATORS,
+    ORDERING,
+    check_of,
+    is_like_a_date,
+)
 from threadline.capabilities.conditions.tree import All, AnyOf, Node, Not, Path, Test, depth_of, tests_of
 from threadline.capabilities.definitions import PROBLEMS_MAX, Noted, Part, Place, shown_place
 from threadline.kernel.errors import InvalidDefinition, InvalidValue
@@ -49,7 +56,8 @@ def read_tree(part: Part) -> Node:
 
 
 def misread(part: Part, is_literal: Callable[[str], bool]) -> bool:
-    """Note the values that YAML reads otherwise than they look, under keys whose values are compared with."""
+    """Note the values that YAML reads otherwise than they look, under keys whose values are compared with, and warn of
+    dates that are compared letter by letter: whoever wrote them sees a segment that is nearly right."""
     is_misread = False
     for leaf in part.leaves():
         key = next((step for step in reversed(leaf.at) if isinstance(step, str)), "")
@@ -57,6 +65,9 @@ def misread(part: Part, is_literal: Callable[[str], bool]) -> bool:
         if problem:
             is_misread = True
             leaf.whole.fail(leaf.at, problem)
+        elif key in ORDERING and isinstance(leaf.value, str) and is_like_a_date(leaf.value):
+            text = f"{leaf.value!r} is compared letter by letter; write a date as 2024-09-06, in events as well"
+            leaf.whole.warn(leaf.at, text)
     return is_misread
 
 

@@ -64,6 +64,8 @@ class Document:
     problems: list[str] = field(default_factory=list)
     types: dict[NamedType, None] = field(default_factory=dict)
     """Each once, however often a section is read."""
+    warnings: dict[str, None] = field(default_factory=dict)
+    """What is no mistake and hardly meant, likewise."""
     columns: dict[str, int] = field(default_factory=dict)
     """Problem -> the column at which it begins, from 1; of those that are noted at a node, or that YAML finds."""
 

@@ -50,7 +50,7 @@ class Definitions:
         self.failed: set[str] = set()
         """Names of what is declared wrongly. Whatever reads one of them is not wrong because of that as well."""
         self.warnings: list[str] = []
-        """What is no mistake and yet hardly meant."""
+        """What is no mistake and yet hardly meant, of several files together; see `warned`."""
         self.known_types: set[str] = set()
         """Types of events that ship, or that what is declared makes."""
         self.read: dict[object, Any] = {}
@@ -144,6 +144,11 @@ class Definitions:
     def column(self, problem: str) -> int:
         """The column at which a problem begins, from 1; 0 where only its line is known."""
         return next((document.columns[problem] for document in self._documents if problem in document.columns), 0)
+
+    @property
+    def warned(self) -> list[str]:
+        """What is no mistake and yet hardly meant, of each file and of several together."""
+        return [*self.warnings, *(warning for document in self._documents for warning in document.warnings)]
 
     @property
     def named_types(self) -> list[NamedType]:

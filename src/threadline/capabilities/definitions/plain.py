@@ -48,6 +48,10 @@ class Whole(Protocol):
         """Note a problem at a place."""
         ...
 
+    def warn(self, at: Place, text: str) -> None:
+        """Note what is no mistake and hardly meant."""
+        ...
+
     def note_type(self, at: Place, type: str) -> None:
         """Note that a part names a type of events."""
         ...
@@ -204,6 +208,10 @@ class Plain:
         """See `Whole`."""
         self._document.fail(self.nearest(at), text)
 
+    def warn(self, at: Place, text: str) -> None:
+        """See `Whole`."""
+        self._document.warnings[f"{self.place(at)}: {self.what or called('', at)}: {text}"] = None
+
     def note_type(self, at: Place, type: str) -> None:
         """See `Whole`."""
         if type != ANY_TYPE:
@@ -238,6 +246,9 @@ class Json:
     def fail(self, at: Place, text: str) -> None:
         """See `Whole`."""
         self._problems.append(f"{self._where}{shown_place(at)}: {text}")
+
+    def warn(self, at: Place, text: str) -> None:
+        """Nobody is warned here."""
 
     def note_type(self, at: Place, type: str) -> None:
         """Nobody is warned here."""

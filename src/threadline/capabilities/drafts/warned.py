@@ -58,4 +58,4 @@ def warnings(made: Catalogue, definitions: Definitions, sent: Sent | None) -> li
     emitted = chain.from_iterable(policy.emits or () for policy in made.policies)
     known = {*made.event_types.names, *CALLS, *emitted}
     seen = None if sent is None else sent(unknown_types(definitions, known))
-    return definitions.in_order([*definitions.warnings, *type_warnings(definitions, known, seen, SEMANTIC)])
+    return definitions.in_order([*definitions.warned, *type_warnings(definitions, known, seen, SEMANTIC)])
