@@ -197,6 +197,16 @@ def test_tables_that_were_made_before_an_erasure_reached_the_lake_are_not_publis
     assert tables(on, lake) == tables(on, None)
 
 
+def test_types_that_threadline_declares_have_columns_with_and_without_events() -> None:
+    on = engine(MemoryStore())
+    given = {"points": 7, "rule": "welcome"}
+    on.recorder.record([staging.event("points_earned", {"user_id": "a"}, "1", properties=given)])
+    assert ask(on, None, "SELECT p_points, p_rule, p_table FROM typed.points_earned") == [
+        {"p_points": 7, "p_rule": "welcome", "p_table": None}
+    ]
+    assert ask(on, None, "SELECT p_journey, p_n FROM typed.journey_moved") == []
+
+
 def test_what_there_is_is_listed_and_described_without_folding_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
     on = engine(MemoryStore())
     on.recorder.record(happenings(Random(7), 30))
@@ -206,7 +216,8 @@ def test_what_there_is_is_listed_and_described_without_folding_anybody(monkeypat
     with monkeypatch.context() as patched:
         patched.setattr("threadline.exports.curated.people.rows_of", None)
         shown = [row["name"] for row in ask(on, None, "SHOW TABLES")]
-        assert {*QUERIES, "events", "identities", "streak_snapshots", "content_totals", "feature_vectors"} == set(shown)
+        folded = {"streak_snapshots", "content_totals", "feature_vectors"}
+        assert {*QUERIES, "events", "uncounted_events", "identities", *folded} == set(shown)
         columns = [{"column_name": row["column_name"]} for row in ask(on, None, "DESCRIBE feature_vectors")]
         assert columns == described
     assert ask(on, None, "FROM streak_distribution ORDER BY ALL -- show, describe") == expected

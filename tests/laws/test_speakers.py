@@ -11,19 +11,26 @@ import pytest
 
 from tests.laws.test_asking import Life, told_by
 from tests.laws.test_policies import DEFINITIONS, MORE
+from threadline import app
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
 from threadline.capabilities.rules.actions import RESERVED
+from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue
 from threadline.engine.maintenance.rebuild import refold_shard
 from threadline.engine.scheduled import OUTBOX, TIMER
-from threadline.kernel.event import Event, Identifier
+from threadline.exports.curated.queries import TABLES, VIEWS
+from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.event import NOT_COUNTED, Event, Identifier
 from threadline.kernel.event_type import EventType, Properties, may_say
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.store import scan_pages
 from threadline.kernel.time import DAY, MINUTE
+from threadline.settings import Settings
 from threadline.stores.memory import MemoryStore
+from threadline.surfaces.console.fields import fields_of
+from threadline.surfaces.operation_calls import convert, run
 from threadline.testing import scenarios
 
 FULL = Catalogue.declared(Definitions([("threadline.yaml", DEFINITIONS + MORE)]), rules(Definitions()))
@@ -130,6 +137,53 @@ def test_a_forged_event_counts_for_nothing_in_a_refold_too() -> None:
     compared = list(refold_shard(on.store, FULL))
     assert [entry.differs for entry in compared] == [False]
     assert state_of(on) == before
+
+
+def test_forged_events_are_marked_and_counted_by_no_analysis_and_in_no_table_of_sql(seed: int) -> None:
+    on = app.open_engine("memory:", Settings(), lambda: scenarios.NOW)
+    told(on)
+    types = [type.name for type in SENT]
+    asked = Random(seed).sample(types, 1)  # an analysis takes a quarter of a second
+    believed = [questions(on, type) for type in asked]
+    assert sum(isinstance(answer, dict) for answer in believed[0]) > 6
+    tables = [on.analytics.query("default", f"SELECT * FROM {name} ORDER BY ALL", {}).rows for name in TABLES_READ]
+    receipts = on.recorder.record([said(type, "external") for type in SENT])
+    assert [questions(on, type) for type in asked] == believed
+    for name, rows in zip(TABLES_READ, tables, strict=True):
+        assert on.analytics.query("default", f"SELECT * FROM {name} ORDER BY ALL", {}).rows == rows, name
+    uncounted = on.analytics.query("default", "SELECT DISTINCT type FROM uncounted_events ORDER BY type", {})
+    assert [type for (type,) in uncounted.rows] == types
+    for receipt in receipts:
+        assert NOT_COUNTED in on.log.event("default", receipt.id).event.marks
+
+
+TABLES_READ = ("events", *TABLES, *VIEWS, "streak_snapshots", "feature_vectors", "content_totals")
+ANALYSES = [operation for operation in app.catalogue().operations if operation.name.startswith("analytics_")]
+
+
+def told(on: Engine) -> None:
+    """Somebody who has done this and that, and what Threadline said of them."""
+    own = [Event(type=type, identifiers=ADA, occurred_at=scenarios.NOW - DAY + n * MINUTE, key=f"own {n}")
+           for n, type in enumerate(("waved", "purchase_completed", "waved"))]  # fmt: skip
+    on.recorder.record([*own, *(said(type, "internal") for type in SENT if type.name != "decision_made")])
+
+
+def questions(on: Engine, type: str) -> list[Any]:
+    """What every analysis says of a type, each parameter that names one set to it: answers, or refusals."""
+    answers: list[Any] = []
+    for operation in ANALYSES:
+        example = msgspec.to_builtins(operation.example) if operation.example is not None else {}
+        named = [field.name for field in fields_of(operation.params) if field.is_event_type]
+        params = {**example, **{name: [type, "waved"] if name == "steps" else type for name in named}}
+        try:
+            answer = msgspec.to_builtins(
+                run(operation, Context(on, "default", on.now()), convert(operation, params, strict=True))
+            )
+        except ThreadlineError as error:
+            answers.append(f"{operation.name}: {error}")
+            continue
+        answers.append({name: value for name, value in answer.items() if name != "position"})
+    return answers
 
 
 def test_no_rule_may_say_what_only_threadline_may() -> None:

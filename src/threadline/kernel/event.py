@@ -40,11 +40,13 @@ ZONE_IGNORED = "zone_ignored"
 CLAIMED_HISTORY = "claimed_history"
 """The mark of a back-filled event that came with a write key. Those are public: anybody can claim this of any event."""
 
-
+NOT_COUNTED = "not_counted"
+"""The mark of an event that says what its source may not say: it stands in the log and counts for nothing."""
 GLOBAL_PRIVACY_CONTROL = "global_privacy_control"
 """The mark of an event that a browser sent with the header `Sec-GPC: 1`: its user has agreed to nothing by default."""
 MARKS = (
-    CLAMPED, CLOCK_CORRECTED, TIME_IGNORED, IDENTIFIER_IGNORED, ZONE_IGNORED, CLAIMED_HISTORY, GLOBAL_PRIVACY_CONTROL,
+    CLAMPED, CLOCK_CORRECTED, TIME_IGNORED, IDENTIFIER_IGNORED, ZONE_IGNORED, CLAIMED_HISTORY, NOT_COUNTED,
+    GLOBAL_PRIVACY_CONTROL,
 )  # fmt: skip
 """All of them; an event that Threadline makes may have the reason for it beside them, see `Event.why`."""
 

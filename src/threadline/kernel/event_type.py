@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, get_
 import msgspec
 from msgspec import Meta, UnsetType
 
+from threadline.kernel.analytics import literal
 from threadline.kernel.event import Event
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.suggestion import nearest
@@ -153,9 +154,23 @@ class EventTypes:
         speaker = self._speakers.get(event.type)
         return event.type if speaker is None or may_say(speaker, event) else UNSPOKEN
 
+    @property
+    def counts_sql(self) -> str:
+        """`counts` in SQL, over the columns of the log."""
+        by_speaker = {speaker: sorted(t for t, s in self._speakers.items() if s == speaker) for speaker in SPEAKER_SQL}
+        parts = [
+            f"({SPEAKER_SQL[speaker]} OR type NOT IN ({', '.join(map(literal, types))}))"
+            for speaker, types in by_speaker.items()
+            if types
+        ]
+        return " AND ".join(parts) or "true"
+
     def counts(self, event: Event) -> bool:
         """Whether the speaker of an event may say it; else it stands in the log and counts for nothing."""
         return self.counts_as(event) is not UNSPOKEN
+
+
+NO_TYPES = EventTypes()
 
 
 def may_say(speaker: Speaker, event: Event) -> bool:

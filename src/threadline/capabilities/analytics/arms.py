@@ -16,7 +16,6 @@ from threadline.capabilities.journeys.events import JOURNEY_ENTERED, RUN_EVENTS
 from threadline.capabilities.journeys.steps import steps_of
 from threadline.kernel.analytics import listed, literal
 from threadline.kernel.errors import NotFound
-from threadline.kernel.event_type import SPEAKER_SQL
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import WithCatalogue, WithStore
 
@@ -102,8 +101,7 @@ def _journeys(context: Context[Needs]) -> list[Journey]:
 
 
 def _is(name: str, value: str) -> str:
-    # Whoever sends such an event from outside speaks of experiments of their own.
-    return f"{SPEAKER_SQL['threadline']} AND {_text(name)} = {literal(value)}"
+    return f"{_text(name)} = {literal(value)}"
 
 
 def _text(name: str) -> str:

@@ -15,6 +15,7 @@ from threadline.kernel.event import (
     CLAIMED_HISTORY,
     CLAMPED,
     IDENTIFIER_IGNORED,
+    NOT_COUNTED,
     WORKSPACE_FORM,
     ZONE_IGNORED,
     Event,
@@ -31,6 +32,7 @@ from threadline.kernel.event_limits import (
     not_finite,
     too_deep,
 )
+from threadline.kernel.event_type import NO_TYPES, EventTypes
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.requirement import Requirement
 from threadline.kernel.store import Check, Delete, Put
@@ -106,8 +108,9 @@ class _Resolved(msgspec.Struct, frozen=True, gc=False):
 class Validator:
     """Validates requests. Needs no lock: a cache entry that a race loses is computed again."""
 
-    def __init__(self, rules: IdentityRules, never_ahead: Container[str] = ()) -> None:
+    def __init__(self, rules: IdentityRules, never_ahead: Container[str] = (), types: EventTypes = NO_TYPES) -> None:
         self.identifiers = IdentifierResolver(rules)
+        self._types = types
         self._never_ahead = never_ahead
         self._resolved: dict[str, dict[tuple[Identifier, ...], _Resolved]] = {}
 
@@ -145,6 +148,8 @@ class Validator:
             event = _without(event, resolved.ignored)
         if (zone := event.context.get("timezone")) and zone_named(zone) is None and event.source_type != "internal":
             event = msgspec.structs.replace(event, marks=(*event.marks, ZONE_IGNORED))
+        if not self._types.counts(event):
+            event = msgspec.structs.replace(event, marks=(*event.marks, NOT_COUNTED))
         try:
             same = sent_time == event.sent_time
             digest = payload_digest(event if same else msgspec.structs.replace(event, sent_time=sent_time))

@@ -58,7 +58,9 @@ def folds_of(catalogue: Catalogue) -> Folds:
 
 
 def rows_of(folds: Folds, person: str, events: Sequence[Recorded]) -> Rows:
-    """Everything that the folded tables say of a person, from all their events in occurred order."""
+    """Everything that the folded tables say of a person, from all their events in occurred order; those that count for
+    nothing make no day either."""
+    events = [recorded for recorded in events if folds.catalogue.event_types.counts(recorded.event)]
     vectors: list[Row] = []
     streaks = _Streaks(person)
     for instant, following, states in _day_ends(folds.catalogue, events):

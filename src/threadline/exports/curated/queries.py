@@ -27,11 +27,9 @@ from threadline.capabilities.points.events import (
 )
 from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.kernel.analytics import IN_ORDER, listed
-from threadline.kernel.event_type import ACTIVITY, SPEAKER_SQL
+from threadline.kernel.event_type import ACTIVITY
 
 SESSION_GAP = "INTERVAL 30 MINUTE"
-_TRUSTED = SPEAKER_SQL["process"]
-"""Of points and mails, as folds have it: a write key must not mint them."""
 
 
 def _text(name: str) -> str:
@@ -69,7 +67,7 @@ SELECT day, person, count(*) FILTER (WHERE own) AS events,
   arg_min(id, ({IN_ORDER})) FILTER (WHERE own) AS first_event,
   min(occurred_at) FILTER (WHERE own) AS first_at, max(occurred_at) FILTER (WHERE own) AS last_at,
   coalesce(sum({_POINTS}) FILTER (
-    WHERE type = '{POINTS_EARNED}' AND {_TRUSTED} AND {_POINTS} BETWEEN 1 AND {AMOUNT_MAX}), 0)::BIGINT AS points_earned
+    WHERE type = '{POINTS_EARNED}' AND {_POINTS} BETWEEN 1 AND {AMOUNT_MAX}), 0)::BIGINT AS points_earned
 FROM (SELECT *, {ACTIVITY} AS own FROM events WHERE {ACTIVITY} OR type = '{POINTS_EARNED}')
 GROUP BY day, person HAVING count(*) FILTER (WHERE own) > 0"""
 
@@ -80,7 +78,7 @@ SELECT event, person, day, occurred_at, kind,
 FROM (
   SELECT id AS event, *, {_POINTS} AS points, {_text("rule")}, {_text("reason")},
     CASE type {" ".join(f"WHEN '{type}' THEN '{kind}'" for type, kind in sorted(_KINDS.items()))} END AS kind
-  FROM events WHERE type IN {listed(LEDGER)} AND {_TRUSTED}
+  FROM events WHERE type IN {listed(LEDGER)}
 )
 WHERE points BETWEEN CASE WHEN type = '{POINTS_ADJUSTED}' THEN {-AMOUNT_MAX} ELSE 1 END AND {AMOUNT_MAX}
   AND points <> 0"""
@@ -93,7 +91,7 @@ def _times(type: str, who: str = "true") -> str:
 
 
 _SENDS = f"""
-WITH mails AS (SELECT *, {_text("message")} FROM events WHERE type IN ('{MAIL_SENT}', '{MAIL_SKIPPED}') AND {_TRUSTED}),
+WITH mails AS (SELECT *, {_text("message")} FROM events WHERE type IN ('{MAIL_SENT}', '{MAIL_SKIPPED}')),
 answers AS (
   SELECT {_text("message")},
     min(occurred_at) {_times(MAIL_DELIVERED)} AS delivered_at,
@@ -103,7 +101,7 @@ answers AS (
     arg_min(json_extract_string(properties, '$.bounce'), ({IN_ORDER})) {_times(MAIL_BOUNCED)} AS bounce,
     min(occurred_at) {_times(MAIL_COMPLAINED)} AS complained_at,
     min(occurred_at) {_times(MAIL_REPLIED)} AS replied_at
-  FROM events WHERE {_TRUSTED} AND type IN ('{MAIL_DELIVERED}', '{MAIL_OPENED}', '{MAIL_CLICKED}', '{MAIL_BOUNCED}',
+  FROM events WHERE type IN ('{MAIL_DELIVERED}', '{MAIL_OPENED}', '{MAIL_CLICKED}', '{MAIL_BOUNCED}',
     '{MAIL_COMPLAINED}', '{MAIL_REPLIED}')
   GROUP BY ALL
 )
@@ -120,7 +118,7 @@ SELECT id AS decision, person, day, occurred_at,
   TRY_CAST(json_extract_string(properties, '$.version') AS BIGINT) AS version, {_text("rule_set")}, {_text("mode")},
   {_text("status")}, json_extract(properties, '$.output')::VARCHAR AS output,
   json_extract(properties, '$.inputs')::VARCHAR AS inputs, {_text("hash")}
-FROM events WHERE type = '{DECISION_MADE}' AND {SPEAKER_SQL["threadline"]}"""
+FROM events WHERE type = '{DECISION_MADE}'"""
 
 
 def _summary(name: str, begins: str) -> str:

@@ -28,10 +28,14 @@ from threadline.exports.lake.schema import IDENTITIES as IDENTITY_COLUMNS
 from threadline.exports.lake.schema import RAW, pa
 from threadline.exports.lake.sync import sync
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.event_type import EventType
 from threadline.kernel.object_storage import path_name
 
 TYPED = "typed"
 """The schema with a view for each type of event, where declared properties are columns."""
+UNCOUNTED = "uncounted_events"
+"""The view of what nobody but Threadline may say, and somebody else has said."""
+_COLUMNS = {"string": "VARCHAR", "integer": "BIGINT", "number": "DOUBLE", "boolean": "BOOLEAN"}
 BATCH_ROWS = 10_000
 QUERIES = {**TABLES, **VIEWS}
 MOVED = (
@@ -118,7 +122,9 @@ class Reading:
         self._view("identities", f"SELECT * FROM {self._files(urls[IDENTITIES], IDENTITY_COLUMNS)}")
         alone = ALONE if any(manifest.schema_version < 2 for _, manifest in lakes) else ""
         self.connection.execute(f"CREATE TABLE parts.moved AS {MOVED}{alone}")
-        self._view("events", self._events(self._files(urls[EVENTS], RAW), RAW.names))
+        files = self._files(urls[EVENTS], RAW)
+        self._view("events", self._events(files, RAW.names))
+        self._view(UNCOUNTED, self._events(files, RAW.names, counting=False))
 
     def close(self) -> None:
         """Close the connection. The files stay."""
@@ -174,9 +180,22 @@ class Reading:
 
     def _add_typed(self) -> None:
         self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {TYPED}")
-        for event, urls in self._typed.items():
+        types = self.engine.catalogue.event_types
+        for event in sorted({*self._typed, *types.declared}):
+            urls = self._typed.get(event, ())
             files = f"read_parquet([{', '.join(map(text, urls))}], union_by_name = true, hive_partitioning = false)"
-            self._view(f"{TYPED}.{name(event)}", self._events(files))
+            columns = self._declared_columns(types.of(event), self._events(files if urls else self._files((), RAW)))
+            self._view(f"{TYPED}.{name(event)}", columns)
+
+    def _declared_columns(self, type: EventType, events: str) -> str:
+        """Events of a type that Threadline declares, with a column for each property that the files have none of."""
+        there = {row[0] for row in self.connection.execute(f"DESCRIBE {events}").fetchall()}
+        made = [
+            f"TRY_CAST(json_extract_string(properties, {text(f'/{property}')}) AS {kind}) AS {name(f'p_{property}')}"
+            for property, schema in type.property_schemas.items()
+            if (kind := _COLUMNS.get(str(schema.get("type")))) and f"p_{property}" not in there
+        ]
+        return f"SELECT *, {', '.join(made)} FROM ({events})" if made else events
 
     def _view(self, view: str, query: str) -> None:
         self.connection.execute(f"CREATE OR REPLACE VIEW {view} AS {query}")
@@ -186,19 +205,22 @@ class Reading:
             return f"read_parquet([{', '.join(map(text, urls))}], hive_partitioning = false)"
         empty = f"parts.without_{len(columns)}_columns"
         self.connection.register("rows", columns.empty_table())
-        self.connection.execute(f"CREATE TABLE {empty} AS FROM rows")
+        self.connection.execute(f"CREATE TABLE IF NOT EXISTS {empty} AS FROM rows")
         self.connection.unregister("rows")
         return empty
 
-    def _events(self, files: str, columns: Sequence[str] = ()) -> str:
-        """Events with whose they are now and their day; without ``columns`` all that the files have."""
+    def _events(self, files: str, columns: Sequence[str] = (), *, counting: bool = True) -> str:
+        """Events with whose they are now and their day; without ``columns`` all that the files have. ``counting``:
+        those whose source may say them, as in every view of a person; else the others."""
         moved = self._count("moved")
         person = "coalesce(m.person, e.person)" if moved else "e.person"
         join = "LEFT JOIN parts.moved m ON m.thread = e.thread" if moved else ""
         shown = ", ".join(f"{person} AS person" if column == "person" else f"e.{name(column)}" for column in columns)
         shown = shown or f"e.* REPLACE ({person} AS person)"
         left = "ANTI JOIN parts.erased x ON x.id = e.id" if self._count("erased") else ""
-        return f"SELECT {shown}, utc_day(e.occurred_at) AS day FROM {files} e {join} {left}"
+        counts = self.engine.catalogue.event_types.counts_sql
+        chosen = counts if counting else f"NOT ({counts})"
+        return f"SELECT {shown}, utc_day(e.occurred_at) AS day FROM {files} e {join} {left} WHERE {chosen}"
 
     def _count(self, part: str) -> int:
         count: int = self.connection.execute(f"SELECT count(*) FROM parts.{part}").fetchone()[0]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from threadline.kernel.event_type import EventType, EventTypes, is_in_millionths
+from threadline.kernel.event_type import NO_TYPES, EventType, EventTypes, is_in_millionths
 from threadline.kernel.fixed import from_fixed
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.policy import Policy
@@ -45,9 +45,6 @@ def gist(values: Mapping[str, Any], length: int = 90) -> str:
         if isinstance(value, (str, int, float)) and value != "" and name not in _UNSAID and not _IDS.match(str(value))
     )
     return short(" · ".join(plain), length)
-
-
-NO_TYPES = EventTypes()
 
 
 class EventWords:

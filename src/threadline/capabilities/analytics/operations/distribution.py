@@ -20,7 +20,6 @@ from threadline.kernel.analytics import Sql, filled, literal
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.disclosure import free, not_personal
-from threadline.kernel.event_type import SPEAKER_SQL
 from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithAnalytics, WithCatalogue
 from threadline.kernel.time import to_datetime
@@ -41,7 +40,7 @@ _SIDE = """
 # Membership is what the events say: who left and entered at one instant is out, as everywhere.
 _MEMBERS = f"""person IN (
     SELECT person FROM events
-    WHERE type IN ('{SEGMENT_ENTERED}', '{SEGMENT_LEFT}') AND {SPEAKER_SQL["threadline"]}
+    WHERE type IN ('{SEGMENT_ENTERED}', '{SEGMENT_LEFT}')
       AND json_extract_string(properties, '/segment') = $segment AND $until
     GROUP BY person
     HAVING max(occurred_at) FILTER (type = '{SEGMENT_ENTERED}')

@@ -15,7 +15,6 @@ from threadline.capabilities.journeys.projection import COMPLETED
 from threadline.capabilities.journeys.reacting import ENDINGS
 from threadline.kernel.analytics import Sql, listed
 from threadline.kernel.chart import Axis, Chart, Point, Series
-from threadline.kernel.event_type import SPEAKER_SQL
 from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithAnalytics
 
@@ -30,7 +29,7 @@ WITH told AS (
     coalesce(json_extract_string(properties, '/reason'), '') AS reason,
     coalesce(json_extract_string(properties, '/interrupted')::BOOLEAN, false) AS interrupted
   FROM events
-  WHERE type IN $types AND $said AND json_extract_string(properties, '/journey') = $journey
+  WHERE type IN $types AND json_extract_string(properties, '/journey') = $journey
 ),
 walked AS (
   SELECT * REPLACE (CASE WHEN coalesce(lag(step) OVER run, '') IN ('', path[1]) THEN path ELSE [] END AS path)
@@ -97,7 +96,7 @@ class JourneyFlow(Answered, kw_only=True):
 
 def _flow(context: Context[WithAnalytics], params: JourneyFlowParams) -> JourneyFlow:
     given = {
-        "types": listed(RUN_EVENTS), "said": Sql(SPEAKER_SQL["process"]), "journey": params.journey,
+        "types": listed(RUN_EVENTS), "journey": params.journey,
         "entered": JOURNEY_ENTERED, "completed": COMPLETED,
         "span": Sql(span_sql(params)),
     }  # fmt: skip
