@@ -23,7 +23,9 @@ from threadline.kernel.ports import Maintenance, Ports, WithJobs, WithMaintenanc
 JOB_KIND = "definitions_apply"
 _FORETELLING, _ADVANCING = "foretell/", "advance/"
 """What a cursor of the job begins with: it rehearses first, unless that was said not to matter."""
-_WOULD_SEND = "would_send"
+_WOULD_ENTER, _WOULD_SEND = "would_enter", "would_send"
+_ENTERED = "segment_entered"
+_SENT = ("would_mail", "would_webhook")
 _YES = (
     f"Go on although more than {UNASKED_EFFECTS_MAX} mails, webhooks and the like follow. Without it the job foretells "
     "them first, and fails if there are so many."
@@ -127,16 +129,22 @@ def _step(engine: Ports, job: Job, limit: int) -> Step:
 
 
 def _foretold(maintenance: Maintenance, job: Job, limit: int) -> Step:
-    """A page of the rehearsal that comes first. Raises `Conflict` once it has to be confirmed."""
+    """A page of the rehearsal that comes first. Raises `Conflict` at its end if so much has to be confirmed."""
     foretold = maintenance.foretell(job.cursor.removeprefix(_FORETELLING), limit)
-    sent = job.counts.get(_WOULD_SEND, 0) + foretold.consequences.sent
-    if sent > UNASKED_EFFECTS_MAX:
+    more = foretold.consequences
+    counts = {_WOULD_ENTER: more.events.get(_ENTERED, 0), _WOULD_SEND: more.sent}
+    counts |= {f"would_{kind}": count for kind, count in more.effects.items()}
+    if foretold.next:
+        return Step(f"{_FORETELLING}{foretold.next}", {name: count for name, count in counts.items() if count})
+    total = {name: job.counts.get(name, 0) + counts.get(name, 0) for name in (_WOULD_ENTER, _WOULD_SEND, *_SENT)}
+    if total[_WOULD_SEND] > UNASKED_EFFECTS_MAX:
         raise Conflict(
-            f"the definitions would send {sent:,} mails, webhooks and the like because of what was so before",
+            f"the definitions would send {total[_WOULD_SEND]:,} mails, webhooks and the like because of what was so "
+            f"before: {total[_WOULD_ENTER]:,} entries into segments, {total['would_mail']:,} mails, "
+            f"{total['would_webhook']:,} webhooks at once, and the rest later",
             hint="apply them with `yes`, or without `existing: true` in the journey or rule set",
         )
-    following = f"{_FORETELLING}{foretold.next}" if foretold.next else _ADVANCING
-    return Step(following, {_WOULD_SEND: foretold.consequences.sent} if foretold.consequences.sent else {})
+    return Step(_ADVANCING, {name: count for name, count in counts.items() if count})
 
 
 KIND = JobKind(JOB_KIND, _step)

@@ -38,16 +38,20 @@ class Form(NamedTuple):
     back: str
     """The page that has the form."""
     then: str
-    """Where to go afterwards; ``{name}`` stands for a member of the result. Empty: back."""
+    """Where to go afterwards; ``{name}`` stands for a member of the result, ``{job.id}`` for a member of that. Empty:
+    back."""
 
     def destination(self, result: Any) -> str:
         """The page to be shown afterwards."""
 
         def member(match: re.Match[str]) -> str:
-            return quote(str(result.get(match[1], "")) if isinstance(result, dict) else "", safe="")
+            found = result
+            for name in match[1].split("."):
+                found = found.get(name, "") if isinstance(found, dict) else ""
+            return quote(str(found), safe="")
 
         # Looked at once more: a member that is empty leaves two slashes where it stood between them.
-        return local_address(re.sub(r"\{(\w+)\}", member, self.then), self.back) if self.then else self.back
+        return local_address(re.sub(r"\{([\w.]+)\}", member, self.then), self.back) if self.then else self.back
 
 
 Pairs = Sequence[tuple[str, str]]

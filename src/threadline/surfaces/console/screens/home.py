@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import quote
 
 from threadline.kernel.errors import ThreadlineError
 from threadline.kernel.screen import Live, Part, Screen
@@ -61,8 +62,11 @@ def _waiting(asking: Asking) -> Iterator[dict[str, Any]]:
                 )
                 yield {"title": title, "kind": "warn", "path": f"/{proposal['section']}#proposals"}
     for job in asking.ask_or({}, "jobs_list", limit=20).get("jobs", []):
+        path = f"/jobs/{quote(job['id'], safe='')}"
         if job["state"] == "failed":
-            yield {"title": f"The job {job['kind']} has failed: {job['problem']}", "kind": "bad", "path": "/jobs"}
+            yield {"title": f"The job {job['kind']} has failed: {job['problem']}", "kind": "bad", "path": path}
+        elif job["state"] in ("scheduled", "running") and job["problem"] and job["kind"] == "definitions_apply":
+            yield {"title": f"Definitions are not applied: {job['problem']}", "kind": "warn", "path": path}
 
 
 SCREENS = (

@@ -1,0 +1,68 @@
+"""Definitions that would send more than the declared number because of what was so before ask first."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.console.stage import NOW, csrf_of, record, signed_in
+from threadline.app import open_dispatcher, open_engine
+from threadline.engine.engine import Engine
+from threadline.kernel.limits import UNASKED_EFFECTS_MAX
+from threadline.settings import Settings
+
+PEOPLE = UNASKED_EFFECTS_MAX + 10
+MAIL = "mail: {senders: {shop: {from: shop@shop.example}}, templates: {offer: {subject: Offer, text: Hello}}}\n"
+SEGMENTS = "segments: {pros: {when: {field: traits.plan, equals: pro}}}\n"
+JOURNEYS = "journeys: {hello: {trigger: {segment: pros}, existing: EXISTING, steps: [{send: offer}]}}\n"
+
+
+@pytest.fixture
+def applied(tmp_path: Path, request: Any) -> Iterator[Engine]:
+    """A store whose people belong to a segment that has just come into force, with the job that brings them up to it
+    at its end."""
+    store, file = str(tmp_path / "shop.db"), tmp_path / "threadline.yaml"
+    file.write_text(MAIL)
+    before = open_engine(store, Settings(), lambda: NOW, file)
+    record(before, *((f"p{n}", "identify", {"plan": "pro", "email": f"p{n}@example.com"}) for n in range(PEOPLE)))
+    before.close()
+    file.write_text(MAIL + SEGMENTS + JOURNEYS.replace("EXISTING", request.param))
+    made = open_engine(store, Settings(), lambda: NOW, file)
+    begun(made)
+    yield made
+    made.close()
+
+
+def begun(engine: Engine, **given: str) -> str:
+    """The page of the job that a form begins, worked on to its end."""
+    client = signed_in(engine)
+    form = {"_csrf": csrf_of(client, engine), "_back": "/", "_then": "/jobs/{id}", **given}
+    sent = client.post("/do/definitions_apply_in_background", data=form)
+    assert sent.status_code == 303
+    dispatcher = open_dispatcher(engine, Settings())
+    while dispatcher.run_once():
+        pass
+    return html.unescape(client.get(sent.headers["location"]).text)
+
+
+@pytest.mark.parametrize("applied", ["true"], indirect=True)
+def test_job_that_would_send_much_says_how_much_and_goes_on_once_its_page_says_yes(applied: Engine) -> None:
+    (failed,) = applied.jobs.page("default")[0]
+    page = html.unescape(signed_in(applied).get(f"/jobs/{failed.id}").text)
+    assert f"would send {PEOPLE} mails" in page
+    assert f"{PEOPLE} entries into segments, {PEOPLE} mails, 0 webhooks" in page
+    assert 'name="yes" value="true" required' in page
+    assert f"/jobs/{failed.id}" in html.unescape(signed_in(applied).get("/").text), "the home screen leads there"
+    assert 'name="yes"' not in begun(applied, yes="true")
+    assert applied.maintenance.stale() == ()
+
+
+@pytest.mark.parametrize("applied", ["false"], indirect=True)
+def test_job_that_sends_nothing_asks_nothing(applied: Engine) -> None:
+    (done,) = applied.jobs.page("default")[0]
+    assert done.state == "done"
+    assert 'name="yes"' not in signed_in(applied).get(f"/jobs/{done.id}").text
