@@ -93,7 +93,7 @@ class Document:
 
     def unread(self) -> Document:
         """The same, for others to read: with what is wrong with it so far."""
-        return Document(self.name, [*self.problems], {}, {**self.columns})
+        return Document(self.name, [*self.problems], columns={**self.columns})
 
     def place(self, node: yaml.Node) -> str:
         """File and line of a node."""

@@ -136,8 +136,8 @@ def server_of(request: Request) -> str:
 def scheme_of(request: Request) -> str:
     """Whether the client came by http or https, to us or to a proxy before us that ends TLS. Whoever makes it up
     misleads nobody but themselves."""
-    told = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
-    return told if told in ("http", "https") else request.url.scheme
+    forwarded = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
+    return forwarded if forwarded in ("http", "https") else request.url.scheme
 
 
 def unexpected(instance: str, server: str) -> Response:
