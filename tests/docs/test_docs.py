@@ -19,6 +19,8 @@ from tests.each import each_of
 from threadline.capabilities.definitions import Definitions
 from threadline.engine.folding.catalogue import discover
 from threadline.kernel import errors
+from threadline.kernel.capability import Capability
+from threadline.testing.capability_laws import broken
 
 LANGUAGES = {"python", "console", "yaml", "json", "sh", "text", "html", "javascript", "sql", "http"}
 """The first four are run or read. ``sh`` is for commands that change the reader's machine."""
@@ -134,18 +136,21 @@ FILES = dict(re.findall(r"`(\w+)\.py`:\n\n```python\n(.*?)```", CAPABILITY, re.D
 
 
 def test_files_of_the_page_are_a_capability_in_their_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert set(FILES) == {"projection", "policy", "sender", "operations", "screen"}
+    assert set(FILES) == {"projection", "policy", "sender", "operations", "screen", "personal"}
     folder = tmp_path / "chats_of_the_page"
     folder.mkdir()
     for name, code in {"__init__": "", **FILES}.items():
         (folder / f"{name}.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
     names = {type(value).__name__ for value in discover(folder.name, definitions=Definitions())}
-    assert names == {"Projection", "Section", "EventType", "Policy", "SenderFactory", "Operation", "PublicRoute"}
+    assert names == {
+        "Projection", "Section", "EventType", "Policy", "SenderFactory", "Operation", "PublicRoute", "PersonFile",
+    }  # fmt: skip
+    assert broken(Capability("chats", folder.name), [("threadline.yaml", "chats: {patience: 3d}")]) == []
 
 
 def test_files_to_be_saved_from_a_page_are_in_the_style_of_the_house(tmp_path: Path) -> None:
-    # They are to be saved here, where `make lint` and the tests of the house would meet them.
+    # Whoever reads the page takes them for an example of it.
     (tmp_path / "__init__.py").touch()
     files = [tmp_path / f"{name}_of_the_page.py" for name in FILES]
     for file, code in zip(files, FILES.values(), strict=True):
