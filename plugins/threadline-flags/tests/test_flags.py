@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 from conftest import DAY, Clock
+from starlette.testclient import TestClient
 from threadline_flags.events import FLAG_EXPOSED
 
 import threadline
 from threadline.kernel.errors import InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.public_route import PublicRequest
-from starlette.testclient import TestClient
 from threadline.settings import Settings
 from threadline.surfaces.http.application import Application
 from threadline.surfaces.http.console import COOKIE

@@ -11,8 +11,8 @@ from msgspec import Meta
 
 from threadline.capabilities.conditions import Conditions
 from threadline.capabilities.conditions.forms import WHEN_FORM
-from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.definitions.declaring import Form, Given, Named, Part, Problems, by_name, struct, whole
+from threadline.capabilities.definitions import Definitions, Part
+from threadline.capabilities.definitions.declaring import Form, Given, Named, Problems, by_name, struct, whole
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.policy import Read
 
