@@ -13,7 +13,9 @@ from tests.console.stage import signed_in
 from tests.surfaces.conftest import Clock
 from threadline.app import open_dispatcher
 from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.events.operations.catalogue import CATALOGUE_OPERATION
 from threadline.capabilities.people.definition import rules
+from threadline.engine.context import Context
 from threadline.engine.engine import Engine
 from threadline.engine.folding.capabilities import Capabilities, shipped
 from threadline.engine.folding.catalogue import Catalogue
@@ -21,6 +23,7 @@ from threadline.exports.curated.reading import opened
 from threadline.kernel.capability import Capability
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.event import Event, Identifier
+from threadline.kernel.operation import NoParams
 from threadline.kernel.policy import Read, Reliance
 from threadline.kernel.sender import SenderFactory
 from threadline.settings import Settings
@@ -30,12 +33,27 @@ from threadline.surfaces.mcp.tools import TOOLS
 FILES = {
     "__init__": '"""Pages somebody, and has them answer."""\n',
     "policy": '''"""Pages at every alarm."""
+from threadline.kernel.operation import NoParams
 from threadline.kernel.policy import Effect, Policy
 
 def react(recorded, known):
     return [Effect(kind="page", key="page", data={"text": recorded.event.properties["text"]})]
 
 PAGING = Policy("paging", frozenset({"alarm"}), react, emits=frozenset(), sends=frozenset({"page"}))
+''',
+    "events": '''"""What is recorded of pages."""
+from typing import Annotated
+from msgspec import Meta
+from threadline.kernel.event_type import EventType, Properties
+
+class Answered(Properties):
+    within: Annotated[int, Meta(description="Minutes.")]
+    team: Annotated[str, Meta(description="Who answered.")]
+
+ANSWERED = EventType(
+    "page_answered", "Somebody has answered a page.", Answered, speaker="process",
+    sentence="Answered the page within {within} minutes",
+)
 ''',
     "sender": '''"""Sends pages."""
 from threadline.kernel.sender import EFFECT_DONE, Outcome, SenderFactory
@@ -76,6 +94,7 @@ CONFIRM = PublicRoute("confirm_page", "Confirm the page.", "POST", "/pages/{toke
     "asking": '''"""The pages as operators see them: an operation, a screen, a view, an address for programs."""
 import msgspec
 from threadline.kernel.operation import Group, NoParams, Operation
+from threadline.kernel.operation import NoParams
 from threadline.kernel.policy import Read, Reliance
 from threadline.kernel.public_route import PublicAnswer, PublicRoute
 from threadline.kernel.screen import Screen
@@ -216,3 +235,31 @@ def test_what_operations_rely_on_is_refused_where_it_can_never_have_a_value(engi
     reliance = Reliance("others", (Read("profil", (), "threadline.yaml:3"),))
     with pytest.raises(InvalidDefinition, match=r"threadline\.yaml:3: nothing is known under 'profil'"):
         Catalogue([*engine.catalogue.projections, reliance], rules())
+
+
+def answered(source_type: str, at: int) -> Event:
+    ada = (Identifier("user_id", "ada"),)
+    given = {"within": 7, "team": "red"}
+    return Event(
+        type="page_answered", identifiers=ada, occurred_at=at, key=source_type, properties=given,
+        source_type=source_type, source="site",
+    )  # fmt: skip
+
+
+def test_an_event_type_in_a_folder_reads_well_everywhere_and_only_its_speaker_says_it(engine: Engine) -> None:
+    receipts = engine.recorder.record([answered("direct", engine.now()), answered("external", engine.now())])
+    believed, forged = (receipt.id for receipt in receipts)
+    console = signed_in(engine)
+    person = engine.reader.person("default", "user_id:ada")
+    assert console.get(f"/people/{person.id}").text.count("Answered the page within 7 minutes") >= 2
+    assert ">not counted<" in console.get(f"/events/{forged}").text
+    assert ">not counted<" not in console.get(f"/events/{believed}").text
+    assert "Somebody has answered a page." in console.get("/schemas").text
+    catalogue = CATALOGUE_OPERATION.run(Context(engine, "default", engine.now()), NoParams())
+    [declared] = [type for type in catalogue.types if type.name == "page_answered"]
+    assert [*declared.properties["properties"]] == ["within", "team"]
+    assert engine.reader.views(person, engine.now())["activity"]["events"] == 1
+    with opened(engine, None, "default") as reading:
+        rows = reading.run("SELECT id, p_within, p_team FROM typed.page_answered").read_all().to_pylist()
+        assert rows == [{"id": believed, "p_within": 7, "p_team": "red"}]
+        assert reading.run("SELECT id FROM uncounted_events").read_all().to_pylist() == [{"id": forged}]

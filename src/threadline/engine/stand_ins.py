@@ -30,7 +30,7 @@ class NoIndex:
         raise _no_index()
 
     def types(self, workspace: str) -> SeenTypes:
-        """Raise `Unavailable`."""
+        """Raise `NotConfigured`."""
         raise _no_index()
 
     def catch_up(self, limit: int) -> IndexProgress:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from threadline.kernel.errors import ThreadlineError, Unavailable
+from threadline.kernel.errors import NotConfigured, ThreadlineError, Unavailable
 from threadline.kernel.screen import Live, Part, Screen
 from threadline.surfaces.console.asking import Asking
 from threadline.surfaces.console.event_types import suggested
@@ -52,7 +52,7 @@ def _newest(asking: Asking) -> Mapping[str, Any] | None:
     """How many of the newest events have which type; None where nothing counts them."""
     try:
         answer = asking.ask_or(None, "search_find", limit=1, facets=True)
-    except Unavailable:  # a store without a search index
+    except (NotConfigured, Unavailable):  # a store without a search index
         return None
     return None if answer is None else answer["facets"]
 
