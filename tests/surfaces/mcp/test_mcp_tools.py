@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -17,14 +18,15 @@ from threadline.engine.maintenance.dump import dump
 from threadline.kernel.limits import MCP_ANSWER_BYTES_MAX, MCP_CONFIRMATION_SECONDS, MCP_ENTRIES
 from threadline.kernel.operation import Operation
 from threadline.kernel.time import SECOND
-from threadline.surfaces.mcp.schemas import LEFT_OUT
+from threadline.surfaces.mcp.schemas import LEFT_OUT, OF_PAGES
 from threadline.surfaces.mcp.tool import Call, Tool, changes
 from threadline.surfaces.mcp.tools import TOOLS
 from threadline.surfaces.operation_calls import field_names, path_names
 
 TOOLS_MAX = 15
-LIST_BYTES_MAX = 48_000
-"""Of all tools together: about 12,000 tokens, which each conversation of an agent pays for."""
+LIST_BYTES_MAX = 52_000
+"""Of all tools together: about 13,000 tokens, which each conversation of an agent pays for; 2 KB of it say which of
+several meanings a parameter has."""
 KNOWN = {
     "id": "u1", "name": "spenders", "segment": "spenders", "rule": "big", "type": "purchase", "key": "last_transaction",
     "template": "hello", "address": "ada1@example.com", "decision": "0" * 32, "message_id": "m", "message": "0" * 32,
@@ -296,3 +298,55 @@ def test_an_unknown_choice_names_the_nearest(reader: Agent) -> None:
 
 def test_an_unknown_argument_is_refused(reader: Agent) -> None:
     assert reader.call("tell_about_person", id="u1", bogus=1)["error"]["param"] == "bogus"
+
+
+def test_a_parameter_has_each_of_its_meanings_with_the_choices_that_it_is_meant_for(
+    admin: Agent, engine: Engine
+) -> None:
+    operations = {operation.name: operation for operation in engine.catalogue.operations}
+    listed = {tool["name"]: tool["inputSchema"]["properties"] for tool in admin.ask("tools/list")["tools"]}
+    several = 0
+    for tool in TOOLS:
+        meanings: dict[str, dict[str, str]] = {}
+        for choice, call in tool.calls.items():
+            there = {value: name for name, value in call.renamed.items()}
+            schema = msgspec.json.schema_components([operations[call.operation].params])[1]
+            for field, described in schema[operations[call.operation].params.__name__].get("properties", {}).items():
+                about = described.get("description", "") or next(
+                    (kind.get("description", "") for kind in described.get("anyOf", ()) if kind.get("description")), ""
+                )
+                meanings.setdefault(there.get(field, field), {})[choice] = about
+        for name, of_choice in meanings.items():
+            if name in OF_PAGES or name not in listed[tool.name] or len(set(of_choice.values())) == 1:
+                continue
+            shown = listed[tool.name][name].get("description", "").split("; ")
+            for choice, about in of_choice.items():
+                first = re.split(r"\. (?=[A-Z`])", about)[0].rstrip(".")
+                assert not about or any(part.startswith(first) and _is_meant(part, choice) for part in _parts(shown)), (
+                    tool.name,
+                    name,
+                    choice,
+                    about,
+                    shown,
+                )
+            several += 1
+    assert several > 10
+
+
+def _parts(shown: list[str]) -> list[str]:
+    """The meanings of a description; a meaning may have a semicolon of its own."""
+    return ["; ".join(shown[start:stop]) for start in range(len(shown)) for stop in range(start + 1, len(shown) + 1)]
+
+
+def _is_meant(part: str, choice: str) -> bool:
+    """Whether the brackets at the end of a meaning name a choice."""
+    named = re.search(r"\[(all but )?([^\]]*)\]$", part)
+    return named is None or (choice in named[2].split(", ")) is not bool(named[1])
+
+
+@pytest.mark.parametrize("more", [{"limit": 5}, {"cursor": "x"}, {"limit": 5, "cursor": "x"}])
+def test_the_length_of_a_page_says_nothing_where_there_are_no_pages(more: dict[str, Any], admin: Agent) -> None:
+    tool, choice = next(
+        (tool, choice) for tool in TOOLS for choice, call in tool.calls.items() if call.operation == "doctor"
+    )
+    assert admin.call(tool.name, **{tool.choice: choice}, **more)["operation"] == "doctor"

@@ -22,7 +22,7 @@ from threadline.kernel.time import SECOND
 from threadline.kernel.typed import prepared
 from threadline.surfaces.mcp.bounds import AT, FROM, bounded, part, shown_cuts
 from threadline.surfaces.mcp.masking import Masker
-from threadline.surfaces.mcp.schemas import LEFT_OUT, OUTPUT, input_schema
+from threadline.surfaces.mcp.schemas import LEFT_OUT, OF_PAGES, OUTPUT, input_schema
 from threadline.surfaces.mcp.tool import PERSONAL, Call, Caller, Tool, changes
 from threadline.surfaces.mcp.tools import BY_NAME, CONFIRM, TOOLS
 from threadline.surfaces.operation_calls import convert, field_names, run, stale_note
@@ -168,6 +168,8 @@ class Calls:
             raise InvalidValue(f"{min(unknown)!r} is not an argument of this tool", param=min(unknown))
         values = {call.renamed.get(name, name): value for name, value in values.items()}
         names = field_names(operation)
+        # Most choices of a tool answer with pages: an agent that says how long one may be is right where there is one.
+        values = {name: value for name, value in values.items() if name in names or name not in OF_PAGES}
         defaults = {"limit": MCP_ENTRIES} if "limit" in names else {}
         values = {**defaults, **call.default, **values, **call.fixed}
         params = convert(operation, _named(operation, values, "shown"), strict=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +15,8 @@ from threadline.surfaces.mcp.tool import Call, Tool
 
 LEFT_OUT = frozenset({"request", "dry_run"})
 """Parameters that `confirm` sets."""
+OF_PAGES = frozenset({"limit", "cursor"})
+"""Parameters that any choice may be given; where nothing has pages they say nothing."""
 _SENTENCE = re.compile(r"\. (?=[A-Z`])")
 _PART = {
     AT: {"type": "string", "description": "JSON Pointer of a part of the answer, from an entry of `more`."},
@@ -43,10 +45,11 @@ def input_schema(tool: Tool, calls: Mapping[str, Call], operations: Mapping[str,
         choice["default"] = next(iter(calls))
     properties: dict[str, Any] = {tool.choice: choice}
     for name in dict.fromkeys(name for properties_of in of_values.values() for name in properties_of[0]):
-        takes = [value for value in calls if name in of_values[value][0]]
-        properties[name] = _merged([of_values[value][0][name] for value in takes])
-        if len(takes) < len(calls):
-            properties[name]["description"] = _with_values(properties[name].get("description", ""), takes, len(calls))
+        by_value = {value: of_values[value][0].get(name) for value in calls}
+        if name in OF_PAGES:
+            by_value = {value: schema for value, schema in by_value.items() if schema is not None}
+            by_value = dict.fromkeys(by_value, next(iter(by_value.values())))
+        properties[name] = _merged(by_value)
     required = [name for name in properties if all(name in needed for _, needed in of_values.values())]
     return {
         "type": "object", "properties": {**properties, **_PART},
@@ -89,16 +92,26 @@ def _short(schema: Mapping[str, Any]) -> dict[str, Any]:
     return short
 
 
-def _merged(schemas: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """What all of them allow; the description is that of the first that has one."""
-    listed = list(schemas)
-    meanings = [schema["description"] for schema in listed if "description" in schema]
-    kinds = [{name: schema[name] for name in schema if name != "description"} for schema in listed]
+def _merged(schemas: Mapping[str, dict[str, Any] | None]) -> dict[str, Any]:
+    """What the calls that take a parameter allow, by the value of the tool's choice; None: the call takes none.
+
+    Each meaning has the choices for which it holds. One description for all would be wrong for some of them: an agent
+    then gives a person where the id of an event belongs.
+    """
+    taking = {value: schema for value, schema in schemas.items() if schema is not None}
+    kinds = [{name: schema[name] for name in schema if name != "description"} for schema in taking.values()]
     distinct = [kind for index, kind in enumerate(kinds) if kind not in kinds[:index]]
     merged = dict(distinct[0]) if len(distinct) == 1 else {"anyOf": distinct} if all(distinct) else {}
-    return {**merged, "description": meanings[0]} if meanings else merged
+    meanings: dict[str, list[str]] = {}
+    for value, schema in taking.items():
+        meanings.setdefault(schema.get("description", ""), []).append(value)
+    described = [f"{meaning}{_of_choices(values, schemas)}".strip() for meaning, values in meanings.items()]
+    return {**merged, "description": "; ".join(described)} if any(described) else merged
 
 
-def _with_values(meaning: str, values: list[str], count: int) -> str:
-    listed = ", ".join(values) if len(values) * 2 <= count + 2 else "several"
-    return f"{meaning} [{listed}]".strip() if listed != "several" else meaning
+def _of_choices(values: list[str], all_values: Collection[str]) -> str:
+    """The choices in brackets, or those left out if they are fewer; nothing where all are meant."""
+    others = [value for value in all_values if value not in values]
+    if not others:
+        return ""
+    return f" [{', '.join(values)}]" if len(values) <= len(others) else f" [all but {', '.join(others)}]"
