@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
+import os
 import pkgutil
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +20,12 @@ import threadline
 from tests.laws import erasure_stage, person_stage
 from threadline.kernel.personal import Copy
 
-PAGE = (Path(__file__).parents[2] / "docs" / "erasure.md").read_text()
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "erasure.md").read_text()
+LAKE = (
+    "tests/exports/test_lake_copies.py"
+    "::test_curated_tables_and_states_lose_who_is_erased_with_the_events_they_are_made_of"
+)
 NO_COPY = {
     "threadline.app": "opens stores",
     "threadline.engine.confined_worker": "tells Linux which process to end first",
@@ -132,6 +141,51 @@ def test_the_page_of_erasures_says_of_every_copy_what_becomes_of_it() -> None:
 def test_a_copy_says_what_takes_out_of_it_or_why_nothing_does(given: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="copy 'x'"):
         Copy("x", **given)  # type: ignore[arg-type]
+
+
+# --- what is declared to take out of them -----------------------------------------------------
+
+REACHED = {
+    "Iceberg tables": "tests/exports/iceberg/test_iceberg.py::test_what_is_erased_is_in_no_file_of_the_tables",
+    "Redis": "tests/stores/test_cached.py::test_what_was_deleted_is_gone_and_may_begin_anew",
+    "columns of analytics":
+        "tests/exports/test_analytics.py::test_an_erasure_reaches_the_copy_without_a_question",
+    "curated tables": LAKE,
+    "states of a refold": LAKE,
+    "the lake": LAKE,
+    "the search index in OpenSearch":
+        "tests/exports/search/test_opensearch.py::test_an_erased_event_is_gone_although_nothing_new_has_come",
+    "the search index, embedded":
+        "tests/exports/search/test_embedded.py::test_of_an_erased_event_nothing_is_left_in_the_files",
+}  # fmt: skip
+"""Copy -> the test in which what is declared for it takes out of a real copy what was erased."""
+
+
+def test_every_copy_out_of_which_something_takes_what_was_erased_has_a_test_that_looks() -> None:
+    declared = {copy.name for own in copies().values() for copy in own if copy.taken_out_by is not None}
+    assert declared == REACHED.keys()
+
+
+@pytest.mark.slow
+def test_the_test_of_each_copy_fails_where_what_takes_out_of_it_is_idle() -> None:
+    declared = {copy.name: copy.taken_out_by for own in copies().values() for copy in own if copy.taken_out_by}
+    idle = {REACHED[name]: (what.__module__, what.__qualname__) for name, what in declared.items()}
+    environment = {**os.environ, "THREADLINE_TEST_IDLE": json.dumps(idle)}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "tests.laws.idle_copies",
+        "-p",
+        "no:cacheprovider",
+        "-rA",
+        *idle,
+    ]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    failed = {line.split()[1].partition("[")[0] for line in done.stdout.splitlines() if line.startswith("FAILED ")}
+    assert failed == idle.keys(), done.stdout[-3_000:]
 
 
 # --- tables -----------------------------------------------------------------------------------
