@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from threadline.engine.maintenance.rebuild import refold_everybody
 from threadline.kernel.capability import Capability
 from threadline.kernel.errors import InvalidDefinition, InvalidSetting, NotFound
 from threadline.kernel.event import Event, Identifier
+from threadline.kernel.store import Store, scan_pages
 from threadline.settings import Settings
 from threadline.surfaces.console.screens import screens_of
 from threadline.surfaces.console.screens.person import TABS
@@ -191,6 +193,37 @@ def test_what_was_derived_comes_back_with_its_capability(tmp_path: Path) -> None
         after = shop.points.of("ada")
         # What was earned is there; what came meanwhile earned nothing.
         assert (after.balance, after.days) == (before.balance, before.days)
+
+
+def test_erasure_reaches_what_a_capability_has_stored_that_is_switched_off(tmp_path: Path) -> None:
+    file, store = tmp_path / "threadline.yaml", tmp_path / "shop.db"
+    file.write_text("leaderboards: {spenders: {score: features.monetary_total}}\n")
+    with Threadline(open_engine(store, Settings(), definitions=file)) as shop:
+        for person in ("ada", "bob"):
+            purchase = {"type": "purchase_completed", "key": person, "identifiers": {"user_id": person}}
+            sent = {"type": "mail_sent", "key": f"mail {person}", "identifiers": {"user_id": person}}
+            said = {"message": f"message {person}", "template": "welcome", "to": f"{person}@example.com"}
+            shop.record([{**purchase, "properties": {"total": 12, "currency": "EUR"}}])
+            assert shop.record([{**sent, "properties": said}])[0].status == "accepted"
+        before = rows_by_table(shop.engine.store)
+        assert before["board"] == 2
+        ada = shop.person("ada").id
+    settings = Settings(capabilities=off(frozenset(OPTIONAL)))
+    file.write_text("")
+    with Threadline(open_engine(store, settings, definitions=file)) as shop:
+        shop.people.erase("ada")
+        dispatcher = open_dispatcher(shop.engine, settings)
+        while dispatcher.run_once():
+            pass
+        assert rows_by_table(shop.engine.store)["board"] == 1
+        left = [
+            item.key for table in shop.engine.catalogue.tables for item in scan_pages(shop.engine.store, table.name)
+        ]
+        assert [key for key in left if key.table != "erasure_ids" and ada in f"{key.partition} {key.sort}"] == []
+
+
+def rows_by_table(store: Store) -> Counter[str]:
+    return Counter(item.key.table for item in scan_pages(store, "board"))
 
 
 INSTALLED = """

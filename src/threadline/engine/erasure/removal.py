@@ -100,13 +100,12 @@ def rows_left(store: Store, catalogue: Catalogue, person: Person) -> list[Item]:
 def outdated_rows(store: Store, catalogue: Catalogue, person: str) -> Iterator[Item]:
     """Index rows that former definitions have asked for, and that nobody has removed yet: whole tables are read.
 
-    A state says nothing of them any more. Where everybody is up to date there are none.
+    A state says nothing of them any more. Where everybody is up to date, and no capability is off, there are none.
     """
-    for projection in catalogue.projections:
-        if projection.index.tables and not is_complete(store, projection):
-            for table in projection.index.tables:
-                rows = scan_pages(store, table)
-                yield from (row for row in rows if person in row.key.sort or person in row.key.partition)
+    outdated = (p for p in catalogue.projections if p.index.tables and not is_complete(store, p))
+    for table in (*(table for projection in outdated for table in projection.index.tables), *catalogue.left_tables):
+        rows = scan_pages(store, table)
+        yield from (row for row in rows if person in row.key.sort or person in row.key.partition)
 
 
 def remaining_rows(catalogue: Catalogue, subject: Subject, key: bytes) -> dict[str, dict[str, str]]:
@@ -182,8 +181,7 @@ def page_of(catalogue: Catalogue, entries: Sequence[LogEntry]) -> Page:
 
 def rows_of(catalogue: Catalogue, recorded: Recorded) -> list[Key]:
     """The index rows of a single event."""
-    marks = catalogue.plan(catalogue.event_types.counts_as(recorded.event)).marks
-    return [Key(row.table, row.partition, row.sort) for mark in marks for row in mark(recorded)]
+    return [Key(row.table, row.partition, row.sort) for row in catalogue.left_rows(recorded)]
 
 
 def page_put(workspace: str, id: str, page: Page) -> Put:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
-from types import FunctionType, MappingProxyType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from threadline.engine.folding.capabilities import Capabilities, shipped
@@ -82,13 +82,12 @@ class Catalogue:
         rules: IdentityRules,
         definitions: Declarations | None = None,
         capabilities: Capabilities | None = None,
-        off: Mapping[tuple[type, str], str] = MappingProxyType({}),
+        off: _SwitchedOff | None = None,
     ) -> None:
         declared = list(values)
         self.capabilities = Capabilities(shipped()) if capabilities is None else capabilities
         """Those in force, and those that are there and switched off."""
-        self._off = off
-        """What of these has no value here: (kind, name) -> the capability."""
+        self._off = off or _SwitchedOff([], {}, [])
         self.rules = rules
         self.definitions = definitions
         """What users declared, from which `variant` makes another; None without definitions."""
@@ -182,13 +181,13 @@ class Catalogue:
         """
         selected = Capabilities(shipped()) if capabilities is None else capabilities
         packages = [*OWN, *(capability.package for capability in selected.on)]
-        lasting, off = _switched_off(selected.off, type(definitions)())
-        values = [*_values(packages, definitions), *lasting, *besides]
+        off = _switched_off(selected.off, type(definitions)())
+        values = [*_values(packages, definitions), *off.lasting, *besides]
         try:
             made = cls(values, rules, definitions, selected, off)
         except InvalidDefinition as error:
             definitions.problems += str(error).split("\n")
-        definitions.refuse_unknown({name: owner for (kind, name), owner in off.items() if kind is Section})
+        definitions.refuse_unknown({name: owner for (kind, name), owner in off.owners.items() if kind is Section})
         return made
 
     def variant(self, definitions: Declarations) -> Catalogue:
@@ -225,6 +224,24 @@ class Catalogue:
         """Whether there is a projection of this name."""
         return projection in self.index
 
+    def left_rows(self, recorded: Recorded) -> Iterable[Row]:
+        """The rows that an event has of its own: those of the projections in force, and those that switched-off ones
+        have written while they were."""
+        type = self.event_types.counts_as(recorded.event)
+        for mark in self.plan(type).marks:
+            yield from mark(recorded)
+        for projection in self._off.projections:
+            if projection.index.event_rows is not None and _handled(projection.handles, type):
+                yield from projection.index.event_rows(recorded)
+
+    @property
+    def left_tables(self) -> tuple[str, ...]:
+        """Tables of rows of people's states that no projection in force writes: what is in them is of former ones."""
+        written = {table for projection in self.projections for table in projection.index.tables}
+        return tuple(
+            table.name for table in self.tables if table.contents == "state_rows" and table.name not in written
+        )
+
     def reactors(self, event_type: str) -> tuple[Policy, ...]:
         """The policies that react to an event of this type."""
         reactors = self._reactors.get(event_type)
@@ -260,7 +277,7 @@ class Catalogue:
             return ""
         index = self.index.get(read.projection)
         if index is None:
-            if owner := self._off.get((Projection, read.projection)):
+            if owner := self._off.owners.get((Projection, read.projection)):
                 return f"{read.projection!r} is of {_is_off(owner)}"
             return f"nothing is known under {read.projection!r}; {suggestion(read.projection, self.index)}"
         projection = self.projections[index]
@@ -274,7 +291,7 @@ class Catalogue:
         if its capability is switched off."""
         operation = next((o for o in self.operations if o.name == name), None)
         if operation is None:
-            owner = self._off.get((Operation, name))
+            owner = self._off.owners.get((Operation, name))
             why = "switched off by the definitions of this store" if owner is None else f"of {_is_off(owner)}"
             raise NotFound(f"`{name}` is {why}")
         return operation
@@ -347,22 +364,31 @@ def _is_off(capability: str) -> str:
     return f"the capability {capability!r}, which the setting `capabilities` switches off"
 
 
-def _switched_off(
-    capabilities: Iterable[Capability], without: Declarations
-) -> tuple[list[object], dict[tuple[type, str], str]]:
-    """What stays in force of capabilities that are switched off; and (kind, name) -> the capability, of what does not.
-    ``without`` are definitions in which nothing is defined."""
-    lasting: list[object] = []
-    owners: dict[tuple[type, str], str] = {}
+class _SwitchedOff(NamedTuple):
+    """What capabilities that are switched off declare."""
+
+    lasting: list[object]
+    """What stays in force."""
+    owners: dict[tuple[type, str], str]
+    """What does not: (kind, name) -> the capability."""
+    projections: list[Projection]
+    """Those that wrote rows of single events, which an erasure finds by them."""
+
+
+def _switched_off(capabilities: Iterable[Capability], without: Declarations) -> _SwitchedOff:
+    """``without`` are definitions in which nothing is defined."""
+    found = _SwitchedOff([], {}, [])
     for capability in capabilities:
         # A state or a section is mostly called like its capability, and there only if something is defined.
-        owners |= {(Projection, capability.name): capability.name, (Section, capability.name): capability.name}
+        found.owners.update({(kind, capability.name): capability.name for kind in (Projection, Section)})
         for value in _values([capability.package], without):
             if isinstance(value, _LASTING):
-                lasting.append(value)
+                found.lasting.append(value)
             elif isinstance(value, Projection | Section | Operation):
-                owners[type(value), value.name] = capability.name
-    return lasting, owners
+                found.owners[type(value), value.name] = capability.name
+            if isinstance(value, Projection):
+                found.projections.append(value)
+    return found
 
 
 def discover(*packages: str, definitions: Declarations | None) -> list[object]:
