@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -15,8 +14,8 @@ from msgspec import inspect
 
 from threadline.app import operations
 from threadline.kernel.chart import Chart
-from threadline.kernel.errors import InvalidSetting, InvalidValue
-from threadline.kernel.extra import from_source
+from threadline.kernel.errors import InvalidValue
+from threadline.kernel.extra import library
 from threadline.surfaces.charts.vega import vega
 
 ABOUT = ("sql", "position", "bound", "notes")
@@ -80,10 +79,4 @@ def _format(kind: Any) -> str:
 
 
 def _library(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        hint = from_source("notebook")
-        raise InvalidSetting(
-            f"tables and charts for notebooks need {name}, which is not installed", hint=hint
-        ) from None
+    return library(name, "tables and charts for notebooks need", "notebook")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
+
+from threadline.kernel.errors import InvalidSetting
 
 
 def from_source(extra: str) -> str:
@@ -21,3 +25,11 @@ def missing(module: str, named: str, extra: str) -> str:
     if find_spec(module) is not None:
         return ""
     return f"needs {named}; install its extra {from_source(extra)}"
+
+
+def library(name: str, asked: str, extra: str) -> Any:
+    """A library that an extra installs. Raises `InvalidSetting` where it is missing; ``asked`` begins the sentence."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise InvalidSetting(f"{asked} {name}, which is not installed", hint=from_source(extra)) from None

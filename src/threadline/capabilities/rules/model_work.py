@@ -300,13 +300,13 @@ class Plan:
     def __init__(self, graph: Mapping[str, Any]) -> None:
         """Raises `InvalidValue` for an expression that cannot be counted."""
         self._steps = [_step(node) for node in _ordered(graph)]
-        texts = [text for node in graph["nodes"] for text in _texts(node.get("content"))]
+        texts = [text for node in graph["nodes"] for text in texts_of(node.get("content"))]
         self._regexes = any(name in text for text in texts for name in ("matches", "extract"))
         self._patterns = [quoted for text in texts for quoted in re.findall(r"'[^']*'|\"[^\"]*\"", text)]
 
     def check(self, context: Mapping[str, Any]) -> int:
         """The steps that evaluating the model for this takes at most; `InvalidValue` where they are too many."""
-        patterns = (*self._patterns, *_texts(context)) if self._regexes else ()
+        patterns = (*self._patterns, *texts_of(context)) if self._regexes else ()
         work = Work(context, "\n".join(text for text in patterns if "{" in text))
         for step in self._steps:
             work.node = step.name
@@ -405,9 +405,10 @@ def _ordered(graph: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [nodes[id] for id in TopologicalSorter(before).static_order() if id in nodes]
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts_of(value: Any) -> Iterator[str]:
+    """The texts anywhere inside a value of JSON."""
     if type(value) is str:
         yield value
     elif type(value) in (dict, list):
         for item in value.values() if type(value) is dict else value:
-            yield from _texts(item)
+            yield from texts_of(item)

@@ -9,7 +9,7 @@ from threadline.capabilities.conditions import Node, Path, Step, Subject
 from threadline.capabilities.conditions.fields import EVENT, reader, viewed
 from threadline.capabilities.rules.body import Inputs, Outcome
 from threadline.capabilities.rules.model_engine import Engine
-from threadline.capabilities.rules.model_work import Plan
+from threadline.capabilities.rules.model_work import Plan, texts_of
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.time import MILLISECOND, SECOND, parse_time
 
@@ -39,7 +39,7 @@ class ModelBody:
         self._dates = dates
         self.plain = plain
         self._nodes = {node["id"]: node for node in graph["nodes"] if node["type"] not in _ENDS}
-        self._clocked = any(mark in text for text in _texts(graph) for mark in (SECONDS, MILLISECONDS))
+        self._clocked = any(mark in text for text in texts_of(graph) for mark in (SECONDS, MILLISECONDS))
         # With the time in it a graph is made anew for every event; that it can be made at all is seen here.
         made = Engine(_at(graph, "1970-01-01"))
         self._engine = None if self._clocked else made
@@ -71,7 +71,7 @@ class ModelBody:
         if context is None:
             whole = inputs.get(".".join(WHOLE))
             context = whole if type(whole) is dict else {}
-        if self._dates and any(text == "now" for text in _texts(context)):
+        if self._dates and any(text == "now" for text in texts_of(context)):
             raise InvalidValue("the text 'now' among the inputs: a date of it would be that of the machine's clock")
         self._plan.check(context)
         engine = self._engine or Engine(_at(self._graph, inputs.get(".".join(CLOCK))))
@@ -127,14 +127,6 @@ def _plain(value: Any) -> Any:
     if type(value) is dict:
         return {name: _plain(item) for name, item in value.items()}
     return [_plain(item) for item in value] if type(value) is list else value
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if type(value) is str:
-        yield value
-    elif type(value) in (dict, list):
-        for item in value.values() if type(value) is dict else value:
-            yield from _texts(item)
 
 
 def _at(graph: Any, text: Any) -> Any:
