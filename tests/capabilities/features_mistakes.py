@@ -219,7 +219,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "a name": (
         "features:\n  Spend-30: {aggregate: count, events: page}",
-        "2: 'Spend-30' is not a valid feature name; use lower-case letters, digits and _, such as spend_30d",
+        "2: 'Spend-30' is not a valid feature name; use lower-case letters, digits, - and _, such as spend_30d",
     ),
     "a key twice": (
         "features:\n  a: {aggregate: count, events: page}\n  a: {aggregate: any, events: page}",

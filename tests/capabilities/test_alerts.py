@@ -166,7 +166,7 @@ def test_withdrawing_ends_it_and_writing_it_again_continues_its_versions(asked: 
         ({"link": "https:/\t/evil.example"}, InvalidValue, "must be an address"),
         ({"link": "http://[::1"}, InvalidValue, "must be an address"),
         ({"start": "2026-02-01T00:00:00Z", "stop": "2026-02-01T00:00:00Z"}, InvalidValue, "later than `start`"),
-        ({"segments": ["spender"]}, InvalidValue, "did you mean 'spenders'"),
+        ({"segments": ["spender"]}, NotFound, "did you mean 'spenders'"),
         ({"when": {"field": "event.type", "equals": "page"}}, InvalidValue, "a person has no event"),
         ({"when": {"field": "feature.monetary_total", "gt": 1}}, InvalidDefinition, "did you mean 'features'"),
         ({"when": {"field": "tags"}}, InvalidDefinition, "when"),

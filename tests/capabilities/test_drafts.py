@@ -80,7 +80,7 @@ def test_a_mistake_is_told_as_the_start_of_a_process_tells_it(section: str, tmp_
         ("segments:\n  Big: {}\n", 2, "Big"),
         ("\n\nsegmens: {}\n", 3, "segmens"),
         ("journeys:\n  a:\n    trigger: {event: x}\n    steps: [{wiat: 1d}]\n", 4, "{wiat"),
-        ("rules:\n  a: {conditions: {field: features.nothing, exists: true}}\n", 2, "a:"),
+        ("rules:\n  a: {conditions: {field: features.nothing, exists: true}}\n", 2, "field"),
     ],
 )
 def test_a_problem_stands_at_the_line_and_column_of_the_key(asked: Asked, text: str, line: int, begins: str) -> None:

@@ -52,10 +52,8 @@ mail:
 journeys: {welcome: {steps: [{send: welcom_mail}]}}
 """
     definitions = Definitions([("shop.yaml", text)])
-    read_journeys(definitions)
-    assert any(
-        "there is no template 'welcom_mail'; did you mean 'welcome_mail'" in each for each in definitions.problems
-    )
+    with pytest.raises(InvalidDefinition, match="there is no template 'welcom_mail'; did you mean 'welcome_mail'"):
+        Catalogue.declared(definitions, rules(definitions))
 
 
 def test_a_rule_that_names_no_declared_journey_is_refused() -> None:
@@ -67,7 +65,7 @@ rule_sets: {all: {events: [x], rules: [in]}}
     definitions = Definitions([("shop.yaml", text)])
     with pytest.raises(InvalidDefinition) as raised:
         Catalogue.declared(definitions, rules(definitions))
-    expected = "rule 'in' names 'welcom', which is no declared journey; did you mean 'welcome'?"
+    expected = "rule 'in': there is no journey 'welcom'; did you mean 'welcome'?"
     assert expected in str(raised.value)
 
 

@@ -11,6 +11,9 @@ import pytest
 from tests.capabilities.asked import job
 from tests.capabilities.leaderboards_stage import BOARDS, STREAKS, board, staged, standing
 from tests.capabilities.points_stage import STARTS_AT, Stage
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.people.definition import rules
+from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.ranking import TABLE, Board, Place, board_of, place_of, row_of
 from threadline.kernel.store import scan_pages
@@ -61,7 +64,7 @@ def test_members_of_a_segment_are_ranked_among_themselves_from_entering_to_leavi
 )
 def test_a_board_among_a_segment_that_cannot_be(text: str, message: str) -> None:
     with pytest.raises(InvalidDefinition, match=message):
-        staged(text)
+        Catalogue.declared(Definitions([("shop.yaml", text)]), rules())
 
 
 # --- declaring, refusing --------------------------------------------------------------------

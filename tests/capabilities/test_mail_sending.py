@@ -9,6 +9,8 @@ import pytest
 from tests.capabilities.mail_stage import SHOP, STARTS_AT, MailStage
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.mail.effect import mail_effect
+from threadline.capabilities.people.definition import rules
+from threadline.engine.folding.catalogue import Catalogue
 from threadline.kernel.errors import Conflict, InvalidDefinition, InvalidValue, NotFound
 from threadline.kernel.event import Event, Identifier, Recorded
 from threadline.kernel.policy import Policy, PolicyView
@@ -362,10 +364,9 @@ def test_a_rule_sends_a_mail() -> None:
 
 
 def test_a_rule_that_sends_an_unknown_template_is_a_mistake() -> None:
-    with pytest.raises(
-        InvalidDefinition, match="rule 'big' sends 'welcom', which is no declared mail template; did you"
-    ):
-        MailStage(SHOP + RULES.replace("template: welcome", "template: welcom"))
+    definitions = Definitions([("shop.yaml", SHOP + RULES.replace("template: welcome", "template: welcom"))])
+    with pytest.raises(InvalidDefinition, match="rule 'big': there is no template 'welcom'; did you"):
+        Catalogue.declared(definitions, rules())
 
 
 def test_two_mails_that_are_due_together_know_of_each_other() -> None:

@@ -27,6 +27,7 @@ def test_what_actions_leave_behind() -> None:
                 "{log_event: {message: seen, data: {n: 1}}}",
             )
         )
+        + "journeys: {welcome: {steps: [{send: hello}]}}\n"
     )
     asked.tell("identify", user_id="ada", properties={"name": "Ada"})
     asked.tell("tag_added", user_id="ada", properties={"tag": "cold"})

@@ -92,10 +92,6 @@ def test_a_time_of_day_is_read_as_it_is_written(quoted: str) -> None:
         ("calendar: {amnesty: {from: 2026-03-01}}", "0.yaml:1: `calendar`: `amnesty` must be a list, such as"),
         ("calendar: {amnesty: [{from: 2026-03-01}]}", "0.yaml:1: `calendar`: `amnesty[0]` needs `to`: a local date"),
         ("calendar: {amnesty: [{from: 2026-03-02, to: 2026-03-01}]}", "0.yaml:1: `calendar`: `amnesty[0]`: an amnesty"),
-        (
-            "calendar: {amnesty: [{from: 2026-03-01, to: 2026-03-01, streaks: daly}]}",
-            "0.yaml:1: an amnesty names streak 'daly'; did you mean 'daily'?",
-        ),
         ("calendar: {dayend: 1}", "0.yaml:1: `calendar`: unknown key 'dayend'"),
     ],
 )  # fmt: skip

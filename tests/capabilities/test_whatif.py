@@ -276,7 +276,7 @@ def test_a_history_that_cannot_be_lived_fails_alone(shop: Tried, monkeypatch: py
         ({"definitions": "rules: ["}, InvalidDefinition, "definitions:1: this is not YAML"),
         ({"definitions": "rules: [", "file": "spring.yaml"}, InvalidDefinition, "spring.yaml:1: this is not YAML"),
         ({"definitions": "ruels: {}"}, InvalidDefinition, "did you mean 'rules'"),
-        ({"definitions": "rules: {}"}, InvalidDefinition, "names the rule 'good', which is not declared"),
+        ({"definitions": "rules: {}"}, InvalidDefinition, "there is no rule 'good'; none is declared"),
         ({"rule": "good", "version": 1, "people": ["user_id:nobody"]}, NotFound, "nobody is known"),
         ({"rule": "good", "version": 1, "against": 1, "baseline": "recorded"}, InvalidValue, "goes with the baseline"),
     ],

@@ -28,6 +28,7 @@ from threadline.kernel.event_type import EventTypes
 from threadline.kernel.finding import Finding
 from threadline.kernel.identity import IdentityRules
 from threadline.kernel.limits import EVENTS_PAGE_MAX
+from threadline.kernel.names import Names
 from threadline.kernel.object_storage import Storage
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.policy import Policy, PolicyView, Read
@@ -427,6 +428,11 @@ class Catalogue(Protocol):
     @property
     def event_types(self) -> EventTypes:
         """What is declared of types of events."""
+        ...
+
+    @property
+    def names(self) -> Names:
+        """What is declared of every kind that has names."""
         ...
 
     @property

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from threadline.kernel.names import Reference
+from threadline.kernel.policy import Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,15 @@ class Declarations(Protocol):
     problems: list[str]
     known_types: set[str]
     """Types of events that ship, or that what is declared makes."""
+
+    @property
+    def noted_paths(self) -> frozenset[tuple[str, tuple[str, ...]]]:
+        """The paths into views, each with its projection, of which it is known where they stand."""
+        ...
+
+    def note_unknown(self, unknown: Callable[[Reference], str], unread: Callable[[Read], str]) -> None:
+        """Note every name and every path that leads nowhere where it stands. Both tell what is wrong, or nothing."""
+        ...
 
     def contents(self) -> dict[str, dict[str, str]]:
         """Section -> name -> a hash of what is declared under it."""

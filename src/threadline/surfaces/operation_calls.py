@@ -153,6 +153,7 @@ def run(operation: Operation, context: Context, params: Any) -> Any:
     What may change something is in the audit log before the answer leaves, also where it fails.
     """
     go_on_as(operation.work(params))
+    _refuse_unknown_names(operation, context, params)
     # A dry run is a question: it changes nothing, and pages ask it to show what would be.
     if not operation.is_audited or getattr(params, "dry_run", False):
         return operation.run(context, params)
@@ -166,6 +167,34 @@ def run(operation: Operation, context: Context, params: Any) -> Any:
         raise
     note(operation, path, context, params, "refused" if operation.refused(result) else "done")
     return result
+
+
+def _refuse_unknown_names(operation: Operation, context: Context, params: Any) -> None:
+    """Refuse a name that nothing has, with the nearest: answered, it would be an empty answer."""
+    for name, kind in named_kinds(operation.params).items():
+        value = getattr(params, _attributes_of(operation.params)[name])
+        for called in value if isinstance(value, list) else [value] if value else ():
+            context.engine.catalogue.names.refuse(kind, called, name, context.engine, context.workspace)
+
+
+@lru_cache(maxsize=1_000)
+def named_kinds(params: type) -> dict[str, str]:
+    """The parameters that are names, or lists of them, each with the `NameKind` that it is one of."""
+    hints = get_type_hints(params, include_extras=True)
+    kinds = {}
+    for field in msgspec.structs.fields(params):
+        hint = hints[field.name]
+        for meta in (*metas_of(hint), *(meta for item in _items_of(hint) for meta in metas_of(item))):
+            if meta.extra is not None and "names" in meta.extra:
+                kinds[field.encode_name] = meta.extra["names"]
+    return kinds
+
+
+def _items_of(hint: Any) -> tuple[Any, ...]:
+    """The type of the items, where a hint is of a list."""
+    while get_origin(hint) is Annotated:
+        hint = hint.__origin__
+    return get_args(hint) if get_origin(hint) is list else ()
 
 
 def _is_applied(context: Context) -> bool:

@@ -16,6 +16,7 @@ from threadline.kernel.arms import arm_at, draw, is_within
 from threadline.kernel.calendar import instant_of
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, InvalidValue
+from threadline.kernel.names import names_a
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import HOUR, parse_duration
 from threadline.kernel.typed import prepared
@@ -29,7 +30,7 @@ EARLIEST_ZONE = 14 * HOUR
 """How far the clocks of the first zone are ahead of UTC."""
 _ARM = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 
-TemplateName = Annotated[str, Meta(description="A declared template.", max_length=64)]
+TemplateName = Annotated[str, names_a("template"), Meta(description="A declared template.", max_length=64)]
 Subject = Annotated[str, Meta(description="Instead of the template's subject, and filled in like it.", max_length=500)]
 
 
@@ -37,7 +38,7 @@ Subject = Annotated[str, Meta(description="Instead of the template's subject, an
 class Audience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Who gets it: all that is given must be true of a person; nothing given means everybody."""
 
-    segment: Annotated[str, Meta(description="They belong to this segment.", max_length=64)] = ""
+    segment: Annotated[str, names_a("segment"), Meta(description="They belong to this segment.", max_length=64)] = ""
     tags: Annotated[list[str], Meta(description="They have all of these tags.", max_length=TAGS_MAX)] = []
     when: Annotated[
         dict[str, Any] | None, Meta(description="A tree of conditions, as in segments: traits, tags, features, all.")
@@ -76,8 +77,10 @@ class Broadcast(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     template: TemplateName
     subject: Subject = ""
-    sender: Annotated[str, Meta(description="Else that of the template.", max_length=64)] = ""
-    topic: Annotated[str, Meta(description="What people unsubscribe from; else the template's.", max_length=64)] = ""
+    sender: Annotated[str, names_a("sender"), Meta(description="Else that of the template.", max_length=64)] = ""
+    topic: Annotated[
+        str, names_a("topic"), Meta(description="What people unsubscribe from; else the template's.", max_length=64)
+    ] = ""
     variables: Annotated[dict[str, Any], Meta(max_length=VARIABLES_MAX)] | None = None
     """Variables of the template."""
     audience: Audience | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta
@@ -13,6 +12,7 @@ from threadline.kernel.event import Event, Recorded
 from threadline.kernel.event_type import EventType, Maybe, Properties
 from threadline.kernel.lasting import Lasting, Until
 from threadline.kernel.limits import BROADCAST_NUMBERS_DAYS
+from threadline.kernel.names import NAME
 from threadline.kernel.sender import EFFECT_WITHDRAWN
 from threadline.kernel.time import DAY, parse_time
 
@@ -22,7 +22,6 @@ HOLDOUT = "holdout"
 SOURCE = "threadline.broadcasts"
 DUE_AT = "due_at"
 """The property that says when the mail is due, where that is not at once."""
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 class _Addressed(Properties):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from threadline.capabilities.conditions.compiling import Conditions
@@ -69,10 +69,10 @@ DEFS: dict[str, Any] = {"condition": _condition(), "where": _where()}
 """What `CONDITION` and `WHERE` refer to."""
 
 
-def when(make: Callable[[Node], T]) -> Form[T]:
-    """What is made of a tree of conditions."""
+def when(make: Callable[[Node], T], own: Collection[str] = ()) -> Form[T]:
+    """What is made of a tree of conditions; ``own`` as for `read_tree`."""
     wanted = "a condition, such as {field: traits.plan, equals: pro}"
-    return Form((dict,), wanted, lambda part: make(read_tree(part)), CONDITION, DEFS)
+    return Form((dict,), wanted, lambda part: make(read_tree(part, own)), CONDITION, DEFS)
 
 
 WHEN_FORM = when(Conditions)

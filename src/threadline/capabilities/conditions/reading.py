@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from math import isfinite
 from typing import Any
 
-from threadline.capabilities.conditions.fields import wrong_path
+from threadline.capabilities.conditions.fields import viewed, wrong_path
 from threadline.capabilities.conditions.operators import (
     ALIASES,
     COMPARING,
@@ -46,10 +46,19 @@ def read_json(value: Any, label: str = "conditions") -> Node:
     return tree
 
 
-def read_tree(part: Part) -> Node:
-    """The tree of a part of a definition. Raises `Noted` where something is wrong with it."""
+def read_tree(part: Part, own: Collection[str] = ()) -> Node:
+    """The tree of a part of a definition. Raises `Noted` where something is wrong with it.
+
+    ``own``: first steps of fields that are neither of the event nor of a view.
+    """
     note = part.noting()
-    tree = None if misread(part, COMPARING.__contains__) else read_plain(part.value, note)
+
+    def note_path(at: Place, path: Path) -> None:
+        projection, steps = viewed(path)
+        if projection and projection not in own:
+            part.whole.note_path((*part.at, *at), projection, steps)
+
+    tree = None if misread(part, COMPARING.__contains__) else _Reader(note, note_path).tree(part.value)
     if tree is None or note.noted:
         raise Noted
     return tree
@@ -79,8 +88,11 @@ def read_plain(value: Any, fail: Callable[[Place, str], None]) -> Node | None:
 class _Reader:
     """Reads plain values; each mistake is passed to ``fail`` with its place."""
 
-    def __init__(self, fail: Callable[[Place, str], None]) -> None:
+    def __init__(
+        self, fail: Callable[[Place, str], None], note: Callable[[Place, Path], None] = lambda at, path: None
+    ) -> None:
         self._fail = fail
+        self._note = note
 
     def tree(self, value: Any) -> Node | None:
         """The whole tree, within its limits."""
@@ -158,6 +170,7 @@ class _Reader:
         if problem:
             self._fail(at, problem)
             return None
+        self._note(at, path)
         return path
 
 

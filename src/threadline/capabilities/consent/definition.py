@@ -10,8 +10,18 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.definitions.declaring import NAME, Given, Problems, Single, by_name, struct, text
+from threadline.capabilities.definitions.declaring import (
+    NAME_FORM,
+    Given,
+    Problems,
+    Single,
+    by_name,
+    name_of,
+    struct,
+    text,
+)
 from threadline.kernel.limits import TOPICS_MAX
+from threadline.kernel.names import PATH_NAME, NameKind
 from threadline.kernel.suggestion import suggestion
 
 TEXT_LENGTH_MAX = 500
@@ -50,7 +60,9 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
         Literal["opted_in", "opted_out"], Meta(description="Whether people get it who have said nothing.")
     ] = "opted_out"
     confirm: Annotated[
-        str, Meta(max_length=100, description="Double opt-in: the mail template with the link that confirms.")
+        str,
+        name_of("template", PATH_NAME),
+        Meta(description="Double opt-in: the mail template with the link that confirms."),
     ] = ""
 
     @property
@@ -69,7 +81,7 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
 
     topics: Annotated[
         dict[str, Topic],
-        by_name(struct(Topic), text("a name of lower-case letters, digits and _", NAME.pattern), most=TOPICS_MAX),
+        by_name(struct(Topic), NAME_FORM, most=TOPICS_MAX),
         Meta(description="Topics by name, in the order of the page."),
     ] = {}
     brand: Annotated[str, Meta(max_length=100, description="Who writes, as pages name it.")] = "we"
@@ -96,6 +108,8 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 CONSENT = Single("consent", struct(Consent))
+TOPIC = NameKind("topic", lambda definitions: definitions.names_in(CONSENT.section, "topics"))
+"""Any is right where none is declared."""
 
 
 def read_consent(definitions: Definitions | None) -> Consent:

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import UNSET, Meta
 
-from threadline.capabilities.definitions.declaring import NAME
 from threadline.kernel.event import Event
 from threadline.kernel.event_type import EventType, Maybe, Properties, may_say
 from threadline.kernel.former_forms import address_in_event
 from threadline.kernel.lasting import Lasting
+from threadline.kernel.names import NAME
 
 SUBSCRIBED = "subscribed"
 UNSUBSCRIBED = "unsubscribed"

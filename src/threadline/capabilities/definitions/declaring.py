@@ -21,15 +21,13 @@ from msgspec import Meta
 from threadline.capabilities.definitions.files import Definitions
 from threadline.capabilities.definitions.plain import DEPTH_MAX, NODES_MAX, Json, Noted, Part, Place, Plain, called
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.names import NAME, PATH_NAME, PATH_SPELLING, SPELLING, NameKind, Names
 from threadline.kernel.section import Section
 from threadline.kernel.suggestion import nearest, suggestion
 from threadline.kernel.time import format_duration, parse_duration
 
 S = TypeVar("S")
 T = TypeVar("T")
-
-NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
-"""What most definitions may be called: their names become parts of paths."""
 
 _GIVEN, _NOT_WRITTEN = object(), object()
 NotWritten = Annotated[T, _NOT_WRITTEN]
@@ -106,6 +104,20 @@ def event_type(most: int | None = None) -> Form[str]:
         type = form.make(part)
         part.whole.note_type(part.at, type)
         return type
+
+    return replace(form, make=make)
+
+
+def name_of(kind: str, plain: re.Pattern[str] = NAME) -> Form[str]:
+    """The name of something that is declared elsewhere. The definitions note where it stands, and nothing that is
+    declared may lack it."""
+    spelling = PATH_SPELLING if plain is PATH_NAME else SPELLING
+    form = text(f"the name of a {kind}, of {spelling}", plain.pattern)
+
+    def make(part: Part) -> str:
+        name = form.make(part)
+        part.whole.note_name(part.at, kind, name)
+        return name
 
     return replace(form, make=make)
 
@@ -479,6 +491,10 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
+NAME_FORM = text(f"a name of {SPELLING}", NAME.pattern)
+"""A name that is given where it stands."""
+
+
 # --- sections -----------------------------------------------------------------------------------
 
 
@@ -507,7 +523,7 @@ class Named(Generic[T]):
     most: int | None = None
     names: re.Pattern[str] = NAME
     named: str = ""
-    """What names may be, where they are not of lower-case letters."""
+    """What names may be, where they are not as `NAME` has them."""
     nodes_max: int = NODES_MAX
     depth_max: int = DEPTH_MAX
     ships: str = ""
@@ -530,8 +546,19 @@ class Named(Generic[T]):
             self.section, schema | _given({"maxProperties": self.most}), {**self.form.defs, ref: self.form.schema}
         )
 
-    def read_json(self, name: str, value: Any, where: str) -> T:
+    @property
+    def kind(self) -> NameKind:
+        """The names under it, for whatever names one of them."""
+        return NameKind(self.what, self.known, self.names)
+
+    def known(self, definitions: Definitions) -> Collection[str]:
+        """What ships and what these definitions declare, rightly or wrongly."""
+        read = self.read(definitions)
+        return (read.values.keys() | read.places.keys()) - read.left_out
+
+    def read_json(self, name: str, value: Any, where: str, names: Names | None = None) -> T:
         """The definition of plain values, as JSON gives them; ``where`` is what the places of problems begin with.
+        ``names``: those that it may name; without them any.
 
         Raises `InvalidDefinition` with every problem, one a line.
         """
@@ -540,13 +567,19 @@ class Named(Generic[T]):
             if not self.names.fullmatch(name):
                 whole.fail((), self._wrong_name(name))
                 raise Noted
-            return self.form.read(Part(whole, value))
+            made = self.form.read(Part(whole, value))
+            for at, kind, other in whole.names if names is not None else ():
+                problem = names.unknown(kind, other)  # type: ignore[union-attr]
+                if problem:
+                    whole.fail(at, problem)
+            if whole.is_wrong:
+                raise Noted
+            return made
         except Noted:
             raise whole.refusal() from None
 
     def _wrong_name(self, name: str) -> str:
-        others = "digits, - and _" if "_-" in self.names.pattern else "digits and _"
-        hint = self.named or f"use lower-case letters, {others}, such as {self.example}"
+        hint = self.named or f"use {SPELLING}, such as {self.example}"
         return f"{name[:80]!r} is not a valid {self.what} name; {hint}"
 
     @property

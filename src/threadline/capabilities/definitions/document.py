@@ -14,6 +14,7 @@ from threadline.kernel.limits import (
     DEFINITIONS_NUMBER_LENGTH_MAX,
     DEFINITIONS_REPEATED_MAX,
 )
+from threadline.kernel.names import Reference
 from threadline.kernel.suggestion import suggestion
 
 Keys = dict[str, tuple[yaml.Node, yaml.Node]]
@@ -66,6 +67,11 @@ class Document:
     """Each once, however often a section is read."""
     warnings: dict[str, None] = field(default_factory=dict)
     """What is no mistake and hardly meant, likewise."""
+    names: dict[Reference, yaml.Node] = field(default_factory=dict)
+    """The names that stand for something declared elsewhere, each with where it stands; of several places the first
+    that was read."""
+    paths: dict[tuple[str, tuple[str, ...], str], yaml.Node] = field(default_factory=dict)
+    """The same of paths into views: a projection, the steps in its view, and what reads it."""
     columns: dict[str, int] = field(default_factory=dict)
     """Problem -> the column at which it begins, from 1; of those that are noted at a node, or that YAML finds."""
 

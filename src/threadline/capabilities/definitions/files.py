@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -19,6 +19,8 @@ from threadline.capabilities.definitions.plain import Plain
 from threadline.capabilities.definitions.problem import Problem, problem_of
 from threadline.capabilities.definitions.writing import yaml_of
 from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.names import Reference
+from threadline.kernel.policy import Read
 
 _SHIPPED = "shipped.yaml"
 _MAPPING, _TEXT = "tag:yaml.org,2002:map", "tag:yaml.org,2002:str"
@@ -155,6 +157,33 @@ class Definitions:
         """The types of events that are named, wherever a form of `event_type` has read one."""
         return [named for document in self._documents for named in document.types]
 
+    def names_in(self, section: str, *inside: str) -> frozenset[str] | None:
+        """The names that stand in a section, or in a mapping inside it, rightly declared or wrongly; None: no file has
+        the section."""
+        mappings = [node for _, _, node in self.section(section)]
+        if not mappings:
+            return None
+        for step in inside:
+            mappings = [value for node in mappings for key, value in _members(node) if key.value == step]
+        return frozenset(str(key.value) for node in mappings for key, _ in _members(node))
+
+    def note_unknown(self, unknown: Callable[[Reference], str], unread: Callable[[Read], str]) -> None:
+        """Note every name and every path that leads nowhere where it stands. Both tell what is wrong, or nothing."""
+        for document in self._documents:
+            for reference, node in document.names.items():
+                problem = unknown(reference) if reference.name not in self.failed else ""
+                if problem:
+                    document.fail(node, f"{reference.what}: {problem}")
+            for (projection, path, what), node in document.paths.items():
+                problem = unread(Read(projection, path))
+                if problem:
+                    document.fail(node, f"{what}: {problem}")
+
+    @property
+    def noted_paths(self) -> frozenset[tuple[str, tuple[str, ...]]]:
+        """The paths into views of which it is known where they stand."""
+        return frozenset((projection, path) for document in self._documents for projection, path, _ in document.paths)
+
     def contents(self) -> dict[str, dict[str, str]]:
         """Section -> name -> a hash of what is declared under it; a section that holds no names is one without."""
         hashes: dict[str, dict[str, str]] = {}
@@ -227,6 +256,10 @@ def _shipped(package: str) -> yaml.Node | None:
     text = resources.files(package).joinpath(_SHIPPED).read_text(encoding="utf-8")
     # libyaml reads them ten times faster; it words mistakes otherwise, and there are none in what ships.
     return Document(_SHIPPED).compose(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def _members(node: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:
+    return node.value if isinstance(node, yaml.MappingNode) else []
 
 
 def _under(key: str, value: yaml.Node | None) -> yaml.MappingNode:

@@ -9,6 +9,7 @@ import yaml
 
 from threadline.capabilities.definitions.document import ANY_TYPE, PROBLEMS_MAX, Document, NamedType
 from threadline.kernel.errors import InvalidDefinition
+from threadline.kernel.names import Reference
 
 Place = tuple[str | int, ...]
 """The keys and positions that lead to a part of what was written."""
@@ -54,6 +55,14 @@ class Whole(Protocol):
 
     def note_type(self, at: Place, type: str) -> None:
         """Note that a part names a type of events."""
+        ...
+
+    def note_name(self, at: Place, kind: str, name: str) -> None:
+        """Note that a part is the name of something that is declared elsewhere, of a `NameKind`."""
+        ...
+
+    def note_path(self, at: Place, projection: str, path: tuple[str, ...]) -> None:
+        """Note that a part is a path into the view of a projection."""
         ...
 
     def written(self, at: Place) -> str:
@@ -218,6 +227,14 @@ class Plain:
             what = self.what or called("", at)
             self._document.types[NamedType(type, self.place(at), what)] = None
 
+    def note_name(self, at: Place, kind: str, name: str) -> None:
+        """See `Whole`."""
+        self._document.names.setdefault(Reference(kind, name, self.what), self.nearest(at))
+
+    def note_path(self, at: Place, projection: str, path: tuple[str, ...]) -> None:
+        """See `Whole`."""
+        self._document.paths.setdefault((projection, path, self.what), self.nearest(at))
+
     def written(self, at: Place) -> str:
         """See `Whole`."""
         node = self._nodes[at]
@@ -238,6 +255,8 @@ class Json:
         self.name = name
         self._where = where
         self._problems: list[str] = []
+        self.names: list[tuple[Place, str, str]] = []
+        """What names something that is declared elsewhere: place, kind and name."""
 
     def place(self, at: Place) -> str:
         """JSON has none."""
@@ -253,6 +272,13 @@ class Json:
     def note_type(self, at: Place, type: str) -> None:
         """Nobody is warned here."""
 
+    def note_name(self, at: Place, kind: str, name: str) -> None:
+        """See `Whole`."""
+        self.names.append((at, kind, name))
+
+    def note_path(self, at: Place, projection: str, path: tuple[str, ...]) -> None:
+        """What comes in by JSON knows its paths by itself."""
+
     def written(self, at: Place) -> str:
         """JSON is read before it gets here."""
         return ""
@@ -260,6 +286,11 @@ class Json:
     def misread(self, at: Place) -> str:
         """JSON looks like what it is."""
         return ""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether anything was noted."""
+        return bool(self._problems)
 
     def refusal(self) -> InvalidDefinition:
         """Every problem, one a line."""

@@ -459,6 +459,7 @@ class Campaigns(msgspec.Struct, frozen=True, kw_only=True):
 _NO_CURRENCIES = Currencies()
 CURRENCIES = Single("currencies", struct(Currencies), frozenset({"features"}))
 CAMPAIGNS = Single("campaigns", struct(Campaigns), frozenset({CAMPAIGN_IGNORED}))
+KIND = FEATURES.kind
 SECTIONS = (FEATURES.declared, CURRENCIES.declared, TIMEZONE.declared, CAMPAIGNS.declared)
 
 

@@ -13,6 +13,7 @@ from msgspec import Meta
 from threadline.capabilities.conditions.fields import viewed
 from threadline.capabilities.definitions import Part
 from threadline.capabilities.definitions.declaring import (
+    NAME_FORM,
     Form,
     Given,
     Named,
@@ -20,6 +21,7 @@ from threadline.capabilities.definitions.declaring import (
     Problems,
     duration,
     listed,
+    name_of,
     one_or_many,
     parsed,
     struct,
@@ -30,7 +32,6 @@ from threadline.capabilities.journeys.steps import (
     DURATION_MAX,
     JOURNEY,
     JOURNEYS,
-    NAME_FORM,
     SEND_FORM,
     STEPS_FORM,
     On,
@@ -99,8 +100,8 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     late: Annotated[int, duration(most=YEAR), Meta(description="How old an event may be to let somebody enter.")] = DAY
     timeout: Annotated[int | None, DURATION_FORM, Meta(description="When it ends in any case.")] = None
     transactional: Annotated[bool, Meta(description="Not marketing: nobody can unsubscribe from it.")] = False
-    topic: Annotated[str, NAME_FORM] = ""
-    sender: Annotated[str, NAME_FORM] = ""
+    topic: Annotated[str, name_of("topic")] = ""
+    sender: Annotated[str, name_of("sender")] = ""
     reply_to: Annotated[str, text(most=320)] = ""
     quiet_hours: Annotated[QuietHours | None, struct(QuietHours)] = None
     holdout: Annotated[
@@ -173,6 +174,8 @@ DECLARED = Named(
     most=JOURNEYS_MAX,
 )  # fmt: skip
 SECTION = DECLARED.declared
+KIND = replace(DECLARED.kind, stored=lambda engine, workspace: engine.definition_history.names(JOURNEYS))
+"""Who asks what became of people may name one that is declared no more."""
 
 
 def journey_of_content(name: str, version: int, content: bytes) -> Journey:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
-from threadline.capabilities.definitions.declaring import NAME
 from threadline.capabilities.journeys.events import (
     JOURNEY_ENTERED,
     JOURNEY_EXITED,
@@ -20,6 +19,7 @@ from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import JOURNEY_VARIABLE_BYTES_MAX, JOURNEY_VARIABLES_MAX, JOURNEYS_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries
+from threadline.kernel.names import NAME
 from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
 from threadline.kernel.sender import EFFECT_WITHDRAWN
 from threadline.kernel.time import format_time, parse_time

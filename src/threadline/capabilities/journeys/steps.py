@@ -12,11 +12,11 @@ from msgspec import Meta
 
 from threadline.capabilities.conditions import EVERY_EVENT, Conditions, Where
 from threadline.capabilities.conditions.fields import RELATIVE, wrong_path
-from threadline.capabilities.conditions.forms import WHEN_FORM, WHERE_FORM
+from threadline.capabilities.conditions.forms import WHERE_FORM, when
 from threadline.capabilities.conditions.tree import Test
 from threadline.capabilities.definitions import Part
 from threadline.capabilities.definitions.declaring import (
-    NAME,
+    NAME_FORM,
     Form,
     Problems,
     by_name,
@@ -25,6 +25,7 @@ from threadline.capabilities.definitions.declaring import (
     either,
     event_type,
     listed,
+    name_of,
     one_or_many,
     struct,
     text,
@@ -34,6 +35,7 @@ from threadline.kernel.calendar import WEEKDAYS, time_of_day
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.limits import EVENT_TYPE_LENGTH_MAX, JOURNEY_STEPS_MAX, JOURNEY_VARIABLES_MAX
+from threadline.kernel.names import PATH_NAME
 from threadline.kernel.time import YEAR
 
 JOURNEYS = "journeys"
@@ -57,7 +59,7 @@ def _time(written: str) -> int:
     return parsed
 
 
-NAME_FORM = text("a name of lower-case letters, digits and _", NAME.pattern)
+_SEGMENT, _TEMPLATE = name_of("segment"), name_of("template", PATH_NAME)
 _FIELD = text("a field, such as event.properties.order").then(_field, shown=".".join)
 TIME_FORM = text("a time of day in quotes, such as '09:00'", "([01][0-9]|2[0-3]):[0-5][0-9]").then(_time)
 DURATION_FORM = duration(most=DURATION_MAX, example="2d")
@@ -71,20 +73,23 @@ _SCALAR = Form(
 _VARIABLES = by_name(_SCALAR, NAME_FORM, most=JOURNEY_VARIABLES_MAX)
 
 
+_WHEN = when(Conditions, own=(JOURNEY,))
+
+
 def _condition(part: Part) -> Conditions:
     """A tree of conditions, or ``{sent: TEMPLATE}``, which is short for one."""
     if set(part.value) != {"sent"}:
-        return WHEN_FORM.make(part)
-    return Conditions(Test((JOURNEYS, "sent", NAME_FORM.read(part.inner("sent"))), "exists", True))
+        return _WHEN.make(part)
+    return Conditions(Test((JOURNEYS, "sent", _TEMPLATE.read(part.inner("sent"))), "exists", True))
 
 
 _SENT = {
     "type": "object",
-    "properties": {"sent": NAME_FORM.schema},
+    "properties": {"sent": _TEMPLATE.schema},
     "required": ["sent"],
     "additionalProperties": False,
 }
-_CONDITION = replace(WHEN_FORM, make=_condition, schema={"anyOf": [_SENT, WHEN_FORM.schema]})
+_CONDITION = replace(_WHEN, make=_condition, schema={"anyOf": [_SENT, _WHEN.schema]})
 
 
 def _read_steps(part: Part) -> tuple[Step, ...]:
@@ -104,8 +109,8 @@ class On(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     one_of: ClassVar[tuple[str, ...]] = ("event", "segment", "segment_left")
 
     event: Annotated[tuple[str, ...], one_or_many(event_type(EVENT_TYPE_LENGTH_MAX), most=20)] = ()
-    segment: Annotated[str, NAME_FORM, Meta(description="The segment that the person enters.")] = ""
-    segment_left: Annotated[str, NAME_FORM, Meta(description="The segment that the person leaves.")] = ""
+    segment: Annotated[str, _SEGMENT, Meta(description="The segment that the person enters.")] = ""
+    segment_left: Annotated[str, _SEGMENT, Meta(description="The segment that the person leaves.")] = ""
     where: Annotated[Where, WHERE_FORM, Meta(description="Conditions on the event.")] = EVERY_EVENT
     conditions: Annotated[
         Conditions | None, _CONDITION, Meta(description="Conditions on the event and the person.")
@@ -142,7 +147,7 @@ class Trigger(On, frozen=True, kw_only=True, dict=True):
 class Arm(msgspec.Struct, frozen=True, kw_only=True):
     """One variant of a mail."""
 
-    template: Annotated[str, NAME_FORM]
+    template: Annotated[str, _TEMPLATE]
     name: Annotated[str, NAME_FORM, Meta(description="How reports call it; without it the template's name.")] = ""
     subject: Annotated[str, text(most=500), Meta(description="In place of the template's own.")] = ""
     weight: Annotated[int, Meta(ge=1, le=1_000)] = 1
@@ -153,7 +158,7 @@ class Send(msgspec.Struct, frozen=True, kw_only=True):
 
     one_of: ClassVar[tuple[str, ...]] = ("template", "variants")
 
-    template: Annotated[str, NAME_FORM] = ""
+    template: Annotated[str, _TEMPLATE] = ""
     variants: Annotated[
         tuple[Arm, ...], listed(struct(Arm), 2, 10), Meta(description="A person always gets the same one.")
     ] = ()
@@ -175,7 +180,7 @@ class Send(msgspec.Struct, frozen=True, kw_only=True):
                 yield "variants", f"`variants`: two are called {name!r}; give them a `name` of their own"
 
 
-SEND_FORM = either(text("a template's name", NAME.pattern).then(lambda name: Send(template=name)), struct(Send))
+SEND_FORM = either(_TEMPLATE.then(lambda name: Send(template=name)), struct(Send))
 
 
 class Wait(On, frozen=True, kw_only=True, dict=True):

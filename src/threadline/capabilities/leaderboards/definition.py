@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -11,14 +11,21 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.definitions.declaring import Given, Named, Problems, choice, one_or_many, struct, text
+from threadline.capabilities.definitions.declaring import (
+    Given,
+    Named,
+    Problems,
+    choice,
+    name_of,
+    one_or_many,
+    struct,
+    text,
+)
 from threadline.capabilities.features.definition import number_path
 from threadline.capabilities.points import read_points
-from threadline.capabilities.segments.definition import read_segments
 from threadline.kernel.calendar import Calendar, day_text, month_of, month_text, week_of
 from threadline.kernel.limits import BOARD_ROWS_PER_PERSON_MAX
 from threadline.kernel.policy import Read
-from threadline.kernel.suggestion import suggestion
 
 ALL: Final = "all"
 STORED_PERIODS = {"day": 2, "week": 2, "month": 2, ALL: 1}
@@ -29,7 +36,6 @@ def _unique(values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(values))
 
 
-_TEXTS = one_or_many(text())
 _TAGS = one_or_many(text(most=100)).then(_unique)
 _PERIODS = one_or_many(choice(STORED_PERIODS)).then(
     lambda periods: tuple(period for period in STORED_PERIODS if period in periods)
@@ -50,7 +56,7 @@ class BoardDefinition(msgspec.Struct, frozen=True, kw_only=True):
     tags: Annotated[tuple[str, ...], _TAGS, Meta(description="Boards of their own.")] = ()
     segments: Annotated[
         tuple[str, ...],
-        _TEXTS.then(_unique),
+        one_or_many(name_of("segment")).then(_unique),
         Meta(description="Declared segments: their members are ranked among themselves, too."),
     ] = ()
     description: str = ""
@@ -167,13 +173,12 @@ def span_of(kind: str) -> int:
 
 LEADERBOARDS = Named("leaderboards", "leaderboard", struct(BoardDefinition), "Leaderboards by name.", "top_buyers")
 LEADERBOARDS_SECTION = LEADERBOARDS.declared
+KIND = LEADERBOARDS.kind
 
 
 def read_boards(definitions: Definitions) -> Boards:
     """The boards that are declared; problems are noted in the definitions, not raised."""
     boards = tuple(LEADERBOARDS.read(definitions).values.values())
-    if any(board.segments for board in boards):
-        _check_segments(definitions, boards)
     points = read_points(definitions) if boards else None
     for board in boards:
         if board.of_ledger and points is None:
@@ -188,13 +193,3 @@ def read_boards(definitions: Definitions) -> Boards:
             "and all of them again for `per`, for every tag and every segment: leave out what nobody looks at"
         )
     return Boards(boards, "UTC" if points is None else points.timezone)
-
-
-def _check_segments(definitions: Definitions, boards: Iterable[BoardDefinition]) -> None:
-    """Note the segments that boards name and nobody declares."""
-    declared = [segment.name for segment in read_segments(definitions) or ()]
-    for board in boards:
-        for name in sorted(set(board.segments) - set(declared)):
-            hint = suggestion(name, declared) if declared else "none is declared"
-            text = f"{board.place}: leaderboard {board.name!r}: there is no segment {name!r}; {hint}"
-            definitions.problems.append(text)

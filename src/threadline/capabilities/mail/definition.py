@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.definitions.declaring import (
-    NAME,
+    NAME_FORM,
     Form,
     Given,
     Problems,
@@ -19,6 +19,7 @@ from threadline.capabilities.definitions.declaring import (
     by_name,
     duration,
     listed,
+    name_of,
     parsed,
     positive,
     struct,
@@ -38,6 +39,7 @@ from threadline.kernel.limits import (
     MAIL_VARIABLES_MAX,
     MAIL_WARM_UP_DAYS_MAX,
 )
+from threadline.kernel.names import PATH_NAME, PATH_SPELLING, VARIABLE, NameKind
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import DAY, MINUTE, SECOND, format_duration, parse_time
 from threadline.kernel.zones import canonical_zone
@@ -45,6 +47,8 @@ from threadline.kernel.zones import canonical_zone
 KIND = QUEUE = "mail"
 """The kind of effect, and the queue in which mails wait."""
 SECTION_NAME = "mail"
+SHARED = "mail_templates"
+"""The name under which the history of definitions keeps versions of templates."""
 INBOX = PROVIDER_URL
 """The provider that keeps mails where developers read them; nothing leaves the machine."""
 SCHEMES = ("inbox", "smtp", "smtps", "ses", "env")
@@ -79,7 +83,8 @@ _TIME = text("a time of day in quotes, such as '21:00'", TIME_OF_DAY).then(
     lambda written: (int(written[:2]) * 60 + int(written[3:])) * MINUTE
 )
 _DATE = parsed(parse_time, "a date such as 2026-06-01")
-_NAME = text("a name of lower-case letters, digits and _, such as welcome", NAME.pattern)
+_TEMPLATE_NAME = text(f"a name of {PATH_SPELLING}, such as welcome", PATH_NAME.pattern)
+_VARIABLE = text("a name of lower-case letters, digits and _, such as order", VARIABLE.pattern)
 _GIVE_UP = duration(SECOND, 30 * DAY).then(
     lambda size: size / SECOND, lambda size: format_duration(int(size * SECOND))
 )  # fmt: skip
@@ -179,13 +184,17 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
     html: Annotated[str, Meta(description="The HTML part, or a file that ends in .html.")] = ""
     mjml: Annotated[str, Meta(description="The HTML part in MJML, or a file that ends in .mjml.")] = ""
     text: Annotated[str, Meta(description="The text part, or a file; else it is made from the HTML part.")] = ""
-    sender: Annotated[str, _NAME, Meta(description="A declared sender; needed where there are several.")] = ""
-    topic: Annotated[str, _NAME, Meta(description="What people can unsubscribe from without leaving the rest.")] = ""
+    sender: Annotated[
+        str, name_of("sender"), Meta(description="A declared sender; needed where there are several.")
+    ] = ""
+    topic: Annotated[
+        str, name_of("topic"), Meta(description="What people can unsubscribe from without leaving the rest.")
+    ] = ""
     transactional: Annotated[
         bool, Meta(description="Whether the person has asked for it by what they did, as with a receipt.")
     ] = False
     variables: Annotated[
-        dict[str, Variable], by_name(struct(Variable), _NAME, 0, MAIL_VARIABLES_MAX), Meta(description="By name.")
+        dict[str, Variable], by_name(struct(Variable), _VARIABLE, 0, MAIL_VARIABLES_MAX), Meta(description="By name.")
     ] = {}
     description: str = ""
     place: Given = ""
@@ -259,12 +268,15 @@ SEEN: Mapping[str, tuple[str, ...]] = {
 LINKS = ("unsubscribe_url", "preferences_url", "confirm_url")
 """Those of them that are links of our own."""
 
-_STRUCTS = {"senders": (Sender, MAIL_SENDERS_MAX), "templates": (Template, MAIL_TEMPLATES_MAX)}
+_STRUCTS: Mapping[str, tuple[type, Form[str], int]] = {
+    "senders": (Sender, NAME_FORM, MAIL_SENDERS_MAX),
+    "templates": (Template, _TEMPLATE_NAME, MAIL_TEMPLATES_MAX),
+}
 
 
 def _named(section: str) -> Form[Any]:
-    kind, most = _STRUCTS[section]
-    return by_name(struct(kind), _NAME, 0, most)
+    kind, names, most = _STRUCTS[section]
+    return by_name(struct(kind), names, 0, most)
 
 
 class Mail(msgspec.Struct, frozen=True, kw_only=True, rename={"give_up_seconds": "give_up_after"}):
@@ -290,12 +302,9 @@ class Mail(msgspec.Struct, frozen=True, kw_only=True, rename={"give_up_seconds":
     place: Given = ""
 
     def problems(self, written: Collection[str]) -> Problems:
-        """Senders that templates name and nobody declares."""
+        """Templates of which it is not clear who sends them."""
         for name, template in self.templates.items():
-            if template.sender and template.sender not in self.senders:
-                hint = suggestion(template.sender, self.senders) if self.senders else "none is declared"
-                yield ("templates", name, "sender"), f"there is no sender {template.sender!r}; {hint}"
-            elif not template.sender and len(self.senders) != 1:
+            if not template.sender and len(self.senders) != 1:
                 several = suggestion("", self.senders) if self.senders else "declare one under `senders`"
                 yield ("templates", name), f"needs `sender`; {several}"
 
@@ -309,6 +318,14 @@ class Mail(msgspec.Struct, frozen=True, kw_only=True, rename={"give_up_seconds":
 
 MAIL = Single(SECTION_NAME, struct(Mail), frozenset({"mail"}))
 SECTION = MAIL.declared
+TEMPLATE = NameKind(
+    "template",
+    lambda definitions: definitions.names_in(SECTION_NAME, "templates"),
+    PATH_NAME,
+    lambda engine, workspace: engine.definition_history.names(SHARED),
+)
+SENDER = NameKind("sender", lambda definitions: definitions.names_in(SECTION_NAME, "senders"))
+"""Any is right where no mail is declared: another program may send it."""
 
 
 def read_mail(definitions: Definitions) -> Mail | None:

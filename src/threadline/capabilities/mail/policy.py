@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from threadline.capabilities.mail.definition import KIND
+from threadline.capabilities.mail.definition import KIND, SHARED
 from threadline.capabilities.mail.effect import mail_effect
 from threadline.capabilities.mail.events import MAIL_REQUESTED
-from threadline.capabilities.mail.templates import SHARED, Templates
+from threadline.capabilities.mail.templates import Templates
 from threadline.kernel.event import Recorded
 from threadline.kernel.policy import Policy, PolicyView, Read, Shared, Wish
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from threadline.capabilities.definitions.declaring import NAME
 from threadline.capabilities.feedback.events import (
     MAIL_BOUNCED,
     MAIL_CLICKED,
@@ -22,6 +21,7 @@ from threadline.capabilities.mail.timing import WARM_UP, warm_up_partition
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import MAIL_LEDGER_MAX, MAIL_TEMPLATES_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries
+from threadline.kernel.names import PATH_NAME
 from threadline.kernel.projection import Faster, Index, Projection, Row
 from threadline.kernel.sender import EFFECT_PARKED, EFFECT_UNKNOWN
 from threadline.kernel.time import DAY, format_time, parse_time
@@ -62,7 +62,7 @@ def _fold(state: State, recorded: Recorded) -> State | None:
         return None
     at, is_sent = event.occurred_at, event.type == MAIL_SENT
     template = properties.get("template")
-    if type(template) is not str or not NAME.fullmatch(template):
+    if type(template) is not str or not PATH_NAME.fullmatch(template):
         template = ""
     transactional = properties.get("transactional") is True and event.type in _OURS
     mailed = [at if is_sent else 0, at, _BITS[event.type], template, transactional]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from threadline.capabilities.consent.definition import read_consent
 from threadline.capabilities.definitions import Definitions
-from threadline.capabilities.mail.definition import Mail, Template
+from threadline.capabilities.mail.definition import SHARED, Mail, Template
 from threadline.capabilities.mail.rendering import Compiled, compiled, restored
 from threadline.capabilities.mail.sources import read_sources
 from threadline.kernel.applied import DefinitionHistory
@@ -16,8 +15,6 @@ from threadline.kernel.suggestion import suggestion
 
 CONSENT = "consent"
 """The section in which topics are declared."""
-SHARED = "mail_templates"
-"""The name under which the history of definitions keeps versions of templates."""
 
 
 class Templates:
@@ -80,13 +77,7 @@ def version_of(number: int) -> str:
 def read_templates(definitions: Definitions, mail: Mail) -> Templates:
     """The declared templates. Problems are noted, not raised."""
     made = {}
-    topics = read_consent(definitions).topics if definitions.section(CONSENT) else None
     for name, template in sorted(mail.templates.items()):
-        if template.topic and topics is not None and template.topic not in topics:
-            hint = suggestion(template.topic, topics)
-            definitions.problems.append(
-                f"{template.place}: template {name!r}: there is no topic {template.topic!r}; {hint}"
-            )
         try:
             made[name] = compiled(template, read_sources(template))
         except InvalidDefinition as error:

@@ -363,6 +363,7 @@ MEMORY = Named(
     "shoe_size", most=DERIVATIONS_MAX, ships="threadline.capabilities.memory", permanent=PERMANENT,
 )  # fmt: skip
 SECTION = MEMORY.declared
+KIND = MEMORY.kind
 
 
 def load_derivations(paths: Iterable[str | Path] = ()) -> DerivationSet:

@@ -53,6 +53,7 @@ RESERVED = frozenset(
 )  # fmt: skip
 """Types that mean something only because Threadline itself says them; no rule may put them into a thread."""
 
+EVENT_TYPE = "event type"
 Takes = Literal["text", "lines", "number", "object", "anything"]
 """``lines``: a text that may be longer than one line."""
 
@@ -67,7 +68,7 @@ class Param(NamedTuple):
     choices: tuple[str, ...] = ()
     """The only texts that it may be; empty: any."""
     of: str = ""
-    """What it is the name of: ``event type``, ``journey``, ``template`` or ``destination``; empty: none of them."""
+    """What it is the name of: `EVENT_TYPE`, or the name of a `NameKind`; empty: no name."""
 
 
 class Cause(NamedTuple):
@@ -248,7 +249,7 @@ KINDS = {
         ),
         Kind(
             "emit_event", "Adds a further event of the person, on which other rules may run.",
-            {"type": Param(_event_type, True, of="event type"), "properties": _PROPERTIES},
+            {"type": Param(_event_type, True, of=EVENT_TYPE), "properties": _PROPERTIES},
             _emit_event, lambda params: str(params["type"].plain),
         ),
         Kind(
@@ -355,12 +356,23 @@ def _read_actions(part: Part) -> tuple[Action, ...]:
     _LISTED.make(part)
     note = part.noting()
     actions = [read_action(item, (index,), note) for index, item in enumerate(part.value)]
+    for index, action in enumerate(actions):
+        if action is not None:
+            _note_names(part.inner(index), action)
     stored = [index for index, action in enumerate(actions) if action is not None and action.kind.wish is None]
     if len(stored) > 1:
         note((stored[1],), "a rule stores one decision; put further parameters into the first")
     if note.noted:
         raise Noted
     return tuple(action for action in actions if action is not None)
+
+
+def _note_names(part: Part, action: Action) -> None:
+    """Note the names in an action, those of placeholders apart, which only an event fills in."""
+    for name, template in action.params.items():
+        kind = action.kind.params[name].of if name in action.kind.params else ""
+        if kind and kind != EVENT_TYPE and not template.holes:
+            part.whole.note_name((*part.at, *part.value, name), kind, template.plain)
 
 
 def _schema_of(kind: Kind) -> dict[str, Any]:

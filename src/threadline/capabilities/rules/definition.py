@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Collection
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
@@ -18,9 +17,9 @@ from threadline.capabilities.definitions.declaring import (
     Problems,
     event_type,
     listed,
+    name_of,
     parsed,
     struct,
-    text,
 )
 from threadline.capabilities.rules.acting import Acted, act
 from threadline.capabilities.rules.actions import ACTIONS, Action
@@ -38,11 +37,9 @@ from threadline.kernel.limits import (
     RULE_SETS_MAX,
     RULES_MAX,
 )
+from threadline.kernel.names import Names
 from threadline.kernel.policy import Read
 from threadline.kernel.time import format_time, parse_time
-
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-"""Names of rules and of sets. They become parts of keys and paths: no dots, no slashes."""
 
 VERSION_MAX = 99_999_999
 PRIORITY_MAX = 1_000_000
@@ -165,7 +162,7 @@ class RuleSet(msgspec.Struct, frozen=True, dict=True):
     ]
     rules: Annotated[
         tuple[str, ...],
-        listed(text("a rule id of lower-case letters, digits, - and _", NAME.pattern), 1, RULES_MAX),
+        listed(name_of("rule"), 1, RULES_MAX),
         Meta(
             description="Ids of rules, which run by priority, the highest first, then by id.", examples=[["risk-score"]]
         ),
@@ -213,21 +210,22 @@ class RuleSet(msgspec.Struct, frozen=True, dict=True):
 
 RULES = Named(
     "rules", "rule", struct(Rule), "Rules by id: what is asked of an event, and what is done.", "risk-score",
-    most=RULES_MAX, names=NAME,
+    most=RULES_MAX,
 )  # fmt: skip
 SETS = Named(
     "rule_sets", "rule set", struct(RuleSet), "Sets of rules by name: which are asked of which events.", "checkout",
-    most=RULE_SETS_MAX, names=NAME,
+    most=RULE_SETS_MAX,
 )  # fmt: skip
 RULES_SECTION, SETS_SECTION = RULES.declared, SETS.declared
 
 
-def rule_of_json(id: str, value: Any, label: str = "rule") -> Rule:
+def rule_of_json(id: str, value: Any, label: str = "rule", names: Names | None = None) -> Rule:
     """The rule of plain values, as JSON gives them.
 
-    Raises `InvalidDefinition` with every mistake, one a line, each with its place, such as ``rule.actions[0].tag``.
+    ``names``: those that it may name; without them any. Raises `InvalidDefinition` with every mistake, one a line, each
+    with its place, such as ``rule.actions[0].tag``.
     """
-    return RULES.read_json(id, value, label)
+    return RULES.read_json(id, value, label, names)
 
 
 def set_of_json(name: str, value: Any, label: str = "rule_set") -> RuleSet:

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from threadline.capabilities.rules.acting import STATUSES
-from threadline.capabilities.rules.definition import NAME
 from threadline.capabilities.rules.events import DECISION, DECISION_MADE
 from threadline.capabilities.rules.shadowing import TABLE as SHADOWS
 from threadline.capabilities.rules.shadowing import is_shadow, mark_of
 from threadline.kernel.event import Recorded
 from threadline.kernel.merging import merge_entries, newest
+from threadline.kernel.names import NAME
 from threadline.kernel.projection import Faster, Index, Projection, Row
 from threadline.kernel.time import EARLIEST, LATEST, format_time, newest_first_key
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -10,14 +11,15 @@ from msgspec.structs import replace
 
 from threadline.capabilities.rules.active_rules import RULE, SET, SHADOWED, ActiveRules
 from threadline.capabilities.rules.deciding import POLICY
-from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json
+from threadline.capabilities.rules.definition import RULES, SETS, Rule, RuleSet, rule_of_json
 from threadline.capabilities.rules.lifecycle import State, refuse_shadow, refuse_transition
 from threadline.kernel.documents import Documents, Numbered, Stored, changed
 from threadline.kernel.errors import Conflict, InvalidDefinition, LimitExceeded, NotFound
 from threadline.kernel.limits import PAGE_ITEMS_MAX, RULE_SETS_MAX, RULES_MAX
+from threadline.kernel.names import hint
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import WithCatalogue, WithDefinitionHistory, WithRecorder, WithShared, WithStore
-from threadline.kernel.store import Delete, Key, Put
+from threadline.kernel.store import Delete, Key, Put, query_pages
 from threadline.kernel.typed import prepared
 
 HEAD = "rule_head"
@@ -82,6 +84,21 @@ def active_rules_of(context: Context[WithShared]) -> ActiveRules:
     return active
 
 
+def _names_of_rules(engine: Reads, workspace: str) -> Iterator[str]:
+    yield from engine.definition_history.names(POLICY)
+    for items in query_pages(engine.store, HEAD, workspace):
+        yield items.key.sort
+
+
+def _names_of_sets(engine: WithShared, workspace: str) -> Iterator[str]:
+    active: ActiveRules = engine.shared.fresh(workspace, POLICY)
+    yield from active.sets
+
+
+RULE_KIND = dataclasses.replace(RULES.kind, stored=_names_of_rules)
+SET_KIND = dataclasses.replace(SETS.kind, stored=_names_of_sets)
+
+
 def stored_head(context: Context[WithStore], id: str) -> Stored[Head]:
     """The head of a rule; an empty one if nothing was ever written under this id."""
     return _HEADS.find(context.engine.store, context.workspace, id) or Stored(Head(states=[]), 0)
@@ -99,7 +116,7 @@ def existing(context: Context[Reads], id: str) -> Head:
     """The head of a rule that was written or declared; raises `NotFound`."""
     head, _ = stored_head(context, id)
     if not head.states and not context.engine.definition_history.transitions(POLICY, id):
-        raise NotFound(f"there is no rule {id!r}")
+        raise NotFound(f"there is no rule {id!r}; {hint(id, {*_names_of_rules(context.engine, context.workspace)})}")
     return head
 
 
@@ -207,7 +224,7 @@ def write(context: Context[Needs], id: str, content: dict[str, Any], expected: i
 
 
 def _read(context: Context[WithCatalogue], id: str, content: dict[str, Any]) -> Rule:
-    rule = replace(rule_of_json(id, content), place="rule")
+    rule = replace(rule_of_json(id, content, names=context.engine.catalogue.names), place="rule")
     context.engine.catalogue.refuse_unread(rule.reads)
     return rule
 

@@ -15,7 +15,6 @@ from threadline.capabilities.conditions.fields import viewed
 from threadline.capabilities.conditions.forms import WHEN_FORM
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.definitions.declaring import Given, Named, NotWritten, Problems, struct
-from threadline.capabilities.segments.projection import NAME
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.limits import SEGMENTS_MAX
 from threadline.kernel.policy import Read
@@ -72,9 +71,10 @@ class Segment(msgspec.Struct, frozen=True, dict=True, kw_only=True, rename={"con
 
 SEGMENTS = Named(
     SECTION_NAME, "segment", struct(Segment), "Segments by name: the people of whom `when` is true.", "big_spenders",
-    most=SEGMENTS_MAX, names=NAME,
+    most=SEGMENTS_MAX,
 )  # fmt: skip
 SECTION = SEGMENTS.declared
+SEGMENT = SEGMENTS.kind
 
 
 def read_segments(definitions: Definitions) -> tuple[Segment, ...] | None:

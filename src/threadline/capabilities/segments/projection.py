@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import insort
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -11,11 +10,11 @@ from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEF
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX, SEGMENTS_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries
+from threadline.kernel.names import NAME
 from threadline.kernel.projection import Faster, Index, Projection, Row
 from threadline.kernel.store import Item, Store, query_pages
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 
-NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 TABLE = "segment"
 SHARDS = "0123456789abcdef"
 """The first digits of people's ids. Members of one segment lie in so many partitions, one after the other by id."""

@@ -20,10 +20,10 @@ from threadline.capabilities.definitions.declaring import (
     choice,
     duration,
     listed,
+    name_of,
     one_or_many,
     parsed,
     struct,
-    text,
     whole,
 )
 from threadline.capabilities.features.definition import ANY, TIMEZONE, Chosen, Source, content_hash
@@ -37,7 +37,6 @@ from threadline.kernel.limits import (
     STREAK_TIMES_MAX,
     STREAKS_MAX,
 )
-from threadline.kernel.suggestion import suggestion
 from threadline.kernel.time import SECOND
 
 Cadence = Literal["day", "week", "month"]
@@ -126,7 +125,9 @@ class Amnesty(msgspec.Struct, frozen=True, kw_only=True):
     first: Annotated[int, _DATE, Meta(description="A local date.")] = msgspec.field(name="from")
     last: Annotated[int, _DATE, Meta(description="A local date, included.")] = msgspec.field(name="to")
     reason: str = ""
-    streaks: Annotated[tuple[str, ...], one_or_many(text()), Meta(description="Whose; all where it is absent.")] = ()
+    streaks: Annotated[
+        tuple[str, ...], one_or_many(name_of("streak")), Meta(description="Whose; all where it is absent.")
+    ] = ()
     place: Given = ""
 
     def problems(self, written: Collection[str]) -> Problems:
@@ -225,6 +226,7 @@ STREAKS = Named(
 )  # fmt: skip
 CALENDAR = Single("calendar", struct(Calendar), frozenset({"streaks"}))
 STREAKS_SECTION, CALENDAR_SECTION = STREAKS.declared, CALENDAR.declared
+KIND = STREAKS.kind
 
 
 def read_streaks(definitions: Definitions) -> StreakSet:
@@ -233,8 +235,4 @@ def read_streaks(definitions: Definitions) -> StreakSet:
     shipped = msgspec.structs.replace(shipped, timezone=TIMEZONE.read(definitions, "UTC"))
     calendar = CALENDAR.read(definitions, shipped, struct(Calendar, shipped))
     declared = STREAKS.read(definitions)
-    for amnesty in calendar.amnesty:
-        for name in sorted(set(amnesty.streaks) - declared.places.keys() - declared.values.keys()):
-            text = f"an amnesty names streak {name!r}; {suggestion(name, declared.values)}"
-            definitions.problems.append(f"{amnesty.place}: {text}")
     return StreakSet(tuple(declared.values.values()), calendar)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -19,11 +18,11 @@ from threadline.kernel.limits import (
     WEBHOOK_URL_LENGTH_MAX,
     WEBHOOKS_AT_ONCE_MAX,
 )
+from threadline.kernel.names import NameKind
 from threadline.kernel.sender import DESTINATION_FAILURES_MAX, Queue
 from threadline.kernel.time import DAY, SECOND, format_duration
 
 KIND = "webhook"
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 TIMEOUT_MAX = 10 * SECOND
 """A dispatcher's lease has at least 15 seconds left when it sends: within these an answer counts."""
 TIMEOUT = 5 * SECOND
@@ -103,6 +102,8 @@ def _is_url(url: str) -> bool:
 
 DESTINATIONS = Named(
     "destinations", "destination", struct(Destination), "Where webhooks go, by name.", "crm",
-    most=DESTINATIONS_MAX, names=NAME,
+    most=DESTINATIONS_MAX,
 )  # fmt: skip
 SECTION = DESTINATIONS.declared
+DESTINATION = NameKind(DESTINATIONS.what, lambda definitions: definitions.names_in(DESTINATIONS.section))
+"""Any is right where none is declared."""

@@ -20,6 +20,7 @@ from threadline.kernel.identity import SYSTEM_PREFIX, IdentityRules
 from threadline.kernel.ids import short_hash
 from threadline.kernel.job_kind import JobKind
 from threadline.kernel.lasting import Expiring, Lasting, erased_too_soon
+from threadline.kernel.names import NameKind, Names, hint
 from threadline.kernel.operation import Inspection, Operation, Refresh
 from threadline.kernel.personal import PersonFile, Remainder, StoreTable
 from threadline.kernel.policy import Policy, Read, Reliance, Shared
@@ -31,7 +32,6 @@ from threadline.kernel.screen import Screen
 from threadline.kernel.section import Declarations, Section
 from threadline.kernel.sender import Queue, SenderFactory
 from threadline.kernel.sql_view import SqlView
-from threadline.kernel.suggestion import suggestion
 
 
 class Plan(NamedTuple):
@@ -140,9 +140,16 @@ class Catalogue:
         self.never_ahead = frozenset().union(*(p.never_ahead for p in self.projections))
         self._plans: dict[str, Plan] = {}
         self._reactors: dict[str, tuple[Policy, ...]] = {}
+        self.names = Names.of(_unique(v for v in declared if isinstance(v, NameKind)), definitions)
+        """Of every kind, what the definitions declare."""
         relying = _unique(v for v in declared if isinstance(v, Reliance))
         reads = [*(policy.reads for policy in self.policies), *(value.reads for value in relying)]
-        self.refuse_unread(read for several in reads for read in several)
+        self._reads = [read for several in reads for read in several]
+        if definitions is None:
+            self.refuse_unread(self._reads)
+        else:
+            self._note_unknown(definitions)
+            definitions.refuse()
 
     @cached_property
     def filled_as(self) -> dict[str, dict[str, str]]:
@@ -189,6 +196,14 @@ class Catalogue:
             definitions.problems += str(error).split("\n")
         definitions.refuse_unknown({name: owner for (kind, name), owner in off.owners.items() if kind is Section})
         return made
+
+    def _note_unknown(self, definitions: Declarations) -> None:
+        """Note every name and path that leads nowhere, each where it stands."""
+        noted = definitions.noted_paths
+        definitions.note_unknown(lambda named: self.names.unknown(named.kind, named.name), self._unread)
+        for read in self._reads:
+            if (read.projection, read.path) not in noted and (problem := self._unread(read)):
+                definitions.problems.append(f"{read.place}: {problem}")
 
     def variant(self, definitions: Declarations) -> Catalogue:
         """The catalogue of other definitions, with the same identity rules and capabilities."""
@@ -279,12 +294,12 @@ class Catalogue:
         if index is None:
             if owner := self._off.owners.get((Projection, read.projection)):
                 return f"{read.projection!r} is of {_is_off(owner)}"
-            return f"nothing is known under {read.projection!r}; {suggestion(read.projection, self.index)}"
+            return f"nothing is known under {read.projection!r}; {hint(read.projection, self.index)}"
         projection = self.projections[index]
         if not read.path or (feeds := projection.depends.feeds) is None or feeds(read.path) != frozenset():
             return ""
         shown = projection.view(projection.empty(), 0, [])
-        return f"{read.projection} has no {'.'.join(read.path)!r}; {suggestion(read.path[0], shown)}"
+        return f"{read.projection} has no {'.'.join(read.path)!r}; {hint(read.path[0], shown)}"
 
     def operation(self, name: str) -> Operation:
         """The operation of this name, as the definitions in force shape it. Raises `NotFound` if they leave it out, or
@@ -338,6 +353,7 @@ Declared = TypeVar(
     ShownProperties,
     Lasting,
     Expiring,
+    NameKind,
 )
 
 

@@ -20,6 +20,7 @@ from threadline.kernel.analytics import Sql, filled, literal
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.disclosure import free, not_personal
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithAnalytics, WithCatalogue
 from threadline.kernel.time import to_datetime
@@ -107,11 +108,15 @@ class Needs(WithAnalytics, WithCatalogue, Protocol):
 class DistributionParams(Span, kw_only=True, forbid_unknown_fields=True):
     """Which feature, of whom and when, and what to compare with. Whole days, UTC, lie within a range of time or not."""
 
-    feature: Annotated[str, Meta(description="Its name.", min_length=1, max_length=FEATURE_LENGTH_MAX)]
-    segment: Annotated[str, Meta(description="Only members of this segment.", max_length=64)] = ""
+    feature: Annotated[
+        str, names_a("feature"), Meta(description="Its name.", min_length=1, max_length=FEATURE_LENGTH_MAX)
+    ]
+    segment: Annotated[str, names_a("segment"), Meta(description="Only members of this segment.", max_length=64)] = ""
     baseline_start: Start = None
     baseline_stop: Annotated[Stop, Meta(description="Compare with how it was before this instant.")] = None
-    baseline_segment: Annotated[str, Meta(description="Compare with the members of this segment.", max_length=64)] = ""
+    baseline_segment: Annotated[
+        str, names_a("segment"), Meta(description="Compare with the members of this segment.", max_length=64)
+    ] = ""
     most: Most = 10
 
 

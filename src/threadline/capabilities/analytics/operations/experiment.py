@@ -34,6 +34,7 @@ from threadline.kernel.chart import Axis, Chart, Point, Series, formatted
 from threadline.kernel.disclosure import NOT_PERSONAL, free
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import ANALYTICS_VALUES_MAX
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import EVENT_TYPE, Choice, Context, Operation, always
 from threadline.kernel.ports import WithAnalytics, WithCatalogue, WithStore
 from threadline.kernel.time import parse_duration
@@ -80,7 +81,9 @@ class ExperimentParams(Span, kw_only=True, forbid_unknown_fields=True):
     broadcast: Annotated[
         str, Meta(description="The arms of this broadcast, its holdout among them.", max_length=64)
     ] = ""
-    journey: Annotated[str, Meta(description="This journey against its holdout.", max_length=64)] = ""
+    journey: Annotated[
+        str, names_a("journey"), Meta(description="This journey against its holdout.", max_length=64)
+    ] = ""
     step: Annotated[str, Meta(description="The variants that this step of the journey sends.", max_length=64)] = ""
     assignment: Annotated[
         str, Meta(description="The event that assigns somebody: a type, or JSON with conditions.", max_length=10_000)

@@ -12,7 +12,6 @@ from msgspec import Meta
 from threadline.capabilities.broadcasts import repository
 from threadline.capabilities.broadcasts.audience import Resolver
 from threadline.capabilities.broadcasts.definition import Arm, Audience, Broadcast
-from threadline.capabilities.broadcasts.events import NAME
 from threadline.capabilities.broadcasts.operations import BROADCASTS_GROUP
 from threadline.capabilities.broadcasts.operations.reading import BroadcastId, BroadcastParams, BroadcastView, view_of
 from threadline.capabilities.broadcasts.repository import Created
@@ -23,6 +22,7 @@ from threadline.capabilities.segments.operations.definitions import Segments
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.names import NAME
 from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithCatalogue, WithMaintenance, WithReader, WithRecorder
 

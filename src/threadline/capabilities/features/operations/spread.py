@@ -13,6 +13,7 @@ from threadline.capabilities.features.operations import FEATURES_GROUP
 from threadline.capabilities.features.operations.vector import chosen, vector_of
 from threadline.capabilities.features.spread import Bin, bins_of, histogram, summary
 from threadline.kernel.chart import Chart
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithCatalogue, WithReader, WithRecorder
 
@@ -27,7 +28,7 @@ class Needs(WithReader, WithCatalogue, WithRecorder, Protocol):
 class SpreadParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which feature."""
 
-    name: Annotated[str, Meta(description="Its name.", min_length=1, max_length=100)]
+    name: Annotated[str, names_a("feature"), Meta(description="Its name.", min_length=1, max_length=100)]
     seconds: Annotated[int, Meta(description="How long to look at people at most.", ge=1, le=30)] = 2
 
 

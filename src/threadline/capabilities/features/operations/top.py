@@ -12,6 +12,7 @@ from threadline.capabilities.events.forms import Identifiers, Instant, instant
 from threadline.capabilities.features.operations import FEATURES_GROUP
 from threadline.capabilities.features.operations.vector import chosen, vector_of
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithCatalogue, WithReader
 
@@ -23,7 +24,9 @@ class Needs(WithReader, WithCatalogue, Protocol):
 class TopParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """By which feature, and how many people."""
 
-    name: Annotated[str, Meta(description="A feature that is a number.", min_length=1, max_length=100)]
+    name: Annotated[
+        str, names_a("feature"), Meta(description="A feature that is a number.", min_length=1, max_length=100)
+    ]
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 10
     lowest: Annotated[bool, Meta(description="The lowest first instead of the highest.")] = False
 

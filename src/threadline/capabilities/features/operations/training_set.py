@@ -13,6 +13,7 @@ from threadline.capabilities.features.operations import FEATURES_GROUP
 from threadline.capabilities.features.operations.vector import chosen, vector_of
 from threadline.capabilities.features.training import ReadVector, Row, Vector, read_labels, training_rows
 from threadline.kernel.limits import TRAINING_ROWS_MAX
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import COLUMNS, Context, Operation, always
 from threadline.kernel.ports import WithCatalogue, WithReader
 
@@ -29,7 +30,9 @@ class TrainingParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The labels, and which features to give for each."""
 
     labels: Annotated[list[LabelParams], Meta(max_length=TRAINING_ROWS_MAX)]
-    names: Annotated[list[str], Meta(description="Names of features; empty: all.", max_length=1_000)] = []
+    names: Annotated[
+        list[str], names_a("feature"), Meta(description="Names of features; empty: all.", max_length=1_000)
+    ] = []
     known: Known = "then"
 
 

@@ -16,6 +16,7 @@ from threadline.capabilities.features.training import Vector
 from threadline.kernel.disclosure import FREE, NOT_PERSONAL, SENTENCE, not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.lists import comma_separated
+from threadline.kernel.names import hint
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import Person, WithReader
 
@@ -89,7 +90,7 @@ def chosen(vector: Vector, names: str | Collection[str]) -> Vector:
     wanted = comma_separated(names) if isinstance(names, str) else list(names)
     for name in wanted:
         if name not in vector:
-            raise NotFound(f"there is no feature {name[:100]!r}", hint="`features_list` lists them all")
+            raise NotFound(f"there is no feature {name[:64]!r}; {hint(name, vector)}")
     return {name: vector[name] for name in wanted} if wanted else vector
 
 

@@ -16,6 +16,7 @@ from threadline.capabilities.feedback.operations import FEEDBACK_GROUP
 from threadline.capabilities.feedback.rows import LISTED, NAME_LENGTH_MAX, SUBJECTS, Found, Subject, rows_of
 from threadline.kernel.disclosure import PERSONAL, SENTENCE, not_personal
 from threadline.kernel.errors import InvalidValue
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Choice, Context, Operation
 from threadline.kernel.ports import Person, WithReader, WithStore
 
@@ -33,8 +34,8 @@ class Needs(WithReader, WithStore, Protocol):
 class FeedbackEventsParams(TimePage, kw_only=True, forbid_unknown_fields=True):
     """Of which mails, and which page."""
 
-    template: Name | None = None
-    journey: Name | None = None
+    template: Annotated[Name | None, names_a("template")] = None
+    journey: Annotated[Name | None, names_a("journey")] = None
     broadcast: Name | None = None
     type: Annotated[Literal["", *TYPES], Meta(description="Only events of this type.")] = ""  # type: ignore[valid-type]
 
@@ -71,8 +72,8 @@ class FeedbackEventsPage(msgspec.Struct, kw_only=True):
 class FeedbackCountersParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
     """Of which mails."""
 
-    template: Name | None = None
-    journey: Name | None = None
+    template: Annotated[Name | None, names_a("template")] = None
+    journey: Annotated[Name | None, names_a("journey")] = None
     broadcast: Name | None = None
 
 

@@ -9,12 +9,13 @@ from msgspec import Meta
 
 from threadline.capabilities.journeys.definition import Journey
 from threadline.kernel.errors import NotFound
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Group
 from threadline.kernel.suggestion import suggestion
 
 JOURNEYS_GROUP = Group("journeys", "Journeys: their steps, who is in them, what they would send.")
 
-Name = Annotated[str, Meta(description="A journey's name.", min_length=1, max_length=64)]
+Name = Annotated[str, names_a("journey"), Meta(description="A journey's name.", min_length=1, max_length=64)]
 RunId = Annotated[str, Meta(description="The id of one way through a journey, 32 hex digits.", max_length=64)]
 Journeys = Sequence[Journey]
 

@@ -18,12 +18,17 @@ from threadline.kernel.applied import IndexPart
 from threadline.kernel.calendar import Calendar
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, InvalidValue, NotFound
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import Person, WithCatalogue, WithMaintenance, WithRanks, WithReader
 from threadline.kernel.ranking import Board, Place
 from threadline.kernel.time import format_time
 
-Name = Annotated[str, Meta(description="A leaderboard that `leaderboards_list` names.", min_length=1, max_length=64)]
+Name = Annotated[
+    str,
+    names_a("leaderboard"),
+    Meta(description="A leaderboard that `leaderboards_list` names.", min_length=1, max_length=64),
+]
 PeriodKind = Annotated[
     Literal["day", "week", "month", "all"], Meta(description="Weeks begin on Monday; all: for ever, or as it is now.")
 ]

@@ -18,6 +18,7 @@ from threadline.capabilities.mail.templates import Templates
 from threadline.kernel.canonical import canonical_json
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import Conflict, InvalidValue
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithDelivery, WithLog, WithReader, WithRecorder
 from threadline.kernel.suggestion import suggestion
@@ -29,8 +30,10 @@ class MailSendParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     id: PersonRef
     template: Name
     variables: Annotated[dict[str, Any] | None, Meta(description="The template's variables by name.")] = None
-    sender: Annotated[str, Meta(description="A declared sender other than the template's.", max_length=64)] = ""
-    topic: Annotated[str, Meta(description="A topic other than the template's.", max_length=64)] = ""
+    sender: Annotated[
+        str, names_a("sender"), Meta(description="A declared sender other than the template's.", max_length=64)
+    ] = ""
+    topic: Annotated[str, names_a("topic"), Meta(description="A topic other than the template's.", max_length=64)] = ""
     event: Annotated[str, Meta(description="The id of the event that the template sees.", max_length=64)] = ""
     request: RequestKey = ""
 

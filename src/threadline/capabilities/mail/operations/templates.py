@@ -9,14 +9,16 @@ import msgspec
 from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
+from threadline.capabilities.mail.definition import SHARED
 from threadline.capabilities.mail.operations.group import MAIL_GROUP
 from threadline.capabilities.mail.rendering import Compiled
-from threadline.capabilities.mail.templates import SHARED, Templates, version_of
+from threadline.capabilities.mail.templates import Templates, version_of
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithDefinitionHistory
 
-Name = Annotated[str, Meta(description="A template's name.", min_length=1, max_length=64)]
+Name = Annotated[str, names_a("template"), Meta(description="A template's name.", min_length=1, max_length=64)]
 Version = Annotated[
     str, Meta(description="A version of it, as the ledger has it; without it the one in force.", max_length=64)
 ]

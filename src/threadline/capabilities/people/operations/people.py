@@ -25,6 +25,7 @@ from threadline.kernel.disclosure import PERSONAL
 from threadline.kernel.errors import InvalidValue, NotFound
 from threadline.kernel.event import Identifier
 from threadline.kernel.limits import IDENTIFIER_LENGTH_MAX, PAGE_ITEMS_MAX
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import JSON_TEXT, Choice, Context, Operation
 from threadline.kernel.policy import Read
 from threadline.kernel.ports import Person, WithCatalogue, WithMaintenance, WithReader, WithStore
@@ -48,7 +49,9 @@ class PeopleParams(Page, kw_only=True, forbid_unknown_fields=True):
     tag: Annotated[str, Meta(max_length=IDENTIFIER_LENGTH_MAX)] = ""
     group: Annotated[str, Meta(description="A group's id.", max_length=IDENTIFIER_LENGTH_MAX)] = ""
     segment: Annotated[
-        str, Meta(description="The members of a declared segment, found in an index.", max_length=64)
+        str,
+        names_a("segment"),
+        Meta(description="The members of a declared segment, found in an index.", max_length=64),
     ] = ""
     when: Annotated[
         str,

@@ -35,7 +35,7 @@ from threadline.capabilities.rules.events import DECISION_MADE
 from threadline.capabilities.rules.in_force import in_force, rule_at, rules_at
 from threadline.capabilities.rules.operations import DECISIONS_GROUP, RULES_GROUP
 from threadline.capabilities.rules.operations.evaluation import decisions_of
-from threadline.capabilities.rules.operations.rules import RuleId, Version
+from threadline.capabilities.rules.operations.rules import KnownRule, Version
 from threadline.capabilities.rules.operations.verification import reckoned
 from threadline.capabilities.rules.projection import SHARDS, TABLE, decision_of, partition
 from threadline.capabilities.rules.views import DecisionView, Effective, Reasons, recorded_view, tried_view
@@ -94,7 +94,7 @@ class DecisionsParams(TimePage, kw_only=True, forbid_unknown_fields=True):
 
     event: Annotated[EventId | None, Meta(description="About this event.")] = None
     person: PersonRef | None = None
-    rule: RuleId | None = None
+    rule: KnownRule | None = None
     version: Version | None = None
     status: Annotated[Literal["", *STATUSES], Meta(description="Only decisions of this status.")] = ""  # type: ignore[valid-type]
 
@@ -270,7 +270,7 @@ class WhyParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which rule, and whom."""
 
     id: PersonRef
-    rule: RuleId
+    rule: KnownRule
     version: Annotated[Version | None, Meta(description="Without it the active one.")] = None
 
 

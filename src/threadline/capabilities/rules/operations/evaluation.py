@@ -31,12 +31,13 @@ from threadline.capabilities.rules.events import DECISION_MADE, DECISIONS_ASKED
 from threadline.capabilities.rules.in_force import rule_at
 from threadline.capabilities.rules.models import ModelBody
 from threadline.capabilities.rules.operations import DECISIONS_GROUP
-from threadline.capabilities.rules.operations.rules import RuleId, Version
+from threadline.capabilities.rules.operations.rules import KnownRule, Version
 from threadline.capabilities.rules.operations.sets import SetName
 from threadline.capabilities.rules.projection import decision_of
 from threadline.capabilities.rules.views import AskedDecision, asked_view, recorded_view, tried_view
 from threadline.kernel.errors import Conflict, EventRejected, InvalidValue, NotFound
 from threadline.kernel.event import Event, Recorded
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Choice, Context, Operation
 from threadline.kernel.person_view import PersonView
 from threadline.kernel.ports import (
@@ -54,7 +55,7 @@ class EvaluateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     event_id: Annotated[EventId | None, Meta(description="An event that is recorded, with what was known then.")] = None
     event: Annotated[NativeEvent | None, Meta(description="An event as it would be recorded.")] = None
     person: Annotated[PersonRef | None, Meta(description="A person as they are now, without an event.")] = None
-    rule: Annotated[RuleId | None, Meta(description="Only this rule, whichever sets name it.")] = None
+    rule: Annotated[KnownRule | None, Meta(description="Only this rule, whichever sets name it.")] = None
     version: Annotated[Version | None, Meta(description="Of that rule; without it the active one.")] = None
     content: Annotated[
         dict[str, Any] | None,
@@ -62,7 +63,9 @@ class EvaluateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             description="A rule that is not written yet, as in the definitions. A `model` in it needs the scope admin."
         ),
     ] = None
-    rule_set: Annotated[SetName | None, Meta(description="Only this set, whatever its event types.")] = None
+    rule_set: Annotated[
+        SetName | None, names_a("rule set"), Meta(description="Only this set, whatever its event types.")
+    ] = None
     record: Annotated[
         bool,
         Meta(

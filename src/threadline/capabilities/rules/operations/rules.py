@@ -18,11 +18,13 @@ from threadline.capabilities.rules.repository import Head, Reads, Transition
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithDefinitionHistory, WithStore
 from threadline.kernel.time import format_time
 
 RuleId = Annotated[str, Meta(description="A rule's id.", min_length=1, max_length=64)]
+KnownRule = Annotated[RuleId, names_a("rule")]
 Version = Annotated[int, Meta(description="The number of a version.", ge=1, le=99_999_999)]
 Limit = Annotated[int, Meta(ge=1, le=500)]
 By = Annotated[str, Meta(description="Who did it: the name of the credential, or `definitions`.")]
@@ -115,7 +117,7 @@ RULES = Operation(
 class RuleParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which version of a rule: by its number, by an instant, or the active one, else the newest."""
 
-    id: RuleId
+    id: KnownRule
     version: Version | None = None
     at: Annotated[Time | None, Meta(description="The version that was in force at this instant.")] = None
 
@@ -193,7 +195,7 @@ RULE = Operation(
 class VersionsParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Of which rule, and which page."""
 
-    id: RuleId
+    id: KnownRule
 
 
 class VersionLine(msgspec.Struct, kw_only=True):
@@ -252,7 +254,7 @@ VERSIONS = Operation(
 class LogParams(Page, kw_only=True, forbid_unknown_fields=True):
     """Of which rule, and which page."""
 
-    id: RuleId
+    id: KnownRule
 
 
 @not_personal

@@ -13,6 +13,7 @@ from threadline.capabilities.rules.operations import RULE_SETS_GROUP
 from threadline.capabilities.rules.repository import Needs
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.ports import WithShared
 
@@ -76,7 +77,11 @@ class SetWriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     name: SetName
     events: Annotated[list[str], Meta(description="Event types.")]
-    rules: Annotated[list[str], Meta(description="Ids of rules; one without an active version runs once it has one.")]
+    rules: Annotated[
+        list[str],
+        names_a("rule"),
+        Meta(description="Ids of rules; one without an active version runs once it has one."),
+    ]
     policy: Annotated[Literal["all", "first"], Meta(description="first: stop at the first rule that matches.")] = "all"
     record: Annotated[
         Literal["matched", "all"], Meta(description="all: a decision also for each rule that does not match.")
@@ -118,7 +123,7 @@ SET_WRITE = Operation(
 class SetRemoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which set."""
 
-    name: SetName
+    name: Annotated[SetName, names_a("rule set")]
 
 
 def _remove_set(context: Context[Needs], params: SetRemoveParams) -> SetWriteResult:

@@ -14,7 +14,7 @@ from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.acting import ERROR
 from threadline.capabilities.rules.operations import RULES_GROUP
 from threadline.capabilities.rules.operations.decisions import decision_rows
-from threadline.capabilities.rules.operations.rules import RuleId, Version
+from threadline.capabilities.rules.operations.rules import KnownRule, Version
 from threadline.capabilities.rules.operations.versions import Note
 from threadline.capabilities.rules.shadowing import TABLE
 from threadline.capabilities.rules.views import DecisionView, recorded_view
@@ -30,7 +30,7 @@ SAMPLES = 10
 class ShadowParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which version is to be asked as well."""
 
-    id: RuleId
+    id: KnownRule
     version: Annotated[
         Annotated[int, Meta(ge=0, le=99_999_999)],
         Meta(description="A tested version; 0 ends the shadow. Activating or retiring the version ends it too."),
@@ -73,7 +73,7 @@ SHADOW = Operation(
 class ReportParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
     """Of which version, and which stretch of time."""
 
-    id: RuleId
+    id: KnownRule
     version: Annotated[Version | None, Meta(description="The shadow of now if it is left out.")] = None
 
 

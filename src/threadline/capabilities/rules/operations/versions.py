@@ -11,7 +11,7 @@ from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.definition import RuleSet, set_of_json
 from threadline.capabilities.rules.lifecycle import State
 from threadline.capabilities.rules.operations import RULES_GROUP
-from threadline.capabilities.rules.operations.rules import RuleId, Version
+from threadline.capabilities.rules.operations.rules import KnownRule, RuleId, Version
 from threadline.capabilities.rules.repository import Head
 from threadline.capabilities.whatif import gate as what_if_gate
 from threadline.kernel.errors import Conflict, NotFound
@@ -108,7 +108,7 @@ WRITE = Operation(
 class MoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which version."""
 
-    id: RuleId
+    id: KnownRule
     version: Version
     note: Note = ""
 
@@ -116,7 +116,7 @@ class MoveParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class ActivateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which version is to be the active one."""
 
-    id: RuleId
+    id: KnownRule
     version: Version
     note: Note = ""
     untested: Annotated[bool, Meta(description="Activate a draft that nobody has tested.")] = False
@@ -140,7 +140,7 @@ class ActivateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class RetireParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which version is to count no more."""
 
-    id: RuleId
+    id: KnownRule
     version: Annotated[Version | None, Meta(description="The active one if it is left out.")] = None
     note: Note = ""
 
@@ -170,7 +170,7 @@ def _bound(context: Context[WithSimulations], asked: float | None = None) -> flo
 class GateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which version."""
 
-    id: RuleId
+    id: KnownRule
     version: Version
 
 

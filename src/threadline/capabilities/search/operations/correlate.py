@@ -15,6 +15,7 @@ from threadline.capabilities.search.operations.find import people_by_thread
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
 from threadline.kernel.limits import CORRELATED_EVENTS_MAX
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Choice, Context, Operation, always
 from threadline.kernel.ports import WithReader
 from threadline.kernel.search import Query
@@ -34,7 +35,7 @@ class CorrelateParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             max_length=512,
         ),
     ] = ""
-    rule: Annotated[str, Meta(description="A rule: its newest decisions.", max_length=100)] = ""
+    rule: Annotated[str, names_a("rule"), Meta(description="A rule: its newest decisions.", max_length=100)] = ""
     limit: Annotated[int, Meta(description="How many events at most.", ge=1, le=CORRELATED_EVENTS_MAX)] = 100
 
 

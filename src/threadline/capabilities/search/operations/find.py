@@ -18,6 +18,7 @@ from threadline.capabilities.search.words import fragments, phrases_of
 from threadline.kernel.disclosure import NOT_PERSONAL, free, not_personal
 from threadline.kernel.event import Recorded
 from threadline.kernel.limits import SEARCH_QUERY_LENGTH_MAX
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithLog, WithReader, WithSearch
 from threadline.kernel.search import Matches, Phrase, Query
@@ -41,7 +42,7 @@ class FindParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
     ] = ""
     type: Annotated[str, Meta(description="Only events of this type.", max_length=200)] = ""
     person: PersonRef | None = None
-    rule: Annotated[str, Meta(description="Only decisions of this rule.", max_length=100)] = ""
+    rule: Annotated[str, names_a("rule"), Meta(description="Only decisions of this rule.", max_length=100)] = ""
     status: Annotated[Literal["", *STATUSES], Meta(description="Only decisions of this status.")] = ""  # type: ignore[valid-type]
     facets: Annotated[bool, Meta(description="Count types, rules and statuses among the newest matches.")] = False
     cursor: Annotated[

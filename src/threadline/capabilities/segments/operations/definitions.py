@@ -12,10 +12,11 @@ from threadline.capabilities.segments.definition import Segment
 from threadline.capabilities.segments.operations import SEGMENTS_GROUP
 from threadline.kernel.disclosure import not_personal
 from threadline.kernel.errors import NotFound
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.suggestion import suggestion
 
-Name = Annotated[str, Meta(description="A segment's name.", min_length=1, max_length=64)]
+Name = Annotated[str, names_a("segment"), Meta(description="A segment's name.", min_length=1, max_length=64)]
 Segments = tuple[Segment, ...]
 
 

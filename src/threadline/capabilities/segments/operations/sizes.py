@@ -15,6 +15,7 @@ from threadline.capabilities.segments.projection import SEGMENTS, member_rows
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.chart import Axis, Chart, Point, Series
 from threadline.kernel.limits import PAGE_ITEMS_MAX
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, Operation, always
 from threadline.kernel.ports import WithMaintenance, WithRecorder, WithStore
 from threadline.kernel.time import SECOND
@@ -23,7 +24,9 @@ from threadline.kernel.time import SECOND
 class SizesParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Of which segments, and how long to count."""
 
-    name: Annotated[str, Meta(description="Only of this segment; empty: of all.", max_length=64)] = ""
+    name: Annotated[
+        str, names_a("segment"), Meta(description="Only of this segment; empty: of all.", max_length=64)
+    ] = ""
     seconds: Annotated[
         float, Meta(description="How long to count at most; what is not counted by then is at least.", ge=0.1, le=30)
     ] = 2

@@ -11,12 +11,13 @@ from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.webhooks.definition import Destination
 from threadline.capabilities.webhooks.operations import WEBHOOKS_GROUP
 from threadline.kernel.disclosure import not_personal
+from threadline.kernel.names import names_a
 from threadline.kernel.operation import Context, NoParams, Operation
 from threadline.kernel.outbox import QueueState
 from threadline.kernel.ports import WithDelivery
 from threadline.kernel.time import format_time
 
-Name = Annotated[str, Meta(description="A destination's name.", min_length=1, max_length=64)]
+Name = Annotated[str, names_a("destination"), Meta(description="A destination's name.", min_length=1, max_length=64)]
 _SHOWN_WHY_MAX = 500
 
 

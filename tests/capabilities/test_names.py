@@ -1,0 +1,102 @@
+"""Names that stand for something declared elsewhere: one that leads nowhere is a mistake where it is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.definitions.problem import problem_of
+from threadline.capabilities.people.definition import rules
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.kernel.errors import InvalidDefinition
+
+DECLARED = """
+mail:
+  senders: {shop: {from: shop@example.com}}
+  templates: {hello: {subject: Hello, text: Hello}, onboarding/first-day.v2: {subject: Hello, text: Hello}}
+consent: {topics: {news: {}}}
+segments: {vip-buyers: {when: {field: features.monetary_total, gt: 5}}}
+journeys: {welcome-1: {steps: [{send: onboarding/first-day.v2}]}}
+destinations: {crm: {url: 'https://crm.example.com/'}}
+"""
+IN_JOURNEY = "journeys:\n  other:\n    %s\n    steps: [{send: hello}]\n"
+STEP = "journeys:\n  other:\n    steps:\n      - send: hello\n      - "
+ACTION = "rules:\n  r:\n    conditions: {field: event.type, equals: x}\n    actions:\n      - "
+
+CASES = {
+    "a journey's trigger: segment": IN_JOURNEY % ("trigger: {segment: @}"),
+    "a journey's trigger: segment left": IN_JOURNEY % ("trigger: {segment_left: @}"),
+    "a journey's end: segment": IN_JOURNEY % ("exit_on: {segment: @}"),
+    "a journey: sender": IN_JOURNEY % ("sender: @"),
+    "a journey: topic": IN_JOURNEY % ("topic: @"),
+    "a step: template": STEP + "send: @",
+    "a variant: template": STEP + "send: {variants: [{template: hello}, {template: @}]}",
+    "a wait: segment": STEP + "wait: {segment: @, timeout: 1d}",
+    "what was sent: template": STEP + "if: {sent: @}\n        then: [{wait: 1d}]",
+    "an event's mail: template": IN_JOURNEY % ("events: [{event: x, send: @}]"),
+    "an action: template": ACTION + "send_notification: {template: @}",
+    "an action: journey": ACTION + "enter_journey: {journey: @}",
+    "an action: destination": ACTION + "call_webhook: {destination: @}",
+    "a set: rule": ACTION + "tag: {tag: x}\nrule_sets:\n  s: {events: [x], rules: [@]}",
+    "a leaderboard: segment": "leaderboards:\n  b:\n    score: points.earned\n    segments: [@]",
+    "an amnesty: streak": "calendar:\n  amnesty:\n    - {from: 2026-01-01, to: 2026-01-02, streaks: [@]}",
+}
+"""Each place that names something, with @ where the name stands."""
+GOOD = {
+    "segment": "vip-buyers", "segment left": "vip-buyers", "sender": "shop", "topic": "news",
+    "template": "onboarding/first-day.v2", "journey": "welcome-1", "destination": "crm", "rule": "r", "streak": "daily",
+}  # fmt: skip
+
+
+def mistakes(*texts: str) -> list[str]:
+    definitions = Definitions([(f"{number}.yaml", text) for number, text in enumerate(texts)])
+    try:
+        Catalogue.declared(definitions, rules(definitions))
+    except InvalidDefinition as error:
+        return str(error).split("\n")
+    return []
+
+
+def filled(case: str, name: str) -> str:
+    return CASES[case].replace("@", name)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_declared_name_is_taken_and_one_like_it_is_a_mistake_where_it_stands(case: str) -> None:
+    good = GOOD[case.split(": ")[1]]
+    assert mistakes(DECLARED, filled(case, good)) == []
+    near = f"{good[:-1]}q"
+    text = filled(case, near)
+    (mistake,) = mistakes(DECLARED, text)
+    problem = problem_of(mistake)
+    assert (problem.file, near in text.split("\n")[problem.line - 1]) == ("1.yaml", True)
+    assert f"{near!r}; " in problem.message
+    assert f"did you mean {good!r}?" in problem.message or "choose from" in problem.message
+
+
+def test_all_mistakes_of_all_sections_are_found_at_once_each_at_its_own_line() -> None:
+    text = """journeys:
+  other:
+    trigger: {segment: vip-buyer}
+    sender: shopp
+    steps:
+      - send: helo
+      - if: {field: features.has_purchsed, equals: true}
+        then: [{send: hellu}]
+segments:
+  new: {when: {field: features.monetary_totl, gt: 1}}
+leaderboards:
+  b: {score: points.earned, segments: [vip-buyer]}
+"""
+    named = [problem_of(mistake) for mistake in mistakes(DECLARED, text)]
+    assert [problem.line for problem in named] == [3, 4, 6, 7, 8, 10, 12]
+
+
+def test_what_is_declared_wrongly_is_one_mistake_and_not_one_for_each_that_names_it() -> None:
+    wrong = DECLARED.replace("{when: {field: features.monetary_total, gt: 5}}", "{wen: 1}")
+    (mistake,) = mistakes(wrong, filled("a journey's trigger: segment", "vip-buyers"))
+    assert "unknown key 'wen'" in mistake
+
+
+def test_a_name_stands_for_what_the_event_says_where_it_is_a_placeholder() -> None:
+    assert mistakes(DECLARED, filled("an action: journey", "'${event.properties.journey}'")) == []

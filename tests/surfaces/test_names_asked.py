@@ -1,0 +1,99 @@
+"""Names in calls: an operation that is asked about what does not exist refuses, with the nearest that does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.capabilities.asked import Asked
+from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.people.definition import rules
+from threadline.engine.folding.catalogue import Catalogue
+from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.operation import Operation
+from threadline.surfaces.operation_calls import named_kinds, path_names
+
+DEFINITIONS = """
+mail:
+  senders: {shop-sender: {from: shop@example.com}}
+  templates: {onboarding/welcome: {subject: Hello, text: Hello}}
+consent: {topics: {weekly-news: {}}}
+segments: {big-spenders: {when: {field: features.monetary_total, gt: 5}}}
+journeys: {first-weeks: {steps: [{send: onboarding/welcome}]}}
+destinations: {crm-system: {url: 'https://crm.example.com/'}}
+rules: {risk-score: {conditions: {field: event.type, equals: x}, actions: [{tag: {tag: x}}]}}
+rule_sets: {all-checkouts: {events: [x], rules: [risk-score]}}
+leaderboards: {top-buyers: {score: points.earned}}
+streaks: {every-day: {}}
+"""
+CATALOGUE = Catalogue.declared(Definitions([("shop.yaml", DEFINITIONS)]), rules())
+OPERATIONS = {operation.name: operation for operation in CATALOGUE.operations}
+NEW_OR_PAST = {
+    ("rules_write", "rule"), ("what_if_run", "rule"), ("interests_of", "topic"), ("interests_summary", "topic"),
+    ("feedback_receive", "sender"),
+}  # fmt: skip
+"""Parameters that are called by a kind and are of none: a rule's content, topics of interest, the address of a sender;
+and a candidate, which refuses by itself."""
+
+
+def parameters() -> Iterator[tuple[str, str, str]]:
+    for operation in CATALOGUE.operations:
+        for name, kind in named_kinds(operation.params).items():
+            yield operation.name, name, kind
+
+
+def plain(operation: Operation, names: dict[str, Any]) -> dict[str, Any]:
+    """The least that a call needs besides, with other names that there are."""
+    example = {} if operation.example is None else msgspec.to_builtins(operation.example)
+    excluded = {
+        name for choice in operation.choices if not names.keys().isdisjoint(choice.names) for name in choice.names
+    }
+    rest = {name: value for name, value in example.items() if name not in excluded}
+    others = {
+        name: value(operation, name, good_name(kind))
+        for name, kind in named_kinds(operation.params).items()
+        if name in rest or name in path_names(operation)
+    }
+    return {**dict.fromkeys(path_names(operation), "nobody"), **rest, **others, **names}
+
+
+def good_name(kind: str) -> str:
+    declared = CATALOGUE.names.known[kind]
+    assert declared, f"the definitions of this test declare no {kind}"
+    return min((name for name in declared if "-" in name or "_" in name or "/" in name), key=len)
+
+
+def value(operation: Operation, name: str, called: str) -> Any:
+    field = next(field for field in msgspec.structs.fields(operation.params) if field.encode_name == name)
+    return [called] if "list[" in str(field.type) else called
+
+
+@pytest.fixture(scope="module")
+def asked() -> Asked:
+    return Asked(catalogue=CATALOGUE)
+
+
+@pytest.mark.parametrize(("name", "param", "kind"), [*parameters()])
+def test_a_misspelt_name_in_a_call_is_refused_with_the_nearest(asked: Asked, name: str, param: str, kind: str) -> None:
+    operation = OPERATIONS[name]
+    good = good_name(kind)
+    with pytest.raises(ThreadlineError) as refused:
+        asked.ask(name, **plain(operation, {param: value(operation, param, f"{good}q")}))
+    assert refused.value.status in (400, 404)
+    assert f"there is no {kind} {good + 'q'!r}; did you mean {good!r}?" in str(refused.value)
+    assert refused.value.param == param
+
+
+def test_every_parameter_that_is_called_by_a_kind_says_so() -> None:
+    marked = {(name, param) for name, param, _ in parameters()}
+    kinds = {kind.replace(" ", "_") for kind in CATALOGUE.names.kinds}
+    called = {
+        (operation.name, field.encode_name)
+        for operation in CATALOGUE.operations
+        for field in msgspec.structs.fields(operation.params)
+        if field.encode_name in kinds or field.encode_name.removesuffix("s") in kinds
+    }
+    assert called - marked == NEW_OR_PAST
