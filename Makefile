@@ -49,6 +49,7 @@ tools:
 	@.ci/need /usr/sbin/postfix postfix
 	@.ci/need faketime faketime
 	@[ "$$THREADLINE_TEST_POSTGRES_15" = 0 ] || .ci/need /usr/lib/postgresql/15/bin/postgres postgresql-15
+	@.ci/need /usr/sbin/pgbouncer pgbouncer
 
 demo: $(VENV)/.run ## Start a server on an empty file and send it a shop's real history
 	@$(BIN)/threadline demo

@@ -57,6 +57,7 @@ _CONFIGURE = """SELECT set_config('search_path', %s, false), set_config('lock_ti
         false)"""
 
 
+_NOTE_SESSION = "SELECT set_config('threadline.connection', %s, false)"
 _ADVISORY_LOCK = "SELECT pg_advisory_xact_lock(number) FROM unnest(%b::bigint[]) AS number"
 
 _BYTEAS, _BYTEA, _INT8S, _INT8 = 1001, 17, 1016, 20
@@ -188,10 +189,29 @@ class Connections:
     def open(self, check: Callable[[Ask], object]) -> None:
         """Connect for the first time and let ``check`` look around; a server that cannot be reached is told at once."""
         try:
+            self._refuse_shared_sessions()
             check(self.ask_once)
         except Lost as error:
             message = f"{self.address} cannot be reached: {error}"
             raise Unavailable(message, hint="Check the URL, and that the server runs and lets you in.") from None
+
+    def _refuse_shared_sessions(self) -> None:
+        """Raise `InvalidSetting` for a pooler that gives each transaction another session.
+
+        Settings and prepared statements of one process would be those of another there: two schemas would be crossed.
+        A pooler makes up the number of the process that serves a connection, so without one nothing more is asked.
+        """
+        with self._borrowed() as first:
+            ((serving,),) = _rows(first, "SELECT pg_backend_pid()", ())
+            if serving == first.info.backend_pid or not self._has_spare:
+                return
+            _rows(first, _NOTE_SESSION, ("first",))
+            with self._borrowed() as second:
+                _rows(second, _NOTE_SESSION, ("second",))
+            ((noted,),) = _rows(first, "SELECT current_setting('threadline.connection', true)", ())
+        if noted != "first":
+            hint = "Put the pooler into session mode, or give the URL of the server itself."
+            raise InvalidSetting(f"{self.address} is a pooler that gives each transaction another session", hint=hint)
 
     @contextmanager
     def transaction(self) -> Iterator[Ask]:

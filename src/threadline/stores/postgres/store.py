@@ -348,7 +348,7 @@ def migrate(url: str, settings: Settings) -> Sequence[str]:
     """Make the schema that a URL names, or bring it up to date; the steps that were taken, none if it was."""
     connections = Connections(
         address_of(url),
-        connections_max=1,
+        connections_max=2,  # the second only where a pooler answers
         wait_seconds=settings.busy_timeout_seconds,
         retry_seconds=settings.retry_seconds,
     )
