@@ -96,13 +96,13 @@ class _EventFile(_Events):
 
     def _read(self, text: bytes) -> Any:
         try:
-            found = super()._read(text)
+            document = super()._read(text)
         except (msgspec.DecodeError, RecursionError, MalformedBody):
             lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
             if len(lines) < 2 or text.lstrip()[:1] != b"{":
                 raise
             return [self._line(number, line) for number, line in lines]
-        return found.get(self._member, [found]) if isinstance(found, dict) else found
+        return document.get(self._member, [document]) if isinstance(document, dict) else document
 
     def _line(self, number: int, line: bytes) -> Any:
         try:

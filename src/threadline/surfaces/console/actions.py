@@ -45,10 +45,10 @@ class Form(NamedTuple):
         """The page to be shown afterwards."""
 
         def member(match: re.Match[str]) -> str:
-            found = result
+            value = result
             for name in match[1].split("."):
-                found = found.get(name, "") if isinstance(found, dict) else ""
-            return quote(str(found), safe="")
+                value = value.get(name, "") if isinstance(value, dict) else ""
+            return quote(str(value), safe="")
 
         # Looked at once more: a member that is empty leaves two slashes where it stood between them.
         return local_address(re.sub(r"\{([\w.]+)\}", member, self.then), self.back) if self.then else self.back
