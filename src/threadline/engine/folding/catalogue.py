@@ -393,18 +393,18 @@ class _SwitchedOff(NamedTuple):
 
 def _switched_off(capabilities: Iterable[Capability], without: Declarations) -> _SwitchedOff:
     """``without`` are definitions in which nothing is defined."""
-    found = _SwitchedOff([], {}, [])
+    switched_off = _SwitchedOff([], {}, [])
     for capability in capabilities:
         # A state or a section is mostly called like its capability, and there only if something is defined.
-        found.owners.update({(kind, capability.name): capability.name for kind in (Projection, Section)})
+        switched_off.owners.update({(kind, capability.name): capability.name for kind in (Projection, Section)})
         for value in _values([capability.package], without):
             if isinstance(value, _LASTING):
-                found.lasting.append(value)
+                switched_off.lasting.append(value)
             elif isinstance(value, Projection | Section | Operation):
-                found.owners[type(value), value.name] = capability.name
+                switched_off.owners[type(value), value.name] = capability.name
             if isinstance(value, Projection):
-                found.projections.append(value)
-    return found
+                switched_off.projections.append(value)
+    return switched_off
 
 
 def discover(*packages: str, definitions: Declarations | None) -> list[object]:
