@@ -72,8 +72,10 @@ def test_a_format_that_is_not_read_here_is_told_as_that(
     answer = post(client, keys, b"\0\1", f"application/cloudevents{form}; charset=utf-8")
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_format")
     assert "application/cloudevents+json" in answer.json()["hint"]
-    told = client.get("/openapi.json").json()["paths"]["/v1/cloudevents"]["post"]["responses"]
-    assert "format" in told["415"]["description"]
+    described = client.get("/openapi.json").json()
+    answers = described["paths"]["/v1/cloudevents"]["post"]["responses"]
+    assert answers["415"]["$ref"] == "#/components/responses/Problem415"
+    assert "format" in described["components"]["responses"]["Problem415"]["description"]
     stranger = client.post("/v1/cloudevents", content=b"", headers={"content-type": f"application/cloudevents{form}"})
     assert stranger.status_code == 401
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.surfaces.conftest import client_of
+from threadline.app import catalogue
 from threadline.engine.engine import Engine
 from threadline.settings import Settings
 from threadline.surfaces.console.screens import screens
@@ -23,8 +25,6 @@ from threadline.surfaces.row_formats import rows_of
 
 @pytest.fixture(scope="module")
 def described() -> dict[str, Any]:
-    from threadline.app import catalogue
-
     found = catalogue()
     return document(found.operations, found.public_routes)
 
@@ -62,7 +62,9 @@ def test_every_answer_that_can_come_is_declared(described: dict[str, Any]) -> No
         assert "500" in statuses
         assert "405" in statuses
         assert body["security"] == [] or {"401", "403", "503"} - {"403"} <= statuses, (path, method)
-        for status, answer in body["responses"].items():
+        for status, given in body["responses"].items():
+            shared = described["components"]["responses"]
+            answer = shared[given["$ref"].rpartition("/")[2]] if "$ref" in given else given
             if int(status) >= 400:
                 assert answer["content"]["application/problem+json"]["schema"]["$ref"].endswith("/Problem")
         assert "x-without" not in body
@@ -72,6 +74,42 @@ def test_references_lead_somewhere_and_nothing_is_left_over(described: dict[str,
     text = str(described)
     wanted = set(re.findall(r"#/components/schemas/([^'\"]+)", text))
     assert wanted == set(described["components"]["schemas"])
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for inside in value:
+            yield from _objects(inside)
+
+
+def test_every_array_says_what_is_in_it_in_a_way_that_generators_read(described: dict[str, Any]) -> None:
+    arrays = [each for each in _objects([described["paths"], described["components"]]) if each.get("type") == "array"]
+    assert len(arrays) > 200
+    assert [each for each in arrays if not isinstance(each.get("items"), dict) or "prefixItems" in each] == []
+
+
+def test_a_table_is_offered_where_a_list_is_asked_for_and_nowhere_else(described: dict[str, Any]) -> None:
+    lists = {(each.path, each.method.lower()) for each in catalogue().operations if rows_of(each.result) is not None}
+    offered = {
+        (path, method)
+        for path, method, body in _bodies(described)
+        if any("text/csv" in answer.get("content", {}) for answer in body["responses"].values())
+    }
+    assert len(offered) > 40
+    assert offered == {(path, method) for path, method in lists if method != "post"}
+
+
+def test_every_operation_is_described_in_a_sentence(described: dict[str, Any]) -> None:
+    undescribed = [body["operationId"] for _, _, body in _bodies(described) if not body.get("description")]
+    assert undescribed == []
+
+
+def test_what_is_the_same_everywhere_stands_in_the_document_once(described: dict[str, Any]) -> None:
+    assert {name.removeprefix("Problem") for name in described["components"]["responses"]} >= {"400", "404", "503"}
+    assert len(msgspec.json.encode(described)) < 660_000
 
 
 def test_names_are_unique(described: dict[str, Any]) -> None:

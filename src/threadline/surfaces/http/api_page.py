@@ -86,7 +86,7 @@ def api_page(described: dict[str, Any]) -> str:
         f'</ol><p><label>{_TOKEN} <input id="token" type="password" autocomplete="off"></label></p>',
         f'<h2 id="groups">Groups</h2><nav aria-label="Groups of addresses"><ul>{links}</ul></nav>',
     ]
-    components = described["components"]["schemas"]
+    components = described["components"]
     for tag in tags:
         parts.append(f'<h2 id="group-{tag}">{tag}</h2><p>{_text(summaries.get(tag, ""))}</p>')
         parts += [_operation(components, *alike[0], also=alike[1:]) for alike in _alike(by_tag[tag])]
@@ -147,14 +147,15 @@ def _operation(components: dict[str, Any], method: str, path: str, body: dict[st
 def _answers(body: dict[str, Any], components: dict[str, Any]) -> str:
     """What can come back: the fields of a good answer, and the problems."""
     parts, problems = [], []
-    for status, answer in body["responses"].items():
+    for status, given in body["responses"].items():
+        answer = components["responses"][_kind(given)] if "$ref" in given else given
         if int(status) >= 400:
             problems.append(f"{status} {answer['description'].rstrip('.').lower()}")
             continue
         contents = answer.get("content", {})
         kinds = ", ".join(contents)
         schema: dict[str, Any] = next(iter(contents.values()))["schema"] if contents else {}
-        shape = components.get(_kind(schema), schema)
+        shape = components["schemas"].get(_kind(schema), schema)
         rows = [
             (name, _kind(inside), _meaning(inside.get("description", ""), inside), name in shape.get("required", ()))
             for name, inside in shape.get("properties", {}).items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -63,9 +63,12 @@ def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()
         paths[path] = copy.deepcopy(methods)
     for methods in paths.values():
         for body in methods.values():
-            for status, problem in _problems(tuple(body.pop("x-without", ()))).items():
-                own = body["responses"].setdefault(status, problem)
-                own["content"] = problem["content"] | own["content"]
+            for status in _PROBLEMS.keys() - body.pop("x-without", ()):
+                if (own := body["responses"].get(status)) is None:
+                    body["responses"][status] = {"$ref": f"#/components/responses/{_PROBLEM}{status}"}
+                else:
+                    own["content"] = _PROBLEM_CONTENT | own["content"]
+            body["responses"] = dict(sorted(body["responses"].items()))
     content = {
         "openapi": "3.1.0",
         "info": {
@@ -79,9 +82,9 @@ def document(operations: Iterable[Operation], public: Iterable[PublicRoute] = ()
         "servers": [{"url": "/"}],
         "tags": _tags(listed, paths),
         "paths": dict(sorted(paths.items())),
-        "components": {"schemas": components, "securitySchemes": _SECURITY},
+        "components": {"schemas": components, "responses": _RESPONSES, "securitySchemes": _SECURITY},
     }
-    return _pruned(content)
+    return _for_generators(_pruned(content))
 
 
 _SECURITY = {
@@ -165,10 +168,10 @@ def _operation(operation: Operation, shape: dict[str, Any], result: dict[str, An
     if operation.media_type:
         binary = {"schema": {"type": "string", "format": "binary"}}
         described["responses"][str(operation.status)]["content"] = {operation.media_type: binary}
-    if rows_of(operation.result) is not None:
+    if rows_of(operation.result) is not None and operation.method != "POST":
+        # Of what is recorded or changed the answer is read by programs: a client that is generated knows its type.
         described["responses"][str(operation.status)]["content"] |= _ROW_CONTENT
-        if operation.method != "POST":
-            described["parameters"].append(_FORMAT)
+        described["parameters"].append(_FORMAT)
     for parameter in described["parameters"]:
         if parameter["name"] in example:
             parameter["example"] = example[parameter["name"]]
@@ -239,19 +242,20 @@ def _answer(description: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"description": description, "content": {"application/json": {"schema": schema}}}
 
 
-def _problems(without: Iterable[str]) -> dict[str, Any]:
-    problem = {"schema": {"$ref": _REF.format(name="Problem")}}
-    return {
-        status: {"description": meaning, "content": {MEDIA_TYPE: problem}}
-        for status, meaning in _PROBLEMS.items()
-        if status not in without
-    }
+_PROBLEM = "Problem"
+_PROBLEM_CONTENT = {MEDIA_TYPE: {"schema": {"$ref": _REF.format(name=_PROBLEM)}}}
+_RESPONSES = {
+    f"{_PROBLEM}{status}": {"description": meaning, "content": _PROBLEM_CONTENT}
+    for status, meaning in _PROBLEMS.items()
+}
+"""Written once: repeated at each operation they were more than half of the document."""
 
 
-def _plain(name: str, summary: str, schema: str, *extra: str) -> dict[str, Any]:
+def _open(name: str, summary: str, schema: str, *extra: str) -> dict[str, Any]:
     return {
         "get": {
             "operationId": name, "summary": summary, "tags": ["health"], "security": [],
+            "description": "Needs no credential.",
             "responses": {"200": _answer("It is so.", {"$ref": _REF.format(name=schema)})},
             "x-without": ("401", "403", "409", "413", "415", "429", *extra),
         }
@@ -259,9 +263,9 @@ def _plain(name: str, summary: str, schema: str, *extra: str) -> dict[str, Any]:
 
 
 _HEALTH_PATHS: dict[str, Any] = {
-    "/livez": _plain("livez", "Tell whether the server runs.", "Status", "503"),
-    "/readyz": _plain("readyz", "Tell whether the store can be written to.", "Status"),
-    "/version": _plain("version", "Tell which version runs.", "Version", "503"),
+    "/livez": _open("livez", "Tell whether the server runs.", "Status", "503"),
+    "/readyz": _open("readyz", "Tell whether the store can be written to.", "Status"),
+    "/version": _open("version", "Tell which version runs.", "Version", "503"),
     "/metrics": {
         "get": {
             "operationId": "metrics", "summary": "Counts and durations for Prometheus.", "tags": ["health"],
@@ -282,11 +286,43 @@ _STALE = {
 }
 
 
+def _for_generators(document: dict[str, Any]) -> dict[str, Any]:
+    """The same in forms that generators of clients read, and not validators alone."""
+    schemas = document["components"]["schemas"]
+    # Types of one name in two modules are called by their modules as well; a generator finds no name with dots.
+    called = {name: "".join(part.title().replace("_", "") for part in name.split(".")[-2:-1]) for name in schemas}
+    names = {name: f"{called[name]}{name.rpartition('.')[2]}" for name in schemas}
+    assert len(set(names.values())) == len(names), "two schemas would have one name"
+    document["components"]["schemas"] = {
+        names[name]: {**schema, "title": names[name]} for name, schema in schemas.items()
+    }
+    references = {_REF.format(name=name): _REF.format(name=new) for name, new in names.items()}
+    plain: dict[str, Any] = _plain(document, references)
+    return plain
+
+
+def _plain(value: Any, references: Mapping[str, str]) -> Any:
+    """A value with its references renamed, and where each array says what is in it: a pair is an array of two, of
+    either kind, for generators refuse `items: false` and arrays without `items`."""
+    if isinstance(value, list | tuple):
+        return [_plain(inside, references) for inside in value]
+    if not isinstance(value, dict):
+        return value
+    plain = {name: _plain(inside, references) for name, inside in value.items()}
+    if isinstance(target := plain.get("$ref"), str):
+        plain["$ref"] = references.get(target, target)
+    if plain.get("type") == "array" and not plain.get("items"):
+        kinds = plain.pop("prefixItems", [])
+        different = [kind for place, kind in enumerate(kinds) if kind not in kinds[:place]]
+        plain["items"] = different[0] if len(different) == 1 else {"anyOf": different} if different else {}
+    return plain
+
+
 def _pruned(document: dict[str, Any]) -> dict[str, Any]:
     """The document without schemas that nothing refers to: parameters of a query are written out where they stand."""
     schemas = document["components"]["schemas"]
     wanted: set[str] = set()
-    waiting = set(_references(document["paths"]))
+    waiting = set(_references([document["paths"], document["components"]["responses"]]))
     while waiting:
         name = waiting.pop()
         wanted.add(name)
@@ -298,7 +334,7 @@ def _pruned(document: dict[str, Any]) -> dict[str, Any]:
 def _references(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         for key, inside in value.items():
-            if key == "$ref":
+            if key == "$ref" and inside.startswith(_REF.format(name="")):
                 yield inside.rpartition("/")[2]
             else:
                 yield from _references(inside)

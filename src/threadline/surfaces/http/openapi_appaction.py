@@ -29,7 +29,9 @@ def allow_null(schemas: dict[str, Any]) -> None:
         schema = schemas[body.__name__]
         for name, field in schema["properties"].items():
             if name not in schema.get("required", ()) and {"type": "null"} not in field.get("anyOf", ()):
-                about = {key: field.pop(key) for key in ("description", "default") if key in field}
+                # No default beside null: of a list or an object it would be one that generators of clients refuse.
+                field.pop("default", None)
+                about = {key: field.pop(key) for key in ("description",) if key in field}
                 schema["properties"][name] = {"anyOf": [field, {"type": "null"}], **about}
 
 
@@ -93,6 +95,7 @@ APPACTION_PATHS: dict[str, dict[str, Any]] = {
     ALERTS_PATH: {
         "get": {
             "operationId": "user_alerts", "summary": "Show the alerts of the user whom the web token names.",
+            "description": "Needs a user's web token.",
             "tags": ["ux"], "security": _USER,
             "parameters": [
                 {
@@ -114,6 +117,7 @@ APPACTION_PATHS: dict[str, dict[str, Any]] = {
     DISMISS_PATH: {
         "post": {
             "operationId": "user_alert_dismiss", "summary": "Dismiss an alert for the user whom the web token names.",
+            "description": "Needs a user's web token; the alert is not shown to them again.",
             "tags": ["ux"], "security": _USER,
             "parameters": [
                 {

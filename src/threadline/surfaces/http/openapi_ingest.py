@@ -54,7 +54,11 @@ def _batch(path: str) -> dict[str, Any]:
         "type": "object",
         "required": ["batch"],
         "properties": {
-            "batch": {"type": "array", "description": "Messages, each with its `type`; at most 2,500 are recorded."},
+            "batch": {
+                "type": "array",
+                "items": {"type": "object"},
+                "description": "Messages, each with its `type`; at most 2,500 are recorded.",
+            },
             "context": {"description": "Laid under the context of every message."},
             "sentAt": {"description": "The client's clock when it sent this; corrects the times of the messages."},
             "writeKey": _FIELDS["writeKey"],
@@ -111,6 +115,7 @@ def _cloudevents() -> dict[str, Any]:
     path_item["options"] = {
         "operationId": "cloudevents_permission",
         "summary": "Ask for permission to deliver, as senders of webhooks do first.",
+        "description": "Needs no credential: it is the handshake of CloudEvents' webhooks.",
         "tags": ["cloudevents"],
         "security": [],
         "parameters": [
@@ -149,6 +154,7 @@ def _settings(name: str, client: str, security: list[dict[str, list[str]]], para
         "get": {
             "operationId": name,
             "summary": f"Settings that {client} downloads before it sends.",
+            "description": "The write key is that of the events which the client will send.",
             "tags": ["segment"],
             "security": security,
             "parameters": [

@@ -99,6 +99,7 @@ def public_paths(routes: Iterable[PublicRoute]) -> dict[str, dict[str, Any]]:
         names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
         described: dict[str, Any] = {
             "operationId": route.name, "summary": route.summary, "tags": ["public"],
+            "description": f"Needs the scope `{route.scope}`." if route.scope else "Needs no credential.",
             "security": [{"token": []}] if route.scope else [],
             "parameters": [
                 {
