@@ -121,6 +121,16 @@ def faults(engine: Engine) -> list[str]:
     lists = [screen for screen in screens_of(engine.catalogue) if "{" not in screen.path]
     paths = [screen.path for screen in lists] + [f"/people/ada?tab={tab}" for tab, _ in TABS]
     answers = {path: client.get(path) for path in [*paths, "/openapi.json", "/docs", "/readyz"]}
+    token = engine.credentials.create("default", "token", "all", ["admin", "personal"])[1]
+    headers = {"authorization": f"Bearer {token}", "accept": "application/json, text/event-stream"}
+    asked = {"/graphql": {"query": "{ __schema { queryType { fields { name } } } }"}}
+    asked["/mcp"] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    answers |= {path: client.post(path, json=body, headers=headers) for path, body in asked.items()}
+    listed = {"jsonrpc": "2.0", "id": 1, "method": "resources/list", "params": {}}
+    for resource in client.post("/mcp", json=listed, headers=headers).json()["result"]["resources"]:
+        read = {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": resource["uri"]}}
+        answers[resource["uri"]] = client.post("/mcp", json=read, headers=headers)
+        assert "contents" in answers[resource["uri"]].json()["result"], resource
     bad = [f"{path}: {answer.status_code}" for path, answer in answers.items() if answer.status_code != 200]
     bad += [f"{path}: speaks of what is off" for path, answer in answers.items() if "switches off" in answer.text]
     parts = [f"{screen.path}?part={part}" for screen in lists for part in screen.parts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,8 @@ import venv
 from pathlib import Path
 
 import pytest
+
+from threadline.engine.folding.capabilities import shipped
 
 ROOT = Path(__file__).parents[2]
 PLUGINS = sorted(path.parent for path in (ROOT / "plugins").glob("*/pyproject.toml"))
@@ -70,6 +73,34 @@ def test_plugin_installed_beside_threadline_passes_its_own_tests(installed: tupl
     told = run([str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:schemathesis"], repository)
     assert " passed" in told
     assert " skipped" not in told
+
+
+OPEN = """
+import json, sys
+import threadline
+from threadline.app import catalogue, operations
+from threadline.engine.folding.capabilities import chosen
+with threadline.open(sys.argv[1]) as shop:
+    shop.identify("ada", {"first_name": "Ada"})
+    views = sorted(shop.person("ada").views)
+    in_force = [each.name for each in shop.engine.catalogue.operations]
+print(json.dumps([[each.name for each in chosen().on], in_force, [each.name for each in operations()], views]))
+"""
+
+
+@pytest.mark.slow
+def test_plugin_uninstalled_leaves_nothing_and_its_store_opens(installed: tuple[Path, Path], tmp_path: Path) -> None:
+    python, repository = installed
+    name = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["name"].replace("-", "_")
+    before = json.loads(run([str(python), "-c", OPEN, str(tmp_path / "shop.db")], tmp_path))
+    packages = python.parents[1]
+    for folder in (*packages.rglob(name), *packages.rglob(f"{name}-*.dist-info")):
+        shutil.rmtree(folder)
+    after = json.loads(run([str(python), "-c", OPEN, str(tmp_path / "shop.db")], tmp_path))
+    alone = json.loads(run([str(python), "-c", OPEN, str(tmp_path / "new.db")], tmp_path))
+    assert after == alone
+    assert after[0] == [capability.name for capability in shipped()]
+    assert all(set(less) < set(more) for less, more in zip(after[:3], before[:3], strict=True))
 
 
 @pytest.mark.parametrize("plugin", PLUGINS, ids=lambda path: path.name)

@@ -83,7 +83,8 @@ def made(operations: Iterable[Operation], extensions: Iterable[Callable[[], Sche
     query: Any = type("Query", (), {"__annotations__": {}})
     _add_operations(query, types, known, OF_ROOT, bound=False)
     _add(query, "person", person | None, _person(known["person"]), "A person, now or as of an instant.", [_ID, _AS_OF])
-    _add_alerts(query, types, known["alerts_of"])
+    if "alerts_of" in known:
+        _add_alerts(query, types, known["alerts_of"])
     strawberry.type(query, description="What can be asked.")
     config = StrawberryConfig(scalar_map=SCALARS)
     return Schema(query=query, config=config, extensions=list(extensions))

@@ -101,6 +101,10 @@ class Calls:
         """Whether there is such a tool, for anybody."""
         return name in BY_NAME or name == CONFIRM
 
+    def reads(self, operation: str) -> bool:
+        """Whether there is such an operation for a resource."""
+        return operation in self._operations
+
     def call(self, name: str, arguments: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         """The structured answer of a tool. Raises what its operation raises."""
         if name == CONFIRM:
@@ -117,7 +121,7 @@ class Calls:
 
     def read(self, operation: str, values: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         """The structured answer of an operation that reads, for a resource."""
-        declared = self._operations[operation]
+        declared = self._operations.get(operation) or self._engine.catalogue.operation(operation)
         _permit(declared, caller)
         return self._answer(declared, self._run(declared, self._context(caller), values), caller, {})
 

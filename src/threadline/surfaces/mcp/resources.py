@@ -53,18 +53,20 @@ TEMPLATES = (
 )
 
 
-def listed() -> list[dict[str, Any]]:
-    """Those with a fixed address."""
+def listed(calls: Calls) -> list[dict[str, Any]]:
+    """Those with a fixed address whose operation is in force."""
     glossary = {
         "uri": GLOSSARY, "name": "glossary", "title": "Glossary", "mimeType": "text/markdown",
         "description": "What words mean here, and the forms of ids, instants and conditions. Read it first.",
     }  # fmt: skip
-    return [glossary, *({"uri": resource.uri, **_described(resource)} for resource in RESOURCES)]
+    there = (resource for resource in RESOURCES if calls.reads(resource.operation))
+    return [glossary, *({"uri": resource.uri, **_described(resource)} for resource in there)]
 
 
-def templates() -> list[dict[str, Any]]:
-    """Those with a name in their address."""
-    return [{"uriTemplate": resource.uri, **_described(resource)} for resource in TEMPLATES]
+def templates(calls: Calls) -> list[dict[str, Any]]:
+    """The same of those with a name in their address."""
+    there = (resource for resource in TEMPLATES if calls.reads(resource.operation))
+    return [{"uriTemplate": resource.uri, **_described(resource)} for resource in there]
 
 
 def read(uri: str, calls: Calls, caller: Caller) -> dict[str, Any]:
