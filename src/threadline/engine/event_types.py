@@ -74,46 +74,69 @@ class _Withdrawn(_Effect):
     data: Maybe[Annotated[dict[str, Any], Meta(description="What the policy gave it.")]] = UNSET
 
 
+_SHOWN = ("by", "kind", "policy", "queue", "template", "topic")
+"""What of their properties is text and not personal."""
 EVENT_TYPES = (
     EventType(
         ALIAS, "Somebody was called otherwise before; the object names it.", sentence="Was known under another name",
+        lasts="who is one person is known from it",
     ),
-    EventType(MERGED, "Two people are one.", _Merged, speaker="threadline", sentence="Joined with another person"),
-    EventType(SPLIT, "A person was split.", _Split, speaker="threadline", sentence="Split off from another person"),
+    EventType(
+        MERGED, "Two people are one.", _Merged, speaker="threadline", sentence="Joined with another person",
+        shown=("by",),
+        lasts="who is one person is known from it",
+    ),
+    EventType(
+        SPLIT, "A person was split.", _Split, speaker="threadline", sentence="Split off from another person",
+        shown=("by",),
+        lasts="who is one person is known from it",
+    ),
     EventType(
         TIMER_FIRED, "A timer of a policy was due.", _Timer, speaker="threadline", sentence="Checked {policy} again",
+        shown=("key", "policy"),
     ),
     EventType(
         POLICY_FAILED, "A policy raised about the event that is the cause.", _Failed, speaker="threadline",
         sentence="The policy {policy} failed: {error}",
+        shown=("event_type", "policy"),
     ),
     EventType(
         CASCADE_CUT, "More followed from one cause than a cascade may have; the rest was left out.", _Cut,
         speaker="threadline", sentence="Too much followed at once: {policy} was cut short",
+        shown=("policy",),
     ),
-    EventType(EFFECT_DONE, "An effect happened.", _Effect, speaker="threadline", sentence="Done: {kind}"),
+    EventType(
+        EFFECT_DONE, "An effect happened.", _Effect, speaker="threadline", sentence="Done: {kind}",
+        shown=_SHOWN,
+    ),
     EventType(
         EFFECT_PRINTED, "An effect was only printed: nobody received it, and it is not tried again.", _Effect,
         speaker="threadline", sentence="Printed only: {kind}",
+        shown=_SHOWN,
     ),
     EventType(
         EFFECT_RETRIED, "An effect did not happen yet and is tried again.", _Retried, speaker="threadline",
         sentence="Did not happen yet: {kind}, tried again at {retry_at}",
+        shown=_SHOWN,
     ),
     EventType(
         EFFECT_PARKED, "An effect was given up on, until somebody drives it again.", _Effect, speaker="threadline",
         sentence="Given up on: {kind}, {why}",
+        shown=_SHOWN,
     ),
     EventType(
         EFFECT_REDRIVEN, "A dead letter is due again.", _Effect, speaker="threadline",
         sentence="Is tried again: {kind}",
+        shown=_SHOWN,
     ),
     EventType(
         EFFECT_WITHDRAWN, "An effect is not sent any more: nothing has left.", _Withdrawn, speaker="threadline",
         sentence="Not sent any more: {kind}, {why}",
+        shown=_SHOWN,
     ),
     EventType(
         EFFECT_UNKNOWN, "An effect was claimed and nobody knows whether it happened. A later event about the same "
         "effect settles it.", _Effect, speaker="threadline", sentence="Nobody knows whether it happened: {kind}",
+        shown=_SHOWN,
     ),
 )  # fmt: skip

@@ -119,16 +119,6 @@ def declared(hint: Any) -> Disclosure | None:
     return next(filter(None, map(declared, get_args(hint))), None)
 
 
-@dataclass(frozen=True, slots=True)
-class ShownProperties:
-    """What is shown of the events that a capability records, besides what every event shows. Found by discovery."""
-
-    name: str
-    """Of the capability."""
-    types: Mapping[str, Sequence[str]]
-    """Event type -> its properties that are not personal although they are text."""
-
-
 PERSONAL_NAMES = frozenset(
     {
         "email", "emailaddress", "phone", "phonenumber", "mobile", "telephone", "whatsapp", "firstname", "lastname",

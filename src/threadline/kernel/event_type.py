@@ -65,6 +65,11 @@ class EventType:
     is_activity: bool | None = None
     """Whether it is something that the person did. None: if anyone may say it. A type that Threadline records may be
     activity as well, such as a click that it was the first to hear of."""
+    shown: tuple[str, ...] = ()
+    """Its properties that are not personal although they are text, see `threadline.kernel.disclosure`."""
+    lasts: str = ""
+    """Why events of it can never be erased by their age, to end a sentence: ``the balance is made of them``. What reads
+    a type may say so besides, and for how long, see `threadline.kernel.lasting`."""
     written: Mapping[str, Any] | None = None
     """The JSON Schema that users have written for the properties, in place of `properties`."""
     origin: Origin = "threadline"

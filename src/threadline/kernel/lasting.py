@@ -25,7 +25,8 @@ class Until(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """How long event types count. Declared where they are made, or by what reads them, and found by discovery.
+    """How long event types count for what reads them, besides what a type says of itself (`EventType.lasts`): declared
+    by the reader, and found by discovery.
 
     Reasons end a sentence: "events of type 'points_spent' cannot be erased by age: the balance is made of them".
     """
@@ -65,6 +66,8 @@ def erased_too_soon(declared: Iterable[object]) -> Iterator[str]:
     reads = (read for value in values if isinstance(value, Policy) for read in value.reads)
     read = {(read.projection, *read.path[:1]) for read in reads}
     ours = {value.name for value in values if isinstance(value, EventType) and value.speaker != "anyone"}
+    own = {value.name: value.lasts for value in values if isinstance(value, EventType) and value.lasts}
+    lasting.append(Lasting("event types", own))
     for rule in (value for value in values if isinstance(value, Expiring)):
         for type in rule.types:
             if problem := _too_soon(type, rule.days, lasting, read, type in ours):

@@ -27,5 +27,7 @@ EVENT_TYPES = (
         FlagExposed,
         speaker="threadline",
         sentence="Was shown {variant} of the flag {flag}",
+        shown=("flag", "variant", "reason"),
+        lasts="experiments compare people by what they were shown",
     ),
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from threadline.kernel.disclosure import ShownProperties
-from threadline.kernel.lasting import Lasting
 from threadline.kernel.personal import PersonFile, joined, shown_events, shown_views
 from threadline.kernel.sql_view import SqlView
 from threadline_flags.events import FLAG_EXPOSED
@@ -13,8 +11,6 @@ FLAGS_FILE = PersonFile(
     "flags", "What you were shown", "Variants of features that you were shown, and when.",
     joined(shown_views(NAME), shown_events(FLAG_EXPOSED)), (NAME,),
 )  # fmt: skip
-SHOWN = ShownProperties("flags", {FLAG_EXPOSED: ("flag", "variant", "reason")})
-LASTING = Lasting("flags", for_life={FLAG_EXPOSED: "experiments compare people by what they were shown"})
 FLAG_EXPOSURES = SqlView(
     "flag_exposures",
     "What people were shown, once a day: person, day, flag, variant and reason.",

@@ -7,7 +7,6 @@ from typing import Annotated
 from msgspec import Meta
 
 from threadline.kernel.event_type import EventType, Properties
-from threadline.kernel.lasting import Lasting
 
 ALERT_DISMISSED = "alert_dismissed"
 
@@ -21,6 +20,7 @@ EVENT_TYPES = (
     EventType(
         ALERT_DISMISSED, "The person has dismissed an alert. `alerts_dismiss` records it, so that no write key forges "
         "it.", _Dismissed, speaker="process", sentence="Dismissed the alert {alert}",
+        shown=("alert",),
+        lasts="an alert that somebody has dismissed would be shown again",
     ),
 )  # fmt: skip
-LASTING = Lasting("alerts", {ALERT_DISMISSED: "an alert that somebody has dismissed would be shown again"})

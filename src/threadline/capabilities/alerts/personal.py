@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.alerts.events import ALERT_DISMISSED
 from threadline.capabilities.alerts.repository import NEWEST, VERSIONS
-from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.personal import PersonFile, StoreTable, shown_views
 
 _OPERATORS = "what operators tell everybody"
@@ -14,9 +12,3 @@ ALERTS_FILE = PersonFile(
     "alerts", "Notices that you have closed", "Notices in the application that you did not want to see any more.",
     shown_views("alerts"), ("alerts",),
 )  # fmt: skip
-SHOWN = ShownProperties(
-    "alerts",
-    {
-        ALERT_DISMISSED: ("alert",),
-    },
-)

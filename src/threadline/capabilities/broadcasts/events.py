@@ -39,12 +39,13 @@ EVENT_TYPES = (
     EventType(
         BROADCAST_ADDRESSED, "Somebody is a recipient of a broadcast.", _Addressed, speaker="process",
         sentence="Addressed by the broadcast {broadcast}",
+        shown=("arm", "broadcast", "template", "topic"),
+        lasts="whom a broadcast has addressed is known from it",
     ),
 )  # fmt: skip
 LASTING = Lasting(
     "broadcasts",
-    {BROADCAST_ADDRESSED: "whom a broadcast has addressed is known from it"},
-    dict.fromkeys(
+    until=dict.fromkeys(
         (COUNTED | FETCHES) - {MAIL_BOUNCED, MAIL_COMPLAINED},
         Until(BROADCAST_NUMBERS_DAYS * DAY, "the numbers of broadcasts and templates are made of them"),
     ),

@@ -9,7 +9,6 @@ from threadline.capabilities.broadcasts import repository
 from threadline.capabilities.broadcasts.events import BROADCAST_ADDRESSED
 from threadline.capabilities.broadcasts.projection import STATUS
 from threadline.capabilities.broadcasts.repository import recipient_key
-from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.limits import PAGE_ITEMS_MAX
 from threadline.kernel.personal import PersonFile, StoreTable, Subject, joined, shown_events, shown_views
 from threadline.kernel.store import Item, Key
@@ -47,9 +46,3 @@ BROADCASTS_FILE = PersonFile(
     "broadcasts", "Mailings to many", "Mailings to many people that were addressed to you as well.",
     joined(shown_views("broadcasts"), _recipient, shown_events(BROADCAST_ADDRESSED)), ("broadcasts",),
 )  # fmt: skip
-SHOWN = ShownProperties(
-    "broadcasts",
-    {
-        BROADCAST_ADDRESSED: ("arm", "broadcast", "template", "topic"),
-    },
-)

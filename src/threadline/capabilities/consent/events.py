@@ -14,7 +14,6 @@ from msgspec import UNSET, Meta
 from threadline.kernel.event import Event
 from threadline.kernel.event_type import EventType, Maybe, Properties, may_say
 from threadline.kernel.former_forms import address_in_event
-from threadline.kernel.lasting import Lasting
 from threadline.kernel.names import NAME
 
 SUBSCRIBED = "subscribed"
@@ -50,18 +49,28 @@ class _Suppression(Properties):
 
 
 EVENT_TYPES = (
-    EventType(SUBSCRIBED, "The person wants mail about a topic.", _Subscription, sentence="Subscribed to {topic}"),
+    EventType(
+        SUBSCRIBED, "The person wants mail about a topic.", _Subscription, sentence="Subscribed to {topic}",
+        shown=("topic", "via"),
+        lasts="it is the proof of a consent",
+    ),
     EventType(
         UNSUBSCRIBED, "The person wants no mail about a topic, or about none.", _Subscription,
         sentence="Unsubscribed from {topic}",
+        shown=("topic", "via"),
+        lasts="without it mail would be sent again",
     ),
     EventType(
         ADDRESS_SUPPRESSED, "No mail of any kind goes to an address any more.", _Suppression, speaker="process",
         sentence="{address} gets no mail any more: {reason}",
+        shown=("by", "reason"),
+        lasts="without it mail would be sent again",
     ),
     EventType(
         ADDRESS_UNSUPPRESSED, "An operator lifted the suppression of an address.", _Suppression, speaker="process",
         sentence="{address} may get mail again",
+        shown=("by", "reason"),
+        lasts="without it a suppression would hold again",
     ),
 )  # fmt: skip
 
@@ -138,14 +147,3 @@ def suppressed_of(event: Event) -> Suppressed | None:
 
 def _text(value: Any) -> str:
     return value[:NOTE_LENGTH_MAX] if isinstance(value, str) else ""
-
-
-LASTING = Lasting(
-    "consent",
-    {
-        SUBSCRIBED: "it is the proof of a consent",
-        UNSUBSCRIBED: "without it mail would be sent again",
-        ADDRESS_SUPPRESSED: "without it mail would be sent again",
-        ADDRESS_UNSUPPRESSED: "without it a suppression would hold again",
-    },
-)

@@ -8,17 +8,12 @@ from typing import Any
 import msgspec
 
 from threadline.capabilities.consent.events import (
-    ADDRESS_SUPPRESSED,
-    ADDRESS_UNSUPPRESSED,
-    SUBSCRIBED,
     SUPPRESSION,
-    UNSUBSCRIBED,
     WORDS,
 )
 from threadline.capabilities.consent.remaining import REMAINING_TABLE
 from threadline.capabilities.consent.rows import STATEMENTS_TABLE, SUPPRESSION_TABLE, newest_suppression
 from threadline.kernel.address import normal_address
-from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.personal import PersonFile, StoreTable, Subject, joined, shown_events, shown_views
 
 
@@ -43,12 +38,3 @@ CONSENT_FILE = PersonFile(
     joined(shown_views("consent", "suppression", "privacy"), _suppressed, shown_events(*WORDS, *SUPPRESSION)),
     ("consent", "suppression", "privacy"),
 )  # fmt: skip
-SHOWN = ShownProperties(
-    "consent",
-    {
-        SUBSCRIBED: ("topic", "via"),
-        UNSUBSCRIBED: ("topic", "via"),
-        ADDRESS_SUPPRESSED: ("by", "reason"),
-        ADDRESS_UNSUPPRESSED: ("by", "reason"),
-    },
-)

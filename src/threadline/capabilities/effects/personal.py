@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.outbox import PendingEffect
 from threadline.kernel.personal import PersonFile, Subject, joined, shown_events, shown_time
 from threadline.kernel.sender import (
@@ -57,4 +56,3 @@ TIMERS_FILE = PersonFile(
     "timers", "What is due later", "When something is looked at again because of you, such as the end of a streak.",
     _timers,
 )  # fmt: skip
-SHOWN = ShownProperties("effects", dict.fromkeys(_OUTCOMES, ("by", "kind", "policy", "queue", "template", "topic")))

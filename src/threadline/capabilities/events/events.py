@@ -37,10 +37,22 @@ EVENT_TYPES = (
     EventType(SENTIMENT_DETECTED, "A mood was read from what the person wrote; `score` from -1 to 1."),
     EventType(CONVERSATION_STARTED, "The person began to talk with us, on a `channel`."),
     EventType(CONVERSATION_ENDED, "The talk is over; `message_count` and `response_time_seconds` sum it up."),
-    EventType(CAMPAIGN_DELIVERED, "A message of the campaign `campaign_id` reached the person."),
-    EventType(CAMPAIGN_ENGAGED, "The person opened or clicked it; `action` is `open` or `click`."),
     EventType(
-        CAMPAIGN_IGNORED, "Days passed and the person did neither.", sentence="Ignored the campaign {campaign_id}"
+        CAMPAIGN_DELIVERED,
+        "A message of the campaign `campaign_id` reached the person.",
+        lasts="a campaign would count as ignored, or as new",
+    ),
+    EventType(
+        CAMPAIGN_ENGAGED,
+        "The person opened or clicked it; `action` is `open` or `click`.",
+        lasts="a campaign would count as ignored, or as new",
+    ),
+    EventType(
+        CAMPAIGN_IGNORED,
+        "Days passed and the person did neither.",
+        sentence="Ignored the campaign {campaign_id}",
+        shown=("campaign_id",),
+        lasts="a campaign would count as ignored, or as new",
     ),
     EventType(SUBSCRIPTION_CREATED, "The person subscribed to something."),
     EventType(SUBSCRIPTION_CANCELLED, "The person ended a subscription."),

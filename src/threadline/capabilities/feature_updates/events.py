@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from threadline.kernel.event_type import EventType, Properties
-from threadline.kernel.lasting import Lasting
 
 FEATURES_CHANGED = "features_changed"
 SOURCE = "feature_updates"
@@ -25,6 +24,7 @@ EVENT_TYPES = (
     EventType(
         FEATURES_CHANGED, "Features of the person have other values than those published last.", _Changed,
         speaker="threadline", sentence="Published features that have changed",
+        shown=("status", "unit"),
+        lasts="what was published last is known from it",
     ),
 )  # fmt: skip
-LASTING = Lasting("feature_updates", {FEATURES_CHANGED: "what was published last is known from it"})

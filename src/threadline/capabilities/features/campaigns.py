@@ -7,7 +7,6 @@ from bisect import bisect_left
 from typing import Any
 
 from threadline.kernel.event import Recorded
-from threadline.kernel.lasting import Lasting, for_life
 from threadline.kernel.projection import Faster, Projection
 from threadline.kernel.time import format_time
 
@@ -15,10 +14,6 @@ CAMPAIGN_DELIVERED = "campaign_delivered"
 CAMPAIGN_ENGAGED = "campaign_engaged"
 CAMPAIGN_IGNORED = "campaign_ignored"
 
-LASTING = Lasting(
-    "campaigns",
-    for_life((CAMPAIGN_DELIVERED, CAMPAIGN_ENGAGED, CAMPAIGN_IGNORED), "a campaign would count as ignored, or as new"),
-)
 
 CAMPAIGNS_MAX = 2_000
 """Campaigns known for one person: those with the smallest hashes, so that the cap does not depend on any order."""

@@ -7,9 +7,7 @@ from typing import Any
 
 import msgspec
 
-from threadline.capabilities.events.events import CAMPAIGN_IGNORED
 from threadline.capabilities.features.operations.vector import feature_views
-from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.personal import PersonFile, Subject, joined, shown_views
 
 
@@ -23,4 +21,3 @@ FEATURES_FILE = PersonFile(
     "bought in the last 30 days.",
     joined(_features, shown_views("campaigns")), ("features", "campaigns"),
 )  # fmt: skip
-SHOWN = ShownProperties("features", {CAMPAIGN_IGNORED: ("campaign_id",)})

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.feedback.events import ENGAGEMENT, FETCHES, MAIL_SENT, MAIL_SKIPPED
+from threadline.capabilities.feedback.events import ENGAGEMENT, FETCHES
 from threadline.capabilities.feedback.repetitions import COUNTING
 from threadline.capabilities.feedback.rows import PROVIDER_TABLE, TABLE
-from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_events, shown_views
 
 _REPEATS = "it repeats what the person's events say of a mail"
@@ -16,13 +15,3 @@ FEEDBACK_FILE = PersonFile(
     "feedback", "What became of mails", "Whether mails to you arrived, were opened, clicked or answered, or came back.",
     joined(shown_views("feedback", "mail_fetches"), shown_events(*ENGAGEMENT, *FETCHES)), ("feedback", "mail_fetches"),
 )  # fmt: skip
-_BELONGS = ("arm", "broadcast", "journey", "message", "provider", "provider_id", "sender", "step", "template", "topic")
-SHOWN = ShownProperties(
-    "feedback",
-    {
-        MAIL_SENT: (*_BELONGS, "kind", "policy", "version"),
-        MAIL_SKIPPED: (*_BELONGS, "kind", "policy", "reason"),
-        **dict.fromkeys(sorted(ENGAGEMENT), (*_BELONGS, "bounce", "code", "feedback", "why")),
-        **dict.fromkeys(sorted(FETCHES), (*_BELONGS, "fetch", "why")),
-    },
-)

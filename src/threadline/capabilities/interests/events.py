@@ -17,4 +17,11 @@ class _Action(Properties):
     application_id: Maybe[Annotated[Any, Meta(description="The application.")]] = UNSET
 
 
-EVENT_TYPES = (EventType(ACTION, "Somebody did something in an application.", _Action),)
+EVENT_TYPES = (
+    EventType(
+        ACTION,
+        "Somebody did something in an application.",
+        _Action,
+        shown=("action", "application", "scope", "topic"),
+    ),
+)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.interests.events import ACTION
-from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.personal import PersonFile, shown_views
 
 INTERESTS_FILE = PersonFile(
@@ -14,9 +12,3 @@ ATTRIBUTION_FILE = PersonFile(
     "attribution", "How you found the way here", "The campaigns and pages from which you came first and last.",
     shown_views("attribution"), ("attribution",),
 )  # fmt: skip
-SHOWN = ShownProperties(
-    "interests",
-    {
-        ACTION: ("action", "application", "scope", "topic"),
-    },
-)

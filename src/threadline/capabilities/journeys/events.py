@@ -76,45 +76,52 @@ class _ExitRequested(_Requested):
     reason: Maybe[Annotated[str, Meta(description="Why.")]] = UNSET
 
 
+_SHOWN = ("arm", "journey", "path", "step", "template")
+"""What of their properties is text and not personal."""
 EVENT_TYPES = (
     EventType(
         JOURNEY_ENTERED, "The person entered a journey and went on to the step at which the run waits.", _Entered,
         speaker="process", sentence="Entered the journey {journey}",
+        shown=_SHOWN,
+        lasts="without it a journey would begin again",
     ),
     EventType(
         JOURNEY_MOVED, "A run of a journey went on.", _Moved, speaker="process",
         sentence="Went on in the journey {journey}",
+        shown=_SHOWN,
+        lasts="where somebody is in a journey is known from it",
     ),
     EventType(
         JOURNEY_EXITED, "A run of a journey ended: completed, or left before.", _Exited, speaker="process",
         sentence="Left the journey {journey}: {reason}",
+        shown=_SHOWN,
+        lasts="without it a journey would go on",
     ),
     EventType(
         JOURNEY_PAUSED, "The person stays where they are, in one journey or in all.", _Paused, speaker="process",
         sentence="Paused in the journey {journey}",
+        shown=("journey",),
+        lasts="without it a journey would go on",
     ),
     EventType(
         JOURNEY_RESUMED, "The person goes on, in one journey or in all.", _Resumed, speaker="process",
         sentence="Goes on in the journey {journey}",
+        shown=("journey",),
+        lasts="without it a journey would stand still",
     ),
     EventType(
         JOURNEY_ENTRY_REQUESTED, "A rule or an operator wants the person in a journey.", _EntryRequested,
         speaker="process", sentence="Is to enter the journey {journey}",
+        shown=("journey", "rule"),
     ),
     EventType(
         JOURNEY_EXIT_REQUESTED, "A rule or an operator wants the person out of a journey.", _ExitRequested,
         speaker="process", sentence="Is to leave the journey {journey}",
+        shown=("journey", "rule"),
     ),
 )  # fmt: skip
 LASTING = Lasting(
     "journeys",
-    {
-        JOURNEY_ENTERED: "without it a journey would begin again",
-        JOURNEY_MOVED: "where somebody is in a journey is known from it",
-        JOURNEY_EXITED: "without it a journey would go on",
-        JOURNEY_PAUSED: "without it a journey would go on",
-        JOURNEY_RESUMED: "without it a journey would stand still",
-    },
     if_read={
         ("journeys", "sent"): for_life((MAIL_SENT, MAIL_SKIPPED), "a condition asks whether a template was ever sent")
     },

@@ -7,7 +7,6 @@ from typing import Annotated
 from msgspec import UNSET, Meta
 
 from threadline.kernel.event_type import MILLIONTHS, EventType, Maybe, Properties
-from threadline.kernel.lasting import Lasting
 
 LEADERBOARD_SCORED = "leaderboard_scored"
 LEADERBOARDS_REFRESHED = "leaderboards_refreshed"
@@ -26,10 +25,11 @@ EVENT_TYPES = (
     EventType(
         LEADERBOARD_SCORED, "The number that a board ranks is another one now.", _Scored, speaker="process",
         sentence="Score on {board} is now {score}",
+        shown=("leaderboard", "period", "scope"),
+        lasts="a score is known from it",
     ),
     EventType(
         LEADERBOARDS_REFRESHED, "An operator has asked to compute the person's scores again, because boards were "
         "declared or changed.", speaker="process",
     ),
 )  # fmt: skip
-LASTING = Lasting("leaderboards", {LEADERBOARD_SCORED: "a score is known from it"})

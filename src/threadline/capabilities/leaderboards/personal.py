@@ -8,10 +8,9 @@ from typing import Any
 import msgspec
 
 from threadline.capabilities.leaderboards.definition import Boards
-from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED, LEADERBOARDS_REFRESHED
+from threadline.capabilities.leaderboards.events import LEADERBOARD_SCORED
 from threadline.capabilities.leaderboards.operations.standing import StandingParams, standing
 from threadline.capabilities.leaderboards.projection import NAME
-from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.errors import Conflict
 from threadline.kernel.personal import PersonFile, StoreTable, Subject, joined, shown_events, shown_views
 from threadline.kernel.ranking import TABLE
@@ -44,12 +43,3 @@ def leaderboards_file(boards: Boards) -> PersonFile:
         "others.",
         joined(shown_views(NAME), ranks, shown_events(LEADERBOARD_SCORED)), (NAME,),
     )  # fmt: skip
-
-
-SHOWN = ShownProperties(
-    "leaderboards",
-    {
-        LEADERBOARD_SCORED: ("leaderboard", "period", "scope"),
-        LEADERBOARDS_REFRESHED: (),
-    },
-)

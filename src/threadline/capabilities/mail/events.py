@@ -26,5 +26,6 @@ EVENT_TYPES = (
     EventType(
         MAIL_REQUESTED, "A caller asks to send the person one mail.", _Requested, speaker="process",
         sentence="Asked to send the mail “{template}”",
+        shown=("journey", "rule", "sender", "template", "topic"),
     ),
 )  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from threadline.capabilities.mail.events import MAIL_REQUESTED, MAIL_SENT, MAIL_SKIPPED
 from threadline.capabilities.mail.timing import WARM_UP
-from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_events, shown_views
 
 WARM_UP_TABLE = StoreTable(WARM_UP, "event_rows", why="it counts mails of a day, by the ids of events")
@@ -12,4 +11,3 @@ MAILS_FILE = PersonFile(
     "mails", "Mails to you", "Mails that were sent to you, or were to be and were left out, and why.",
     joined(shown_views("mail"), shown_events(MAIL_SENT, MAIL_SKIPPED, MAIL_REQUESTED)), ("mail",),
 )  # fmt: skip
-SHOWN = ShownProperties("mail", {MAIL_REQUESTED: ("journey", "rule", "sender", "template", "topic")})

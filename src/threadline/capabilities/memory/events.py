@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta
 
 from threadline.kernel.event_type import EventType, Maybe, Properties
-from threadline.kernel.lasting import Lasting, for_life
 
 FACT_REMEMBERED = "fact_remembered"
 FACT_COMPUTED = "fact_computed"
@@ -39,14 +38,36 @@ class _Restored(_Fact):
     retracted_at: Annotated[int, Meta(description="When that was, in microseconds.")]
 
 
+_SHOWN = ("derived_from", "key", "source", "type")
+"""What of their properties is text and not personal."""
 EVENT_TYPES = (
-    EventType(FACT_REMEMBERED, "The person said so.", _Remembered),
-    EventType(FACT_COMPUTED, "A system computed it.", _Computed, sentence="Known from now on: {key} is {value}"),
-    EventType(FACT_RETRACTED, "What was known by then under type and key counts no more.", _Retracted),
-    EventType(FACT_RESTORED, "A retraction counts no more.", _Restored),
-)
-LASTING = Lasting(
-    "memory",
-    for_life((FACT_REMEMBERED, FACT_COMPUTED, FACT_RESTORED), "a fact is made of it")
-    | {FACT_RETRACTED: "a fact that was taken back would be there again"},
+    EventType(
+        FACT_REMEMBERED,
+        "The person said so.",
+        _Remembered,
+        shown=_SHOWN,
+        lasts="a fact is made of it",
+    ),
+    EventType(
+        FACT_COMPUTED,
+        "A system computed it.",
+        _Computed,
+        sentence="Known from now on: {key} is {value}",
+        shown=_SHOWN,
+        lasts="a fact is made of it",
+    ),
+    EventType(
+        FACT_RETRACTED,
+        "What was known by then under type and key counts no more.",
+        _Retracted,
+        shown=_SHOWN,
+        lasts="a fact that was taken back would be there again",
+    ),
+    EventType(
+        FACT_RESTORED,
+        "A retraction counts no more.",
+        _Restored,
+        shown=_SHOWN,
+        lasts="a fact is made of it",
+    ),
 )

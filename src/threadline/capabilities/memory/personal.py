@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from threadline.capabilities.memory.events import FACT_COMPUTED, FACT_REMEMBERED, FACT_RESTORED, FACT_RETRACTED
 from threadline.capabilities.memory.eviction import RETRACTIONS
 from threadline.capabilities.memory.projection import FactDerivations, facts_of
-from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.personal import PersonFile, Subject, shown_time
 
 
@@ -43,14 +41,3 @@ def sources_file(by_type: FactDerivations) -> PersonFile:
         "memory_sources", "Where the memories come from", "Each event that made, took back or restored something that "
         "is remembered about you.", lineage,
     )  # fmt: skip
-
-
-SHOWN = ShownProperties(
-    "memory",
-    {
-        FACT_REMEMBERED: ("derived_from", "key", "source", "type"),
-        FACT_COMPUTED: ("derived_from", "key", "source", "type"),
-        FACT_RETRACTED: ("derived_from", "key", "source", "type"),
-        FACT_RESTORED: ("derived_from", "key", "source", "type"),
-    },
-)

@@ -7,8 +7,6 @@ from typing import Annotated
 from msgspec import UNSET, Meta
 
 from threadline.kernel.event_type import EventType, Maybe, Properties
-from threadline.kernel.identity import ALIAS, MERGED, SPLIT
-from threadline.kernel.lasting import Lasting, for_life
 
 IDENTIFY = "identify"
 GROUP = "group"
@@ -25,16 +23,23 @@ class _Tag(Properties):
 
 
 EVENT_TYPES = (
-    EventType(IDENTIFY, "The properties are traits: of each the newest counts, and null removes it."),
+    EventType(
+        IDENTIFY, "The properties are traits: of each the newest counts, and null removes it.",
+        lasts="a profile is made of it",
+    ),
     EventType(
         GROUP, "The person belongs to the group that the object names; the other properties are the group's traits.",
         _Group,
+        lasts="a profile is made of it",
     ),
-    EventType(TAG_ADDED, "The person has a tag.", _Tag, sentence="Tagged {tag}"),
-    EventType(TAG_REMOVED, "The person has a tag no more.", _Tag, sentence="Tag {tag} removed"),
+    EventType(
+        TAG_ADDED, "The person has a tag.", _Tag, sentence="Tagged {tag}",
+        shown=("rule", "tag"),
+        lasts="a profile is made of it",
+    ),
+    EventType(
+        TAG_REMOVED, "The person has a tag no more.", _Tag, sentence="Tag {tag} removed",
+        shown=("rule", "tag"),
+        lasts="a profile is made of it",
+    ),
 )  # fmt: skip
-LASTING = Lasting(
-    "people",
-    for_life((MERGED, SPLIT, ALIAS), "who is one person is known from it")
-    | for_life((IDENTIFY, GROUP, TAG_ADDED, TAG_REMOVED), "a profile is made of it"),
-)

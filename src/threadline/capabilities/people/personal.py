@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from threadline.capabilities.people.events import TAG_ADDED, TAG_REMOVED
 from threadline.capabilities.people.operations.person import identifier_uses, lead_id
 from threadline.capabilities.people.projection import GROUPS, TAGS
-from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.event import identifier_named
 from threadline.kernel.identity import ALIAS, MERGED, SPLIT
 from threadline.kernel.personal import PersonFile, StoreTable, Subject, shown_events, shown_time, shown_views
@@ -76,12 +74,3 @@ JOINS_IN_REVIEW = PersonFile(
     "joins_in_review", "Joins in review", "Profiles that may be yours as well: somebody decides about them.",
     _joins,
 )  # fmt: skip
-SHOWN = ShownProperties(
-    "people",
-    {
-        TAG_ADDED: ("rule", "tag"),
-        TAG_REMOVED: ("rule", "tag"),
-        MERGED: ("by",),
-        SPLIT: ("by",),
-    },
-)

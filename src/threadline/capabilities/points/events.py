@@ -8,7 +8,6 @@ from msgspec import UNSET, Meta
 
 from threadline.kernel.event import Event
 from threadline.kernel.event_type import EventType, Maybe, Properties
-from threadline.kernel.lasting import Lasting, for_life
 
 POINTS_EARNED = "points_earned"
 POINTS_SPEND_REQUESTED = "points_spend_requested"
@@ -64,6 +63,8 @@ EVENT_TYPES = (
     EventType(
         POINTS_EARNED, "An event earned points by a rule; that event is its cause.", _Earned, speaker="process",
         sentence="Earned {points} points for {rule}",
+        shown=("rule", "table"),
+        lasts="the balance is made of them, and points would be spent again",
     ),
     EventType(
         POINTS_SPEND_REQUESTED, "The person wants to spend points. The answer is in the same commit.", _Reasoned,
@@ -72,6 +73,7 @@ EVENT_TYPES = (
     EventType(
         POINTS_SPENT, "A request to spend points was granted: they are gone.", _Spent, speaker="process",
         sentence="Spent {points} points, {balance} left",
+        lasts="the balance is made of them, and points would be spent again",
     ),
     EventType(
         POINTS_REFUSED, "A request to spend points was not granted.", _Refused, speaker="process",
@@ -80,20 +82,19 @@ EVENT_TYPES = (
     EventType(
         POINTS_ADJUSTED, "An operator gave points, or took them if they are negative.", _Reasoned, speaker="process",
         sentence="Balance changed by {points} points: {reason}",
+        lasts="the balance is made of them, and points would be spent again",
     ),
     EventType(
         POINTS_EXPIRED, "Points were not spent in time.", _Line, speaker="process", sentence="{points} points expired",
+        lasts="the balance is made of them, and points would be spent again",
     ),
     EventType(
         POINTS_ANOMALY_DETECTED, "Something looks wrong. Nothing is refused because of it.", _Anomaly,
         speaker="process", sentence="Unusual points: {kind}",
+        shown=("kind", "of"),
+        lasts="without it the same anomaly would be reported again",
     ),
 )  # fmt: skip
-LASTING = Lasting(
-    "points",
-    for_life(LEDGER, "the balance is made of them, and points would be spent again")
-    | {POINTS_ANOMALY_DETECTED: "without it the same anomaly would be reported again"},
-)
 
 
 def amount_of(event: Event) -> int | None:

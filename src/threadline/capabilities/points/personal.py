@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from threadline.capabilities.points.events import (
     OWN,
-    POINTS_ADJUSTED,
-    POINTS_ANOMALY_DETECTED,
-    POINTS_EARNED,
-    POINTS_EXPIRED,
-    POINTS_REFUSED,
-    POINTS_SPEND_REQUESTED,
-    POINTS_SPENT,
 )
-from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.personal import PersonFile, joined, shown_events, shown_views
 
 POINTS_FILE = PersonFile(
@@ -20,15 +12,3 @@ POINTS_FILE = PersonFile(
     "expired, and why.",
     joined(shown_views("points"), shown_events(*OWN)), ("points",),
 )  # fmt: skip
-SHOWN = ShownProperties(
-    "points",
-    {
-        POINTS_EARNED: ("rule", "table"),
-        POINTS_SPEND_REQUESTED: (),
-        POINTS_SPENT: (),
-        POINTS_REFUSED: (),
-        POINTS_ADJUSTED: (),
-        POINTS_EXPIRED: (),
-        POINTS_ANOMALY_DETECTED: ("kind", "of"),
-    },
-)

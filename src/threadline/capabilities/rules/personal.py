@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from threadline.capabilities.rules import repository
-from threadline.capabilities.rules.events import DECISION_MADE, DECISIONS_ASKED, RULE_LOGGED
+from threadline.capabilities.rules.events import DECISION_MADE, RULE_LOGGED
 from threadline.capabilities.rules.projection import TABLE
 from threadline.capabilities.rules.shadowing import TABLE as SHADOWS
-from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_events, shown_views
 
 _OPERATORS = "rules that operators write, for everybody"
@@ -21,14 +20,3 @@ DECISIONS_FILE = PersonFile(
     "went by, step by step, and what came of it.",
     joined(shown_views("decisions"), shown_events(DECISION_MADE, RULE_LOGGED)), ("decisions",),
 )  # fmt: skip
-_DECISION = (
-    "field", "journey", "mode", "note", "operator", "rule", "rule_set", "segment", "status", "tag", "template", "topic",
-)  # fmt: skip
-SHOWN = ShownProperties(
-    "rules",
-    {
-        DECISIONS_ASKED: (),
-        DECISION_MADE: _DECISION,
-        RULE_LOGGED: ("by", "rule", "to"),
-    },
-)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED, SEGMENTS_REFRESHED
+from threadline.capabilities.segments.events import SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED
 from threadline.capabilities.segments.projection import TABLE
-from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.personal import PersonFile, StoreTable, joined, shown_events, shown_views
 
 SEGMENT_TABLE = StoreTable(TABLE, "state_rows", shown_in="segments")
@@ -13,12 +12,3 @@ SEGMENTS_FILE = PersonFile(
     "when you entered and left others.",
     joined(shown_views("segments"), shown_events(SEGMENT_ENTERED, SEGMENT_LEFT, SEGMENT_RENEWED)), ("segments",),
 )  # fmt: skip
-SHOWN = ShownProperties(
-    "segments",
-    {
-        SEGMENTS_REFRESHED: (),
-        SEGMENT_ENTERED: ("segment", "version", "why"),
-        SEGMENT_LEFT: ("segment", "version", "why"),
-        SEGMENT_RENEWED: ("segment", "version", "why"),
-    },
-)

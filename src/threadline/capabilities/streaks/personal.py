@@ -8,7 +8,6 @@ from threadline.capabilities.streaks.events import (
     STREAK_MILESTONE_REACHED,
     ZONE_HOPPING_DETECTED,
 )
-from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.personal import PersonFile, joined, shown_events, shown_views
 
 STREAKS_FILE = PersonFile(
@@ -21,12 +20,3 @@ STREAKS_FILE = PersonFile(
     ),
     ("streaks",),
 )  # fmt: skip
-SHOWN = ShownProperties(
-    "streaks",
-    {
-        STREAK_MILESTONE_REACHED: ("day", "streak"),
-        ZONE_HOPPING_DETECTED: ("day",),
-        STREAK_FREEZE_GRANTED: ("streak",),
-        STREAK_AMNESTY_GRANTED: ("from", "streak", "to"),
-    },
-)

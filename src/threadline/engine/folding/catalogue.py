@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from threadline.engine.folding.capabilities import Capabilities, shipped
 from threadline.kernel.capability import Capability
-from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.errors import InvalidDefinition, NotFound
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.event_counter import EventCounter
@@ -128,7 +127,7 @@ class Catalogue:
         """Every table of the store, those of `Shared` apart, which have nothing of people."""
         self.remainders: tuple[Remainder, ...] = _unique(v for v in declared if isinstance(v, Remainder))
         self.person_files: tuple[PersonFile, ...] = _unique(v for v in declared if isinstance(v, PersonFile))
-        self.shown_properties = _by_type(_unique(v for v in declared if isinstance(v, ShownProperties)))
+        self.shown_properties = {type.name: type.shown for type in self.event_types.declared.values()}
         """What of our own events is not personal, by their type."""
         self.counters: tuple[EventCounter, ...] = _unique(v for v in declared if isinstance(v, EventCounter))
         self.layout = " ".join(f"{p.name}={p.version}:{p.fingerprint}" for p in self.projections)
@@ -350,15 +349,10 @@ Declared = TypeVar(
     StoreTable,
     PersonFile,
     Remainder,
-    ShownProperties,
     Lasting,
     Expiring,
     NameKind,
 )
-
-
-def _by_type(shown: Iterable[ShownProperties]) -> dict[str, Sequence[str]]:
-    return {type: names for capability in shown for type, names in capability.types.items()}
 
 
 def _unique(values: Iterable[Declared]) -> tuple[Declared, ...]:
@@ -371,7 +365,7 @@ def _unique(values: Iterable[Declared]) -> tuple[Declared, ...]:
 
 
 _DECLARED = frozenset(Declared.__constraints__)
-_LASTING = (EventType, StoreTable, PersonFile, Remainder, ShownProperties, Lasting)
+_LASTING = (EventType, StoreTable, PersonFile, Remainder, Lasting)
 """What is declared of data that was stored already. It stays in force where its capability is switched off: else an
 erasure would leave the data, expiry take what it needs when it comes back, and anybody could speak in its name."""
 

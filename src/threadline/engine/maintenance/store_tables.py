@@ -21,15 +21,12 @@ from threadline.engine.maintenance.move import MOVE
 from threadline.engine.maintenance.scrub import SCRUB
 from threadline.engine.passwords import SIGN_IN_FAILURES
 from threadline.engine.reading.sources import SOURCE
-from threadline.engine.recording.emission import CASCADE_CUT
 from threadline.engine.recording.identity import QUARANTINE
 from threadline.engine.recording.rejected_log import REJECTED, REJECTED_BY_TIME, entry_keys
 from threadline.engine.scheduled import OUTBOX, PARKED, PARKED_ROWS, POSTPONED, TIMER, postponed_key, unrecorded_key
 from threadline.engine.shared import EDITION
 from threadline.engine.signer import SIGNING_KEY
-from threadline.kernel.disclosure import ShownProperties
 from threadline.kernel.personal import StoreTable, Subject
-from threadline.kernel.policy import POLICY_FAILED, TIMER_FIRED
 from threadline.kernel.store import Key
 
 
@@ -124,8 +121,3 @@ _TABLES = (
 def declare(definitions: object) -> tuple[StoreTable, ...]:
     """The engine's tables, whatever the definitions say."""
     return _TABLES
-
-
-SHOWN = ShownProperties(
-    "engine", {TIMER_FIRED: ("key", "policy"), POLICY_FAILED: ("event_type", "policy"), CASCADE_CUT: ("policy",)}
-)
