@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from threadline.app import operations
 from threadline.settings import describe
 from threadline.surfaces.cli.printing import show, visible, visible_lines
+from threadline.surfaces.row_formats import Column, rows_of
 
 
 def printed(value: Any, width: int) -> list[str]:
@@ -79,3 +81,39 @@ def test_a_message_is_told_whole(width: int) -> None:
         assert " ".join(line[place:].strip() for line in lines[2:]).count(message) == 2
     else:
         assert "with --json also: message" in " ".join(lines)
+
+
+OF_PEOPLE = {
+    operation.name: rows.columns
+    for operation in operations()
+    if (rows := rows_of(operation.result)) is not None
+    and "identifiers" in {column.name for column in rows.columns}
+    # Of these the entries have ids of their own, which the next command needs.
+    and not {"type", "event"} & {column.name for column in rows.columns}
+}
+"""List operation whose entries are about somebody each, named by identifiers -> the columns as they are declared."""
+IDS = ("id", "person", "thread")
+OF_KIND: dict[str, Any] = {"integer": 3, "number": 105.5, "flag": True}
+
+
+def filled(column: Column) -> Any:
+    """A value that such a column may have."""
+    if column.name in IDS:
+        return "0123456789abcdef" * 2
+    if column.name == "identifiers":
+        return [{"kind": "user_id", "value": "ada"}, {"kind": "email", "value": "ada.lovelace@shop.example"}]
+    return OF_KIND.get(column.kind, "2026-03-01T12:00:00.000000Z" if column.name.endswith(("_at", "since")) else "Ada")
+
+
+def test_lists_of_people_are_found() -> None:
+    assert {"people_list", "segments_members", "leaderboards_top", "features_top"} <= set(OF_PEOPLE)
+
+
+@pytest.mark.parametrize("name", OF_PEOPLE)
+def test_a_list_of_people_shows_identifiers_and_its_first_columns_and_no_long_id(name: str) -> None:
+    entry = {column.name: filled(column) for column in OF_PEOPLE[name]}
+    heading, line = printed([entry, entry], 80)[:2]
+    first = [column.name for column in OF_PEOPLE[name] if column.name not in IDS][:3]
+    assert set(first) <= set(heading.split())
+    assert "user_id:ada" in line
+    assert "0123456789" not in line

@@ -27,6 +27,11 @@ _FIRST = (
     "unit", "currency", "address", "summary", "code", "message", "received_at", "reason",
 )  # fmt: skip
 """Columns that say most, in this order; where a table is too wide, it is others that go."""
+IDENTIFIERS = "identifiers"
+PERSON = ("person", "thread")
+"""The ids of somebody. Where their identifiers stand in the same entry these say least: they come last, and cut."""
+ID_LENGTH = 8
+"""What is shown of them then; commands take the identifiers, and the answer as JSON has the whole."""
 _SENTENCES = frozenset({"message", "reason"})
 _FOLDED = _SENTENCES | {"now"}
 """Columns that are told whole, on several lines if need be."""
@@ -121,7 +126,14 @@ def _block(text: str) -> Text:
 
 def _table(entries: Sequence[Mapping[str, Any]], width: int) -> RenderableType:
     names = list(_columns(entries))
-    cells = {name: [_cell(name, entry.get(name)) for entry in entries] for name in names}
+    short = _short(entries)
+    cells = {
+        name: [
+            _cell(name, str(entry.get(name) or "")[:ID_LENGTH] if name in short else entry.get(name))
+            for entry in entries
+        ]
+        for name in names
+    }
     widths = _widths({name: max(len(name), *map(len, cells[name])) for name in names}, width)
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
     for name, wide in widths.items():
@@ -144,6 +156,8 @@ def _widths(wanted: Mapping[str, int], width: int) -> dict[str, int]:
     for name, wide in wanted.items():
         if name in _FOLDED and name not in _SENTENCES:
             wide = min(wide, max(CELL_LENGTH_MIN, width // 5))
+        if name == IDENTIFIERS:  # the first of somebody's is enough to know them
+            wide = min(wide, max(CELL_LENGTH_MIN, width // 3))
         if not widths or wide <= left or left >= max(len(name), CELL_LENGTH_MIN):
             widths[name] = min(wide, left)
             left -= wide + GAP
@@ -154,11 +168,25 @@ def _columns(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The names of the columns, those that say most first. What is empty in every entry tells nothing."""
     names = dict.fromkeys(name for entry in entries for name in entry)
     filled = [name for name in names if any(entry.get(name) not in _EMPTY for entry in entries)]
-    return iter(sorted(filled, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)))
+    short = _short(entries)
+
+    def rank(name: str) -> int:
+        return len(_FIRST) + 1 if name in short else _FIRST.index(name) if name in _FIRST else len(_FIRST)
+
+    return iter(sorted(filled, key=rank))
 
 
-def _cell(name: str, value: Any) -> Text:
-    text = _text(value)
+def _short(entries: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    """The columns with ids of people who are named by something better in each entry."""
+    if not all(entry.get(IDENTIFIERS) for entry in entries):
+        return frozenset()
+    # Where an entry says no `person` it is one itself, and has an id of its own; else the id is that of an event.
+    own = any(name in entry for entry in entries for name in (*PERSON, "type"))
+    return frozenset(PERSON) if own else frozenset({*PERSON, "id"})
+
+
+def _cell(name: str, value: Any, length: int | None = None) -> Text:
+    text = _text(value[:length] if isinstance(value, str) else value)
     text.plain = _TIME.sub(r"\1 \2", text.plain)
     if name not in _FOLDED:
         text.truncate(CELL_LENGTH_MAX, overflow="ellipsis")
