@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -35,6 +36,17 @@ def attributes(html: str, tag: str) -> list[dict[str, str | None]]:
     reader = _Elements()
     reader.feed(html)
     return [found for name, found in reader.attributes if name == tag]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "alt"),
+    [("", '""'), ('title="no alt = here > there"', '""'), ('alt="A &gt; B"', '"A &gt; B"'), ('alt=""', '""')],
+)
+def test_a_picture_of_mjml_without_words_has_an_empty_alt_and_one_with_words_has_those(
+    attributes: str, alt: str
+) -> None:
+    made = filled(mjml=MJML.format(f'<mj-image src="https://s.example/a.png" {attributes} />'))
+    assert re.findall(r' alt=("[^"]*")', made.html) == [alt]
 
 
 def test_a_line_break_in_an_attribute_of_mjml_is_a_blank() -> None:

@@ -33,6 +33,7 @@ _ELIF = re.compile(r"\{%[-+]?\s*elif\b")
 _BREAKS = re.compile(r"[\x00-\x20\x7f\x85\u2028\u2029]+")
 _TAG = re.compile(r"""<!--.*?-->|<(/?)([A-Za-z][\w:-]*)((?:[^<>"']|"[^"]*"|'[^']*')*)>""", re.DOTALL)
 _VALUE = re.compile(r"""=\s*(?:"([^"]*)"|'([^']*)')""")
+_ALT = re.compile(r"\salt(?=[\s=/>]|$)", re.IGNORECASE)
 _STYLE = re.compile(r"""\sstyle\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 _FILLED_IN = re.compile(r"\{#.*?(?:#\}|\Z)|<!--.*?(?:-->|\Z)|" + _BLOCK.pattern, re.DOTALL)
 """What is not yet as it will be sent, or is no part of the mail: comments as well."""
@@ -187,11 +188,23 @@ def _of_mjml(source: str) -> str:
 
     try:
         # Without the fonts that it would load from elsewhere: whoever serves them would learn who reads the mail.
-        return mrml.to_html(_readable(source), None, mrml.RenderOptions(fonts={})).content
+        return _described(mrml.to_html(_readable(source), None, mrml.RenderOptions(fonts={})).content)
     except (OSError, ValueError) as error:
         if "inline css" in str(error):
             raise _Failed(f"its styles cannot be put into the elements: {_faulty(source) or error}") from None
         raise _Failed(f"what was filled in is no MJML: {error}") from None
+
+
+def _described(html: str) -> str:
+    """The same where each picture without words has an empty `alt`: else its address would be read out."""
+
+    def picture(match: re.Match[str]) -> str:
+        written: str = match[0]
+        if (match[2] or "").lower() != "img" or _ALT.search(_VALUE.sub("=", match[3])):
+            return written
+        return f'{written[:4]} alt=""{written[4:]}'
+
+    return _TAG.sub(picture, html)
 
 
 def _readable(source: str) -> str:
