@@ -14,7 +14,7 @@ from threadline.kernel.store import feed_pages, is_erased, scan_pages
 from threadline.kernel.time import DAY, HOUR
 
 RULES = """
-retention: {visits: {types: [page_viewed], days: 30}, mail: {days: 365}}
+retention: {visits: {types: [page_viewed], days: 30}, mail: {days: 365, drops_results: true}}
 streaks: {daily: false}
 features:
   views: {aggregate: count, events: page_viewed, window: 30d}

@@ -14,6 +14,7 @@ from threadline.engine.folding.catalogue import discover
 from threadline.kernel.errors import InvalidDefinition
 from threadline.kernel.identity import SYSTEM_PREFIX
 from threadline.kernel.lasting import Expiring, Lasting, erased_too_soon
+from threadline.kernel.limits import RETENTION_DAYS_MAX
 from threadline.kernel.projection import Projection
 from threadline.kernel.time import DAY
 
@@ -44,10 +45,11 @@ OF_WHAT_IS_STORED = {
 """They look at every event, whatever its type, so that nothing could be erased by its age if they counted for life."""
 
 
-def problems(types: list[str], days: int, declared: str = DECLARED) -> list[str]:
+def problems(types: list[str], days: int, declared: str = DECLARED, drops_results: bool = False) -> list[str]:
     """What is refused of a rule, by the declarations of everything that ships and of these definitions."""
     values = discover(definitions=Definitions([("threadline.yaml", declared)]))
-    return list(erased_too_soon([*values, Expiring("retention rule 'x'", "threadline.yaml:1", tuple(types), days)]))
+    rule = Expiring("retention rule 'x'", "threadline.yaml:1", tuple(types), days, drops_results)
+    return list(erased_too_soon([*values, rule]))
 
 
 def projections(declared: str = DECLARED) -> list[Projection]:
@@ -62,7 +64,23 @@ def test_types_that_a_projection_folds_are_refused(name: str) -> None:
         assert name in OF_WHAT_IS_STORED or name in ("features", "streaks")  # below, by what they name
         return
     types = sorted(type for type in projection.handles if not type.startswith(SYSTEM_PREFIX))
-    assert [type for type in types if not problems([type], 1)] == []
+    assert [type for type in types if not problems([type], RETENTION_DAYS_MAX)] == []
+
+
+def test_results_go_only_with_a_rule_that_says_so_and_nothing_else_goes_by_it() -> None:
+    values = discover(definitions=Definitions([("threadline.yaml", DECLARED)]))
+    results = {type for value in values if isinstance(value, Lasting) for type in value.results}
+    only = sorted(type for type in results if type.startswith("mail_"))  # features count those of campaigns as well
+    assert {"mail_sent", "mail_delivered", "mail_opened", "mail_clicked"} <= set(only)
+    assert [type for type in results if not problems([type], RETENTION_DAYS_MAX)] == []
+    for type in only:
+        assert problems([type], RETENTION_DAYS_MAX)[0].endswith(
+            "cannot be erased by age: the results of broadcasts and templates are made of them; "
+            "write `drops_results: true` in the rule if these may become 0"
+        )
+        assert problems([type], RETENTION_DAYS_MAX, drops_results=True) == []
+    others = {type for each in projections() for type in each.handles or () if not type.startswith(SYSTEM_PREFIX)}
+    assert [each for each in others - results if not problems([each], RETENTION_DAYS_MAX, drops_results=True)] == []
 
 
 def test_types_that_only_definitions_name_are_refused_with_what_reads_them() -> None:
@@ -77,18 +95,19 @@ def test_types_that_only_definitions_name_are_refused_with_what_reads_them() -> 
 def test_streak_of_any_event_keeps_what_people_do_but_for_types_that_it_leaves_out() -> None:
     declared = "calendar: {active: {events: any, except: [page_viewed]}}"
     assert "the streak 'daily' counts any event" in problems(["read"], 90, declared)[0]
-    assert problems(["page_viewed"], 90, declared) == problems(["mail_opened", "points_refused"], 365, declared) == []
+    assert problems(["page_viewed"], 90, declared) == problems(["mail_opened"], 365, declared, True) == []
+    assert problems(["points_refused"], 365, declared) == []
 
 
 @pytest.mark.parametrize(
     ("declared", "type", "days", "why"),
     [
-        ("", "mail_sent", 2, "write 365 or more"),
-        ("", "mail_opened", 30, "the numbers of broadcasts"),
+        ("", "mail_sent", 3_650, "write `drops_results: true`"),
+        ("", "mail_opened", 365, "the results of broadcasts"),
         ("", "points_spent", 30, "points would be spent again"),
         ("", "fact_retracted", 30, "would be there again"),
         ("", "broadcast_addressed", 400, "whom a broadcast has addressed"),
-        ("", "mail_fetched", 364, "numbers"),
+        ("", "mail_fetched", 364, "results"),
         (ASKED, "mail_sent", 3_650, "whether a template was ever sent"),
     ],
 )  # fmt: skip
@@ -106,7 +125,8 @@ def test_mails_may_be_as_old_as_the_longest_cap() -> None:
     mail = (
         "mail: {senders: {s: {from: a@b.example}}, templates: {}, caps: [{mails: 1, per: 7d}, {mails: 9, per: 365d}]}"
     )
-    assert problems(["mail_sent"], 365, mail) == []
+    assert problems(["mail_sent"], 365, mail, True) == []
+    assert problems(["mail_sent"], 364, mail, True)[0].endswith("write 365 or more")
     (cap,) = (
         v for v in discover(definitions=Definitions([("m.yaml", mail)])) if isinstance(v, Lasting) and v.name == "mail"
     )

@@ -40,6 +40,8 @@ class Lasting:
     """A projection and a name in its view -> what counts for life where a policy reads that."""
     any_but: Mapping[str, Collection[str]] = field(default_factory=dict)
     """Why every type that anyone may say counts for life -> those that do not."""
+    results: Mapping[str, str] = field(default_factory=dict)
+    """Event type -> which results are counted from it for life. A rule that says so lets them become 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class Expiring:
     """File and line."""
     types: tuple[str, ...]
     days: int
+    drops_results: bool = False
+    """Whether results that are counted for life may go with them."""
 
 
 def for_life(types: Iterable[str], why: str) -> dict[str, str]:
@@ -70,12 +74,14 @@ def erased_too_soon(declared: Iterable[object]) -> Iterator[str]:
     lasting.append(Lasting("event types", own))
     for rule in (value for value in values if isinstance(value, Expiring)):
         for type in rule.types:
-            if problem := _too_soon(type, rule.days, lasting, read, type in ours):
+            if problem := _too_soon(type, rule, lasting, read, type in ours):
                 yield f"{rule.place}: {rule.name}: {problem}"
 
 
-def _too_soon(type: str, days: int, lasting: Iterable[Lasting], read: set[tuple[str, ...]], is_ours: bool) -> str:
-    longest = Until(0, "")
+def _too_soon(
+    type: str, rule: Expiring, lasting: Iterable[Lasting], read: set[tuple[str, ...]], is_ours: bool
+) -> str:  # fmt: skip
+    longest, hint = Until(0, ""), ""
     for declared in lasting:
         reasons = dict(declared.for_life)
         for view in declared.if_read.keys() & read:
@@ -85,8 +91,12 @@ def _too_soon(type: str, days: int, lasting: Iterable[Lasting], read: set[tuple[
                 reasons.setdefault(type, why)
         if type in reasons:
             return f"events of type {type!r} cannot be erased by age: {reasons[type]}"
+        if type in declared.results and not rule.drops_results:
+            hint = f"{declared.results[type]}; write `drops_results: true` in the rule if these may become 0"
         longest = max(longest, declared.until.get(type, longest))
+    if hint:
+        return f"events of type {type!r} cannot be erased by age: {hint}"
     needed = -(-longest.microseconds // DAY)
-    if days >= needed:
+    if rule.days >= needed:
         return ""
     return f"events of type {type!r} count for {needed} days: {longest.why}; write {needed} or more"

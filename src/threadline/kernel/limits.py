@@ -257,8 +257,6 @@ MCP_CALLS_PER_SECOND = 50
 MCP_CALLS_BURST = 200
 
 # --- retention --------------------------------------------------------------------------------
-BROADCAST_NUMBERS_DAYS = 365
-"""How long the numbers of a broadcast stand at least, whatever is declared about the age of events."""
 RETENTION_RULES_MAX = 100
 RETENTION_TYPES_MAX = 1_000
 RETENTION_DAYS_MAX = 36_500

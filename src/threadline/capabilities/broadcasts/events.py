@@ -10,11 +10,10 @@ from threadline.capabilities.feedback.events import COUNTED, FETCHES, MAIL_BOUNC
 from threadline.kernel.errors import InvalidValue
 from threadline.kernel.event import Event, Recorded
 from threadline.kernel.event_type import EventType, Maybe, Properties
-from threadline.kernel.lasting import Lasting, Until
-from threadline.kernel.limits import BROADCAST_NUMBERS_DAYS
+from threadline.kernel.lasting import Lasting
 from threadline.kernel.names import NAME
 from threadline.kernel.sender import EFFECT_WITHDRAWN
-from threadline.kernel.time import DAY, parse_time
+from threadline.kernel.time import parse_time
 
 BROADCAST_ADDRESSED = "broadcast_addressed"
 HOLDOUT = "holdout"
@@ -45,9 +44,9 @@ EVENT_TYPES = (
 )  # fmt: skip
 LASTING = Lasting(
     "broadcasts",
-    until=dict.fromkeys(
+    results=dict.fromkeys(
         (COUNTED | FETCHES) - {MAIL_BOUNCED, MAIL_COMPLAINED},
-        Until(BROADCAST_NUMBERS_DAYS * DAY, "the numbers of broadcasts and templates are made of them"),
+        "the results of broadcasts and templates are made of them",
     ),
 )
 

@@ -14,5 +14,8 @@ from threadline.kernel.lasting import Expiring
 def declare(definitions: Definitions) -> list[Any]:
     """The preview, and the job and what it erases where something is declared."""
     rules = read_retention(definitions)
-    expiring = [Expiring(f"retention rule {rule.name!r}", rule.place, rule.types, rule.days) for rule in rules]
+    expiring = [
+        Expiring(f"retention rule {rule.name!r}", rule.place, rule.types, rule.days, rule.drops_results)
+        for rule in rules
+    ]
     return [*expiring, *([retention_job(rules)] if rules else []), *operations(rules)]

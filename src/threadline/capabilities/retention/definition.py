@@ -41,6 +41,13 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
         listed(event_type(), 1, RETENTION_TYPES_MAX),
         Meta(description="Which event types; where it is absent the send logs of mail and what became of mails."),
     ] = MAIL_TYPES
+    drops_results: Annotated[
+        bool,
+        Meta(
+            description="Whether the results of broadcasts and templates may go with the events that they are counted "
+            "from: numbers of older mails become 0. Without it a rule about such events is refused."
+        ),
+    ] = False
     place: Given = ""
 
 
