@@ -100,3 +100,44 @@ def test_what_is_declared_wrongly_is_one_mistake_and_not_one_for_each_that_names
 
 def test_a_name_stands_for_what_the_event_says_where_it_is_a_placeholder() -> None:
     assert mistakes(DECLARED, filled("an action: journey", "'${event.properties.journey}'")) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "problem"),
+    [
+        ("interests.Article.category.A", "did you mean 'interests.Article.scopes.category.A.weight'?"),
+        ("segments.vip-buyer.since", "there is no segment 'vip-buyer'; did you mean 'vip-buyers'?"),
+        ("journeys.ended.welcome-2", "there is no journey 'welcome-2'; did you mean 'welcome-1'?"),
+        ("journeys.sent.helo", "there is no template 'helo'; did you mean 'hello'?"),
+        ("streaks.dayly.current", "did you mean 'daily'?"),
+        ("features.has_purchsed", "did you mean 'has_purchased'?"),
+        ("feature.has_purchased", "did you mean 'features'?"),
+    ],
+)
+@pytest.mark.parametrize(
+    "case",
+    [
+        STEP + "if: {field: @, exists: true}\n        then: [{wait: 1d}]",
+        "rules:\n  r:\n    actions: [{tag: {tag: x}}]\n    conditions: {field: @, exists: true}",
+    ],
+)
+def test_a_field_that_never_has_a_value_is_a_mistake_where_it_stands(field: str, problem: str, case: str) -> None:
+    text = case.replace("@", field)
+    (mistake,) = mistakes(DECLARED, text)
+    found = problem_of(mistake)
+    assert field in text.split("\n")[found.line - 1]
+    assert problem in found.message
+
+
+@pytest.mark.parametrize(
+    "field", ["interests.Article.scopes.category.A.weight", "interests.Article.weight", "segments.vip-buyers.since",
+              "journeys.active.welcome-1.step", "streaks.daily.current"]
+)  # fmt: skip
+def test_a_field_that_may_have_a_value_is_none(field: str) -> None:
+    assert mistakes(DECLARED, STEP + f"if: {{field: {field}, exists: true}}\n        then: [{{wait: 1d}}]") == []
+
+
+def test_a_wait_that_compares_with_a_placeholder_is_refused_as_it_would_never_end() -> None:
+    wait = "wait: {event: cart, where: {cart: '${journey.variables.cart}'}, timeout: 1d}"
+    (mistake,) = mistakes(DECLARED, STEP + wait)
+    assert "compares with the very text ${journey.variables.cart}; a condition takes no placeholder" in mistake

@@ -11,10 +11,12 @@ import pytest
 from tests.capabilities.asked import Asked
 from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.people.definition import rules
+from threadline.engine.context import Context
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.kernel.errors import ThreadlineError
+from threadline.kernel.errors import InvalidValue, ThreadlineError
 from threadline.kernel.operation import Operation
-from threadline.surfaces.operation_calls import named_kinds, path_names
+from threadline.surfaces.console.fields import fields_of
+from threadline.surfaces.operation_calls import named_kinds, path_names, typed, with_types
 
 DEFINITIONS = """
 mail:
@@ -97,3 +99,35 @@ def test_every_parameter_that_is_called_by_a_kind_says_so() -> None:
         if field.encode_name in kinds or field.encode_name.removesuffix("s") in kinds
     }
     assert called - marked == NEW_OR_PAST
+
+
+@pytest.mark.parametrize(
+    ("name", "param"), [(each.name, param) for each in CATALOGUE.operations for param in typed(each.params)]
+)
+def test_a_type_of_events_that_nobody_has_sent_is_refused_with_the_nearest(asked: Asked, name: str, param: str) -> None:
+    asked.tell("record_played", user_id="ada")
+    operation = OPERATIONS[name]
+    given = value(operation, param, "record_playd")
+    call = plain(operation, {param: [*given, "*"] if isinstance(given, list) else given})
+    if "journey" in named_kinds(operation.params):  # an experiment compares the arms of something
+        call = {**{key: kept for key, kept in call.items() if key not in ("broadcast", "assignment")}}
+        call["journey"] = good_name("journey")
+    with pytest.raises(InvalidValue) as refused:
+        asked.ask(name, **call)
+    expected = f"{param}: no event of the type 'record_playd' was ever sent; did you mean 'record_played'?"
+    assert str(refused.value) == expected
+    assert refused.value.param == param
+
+
+def test_a_type_of_events_is_known_by_its_name_on_pages(asked: Asked) -> None:
+    asked.tell("record_played", user_id="ada")
+    funnel = OPERATIONS["analytics_funnel"]
+    steps = ["Record played", '{"event": "Record Played", "where": {"total": 5}}', "*", "record_played"]
+    meant = with_types(funnel, Context(asked.engine, "default", asked.now), funnel.params(steps=steps))
+    assert meant.steps == ["record_played", '{"event":"record_played","where":{"total":5}}', "*", "record_played"]
+
+
+def test_a_form_offers_the_names_of_a_parameter() -> None:
+    fields = {field.name: field.shown(CATALOGUE.names) for field in fields_of(OPERATIONS["analytics_journey"].params)}
+    assert fields["journey"]["offered"] == ["first-weeks"]
+    assert fields["start"]["offered"] == []

@@ -94,19 +94,19 @@ def hint(name: str, known: Collection[str]) -> str:
 
 def nearest_named(name: str, known: Collection[str]) -> str | None:
     """The known name that somebody means who writes this: by how it reads, else by its letters."""
-    spelled = {key_of(other): other for other in known}
-    return spelled.get(key_of(name)) or nearest(name, known) or nearest(key_of(name), spelled)
+    return named_as(name, known) or nearest(name, known)
+
+
+def named_as(name: str, known: Collection[str]) -> str | None:
+    """The known name that reads like this one, as ``Signed up`` is ``signed_up``; None if none does, or several do."""
+    read = key_of(name)
+    alike = [other for other in known if key_of(other) == read]
+    return alike[0] if len(alike) == 1 else None
 
 
 def key_of(name: str) -> str:
     """A name as it compares with how it reads: ``Signed up`` is ``signed_up``."""
     return "_".join(re.findall(r"[^\W_]+", name.casefold()))
-
-
-def label(name: str) -> str:
-    """A name as people read it: ``signed_up`` as ``Signed up``."""
-    words = re.sub(r"[\s_-]+", " ", name).strip()
-    return words[:1].upper() + words[1:] or name
 
 
 def names_a(kind: str) -> Meta:

@@ -72,6 +72,10 @@ class Depends:
     feeds: Callable[[tuple[str, ...]], frozenset[str] | None] | None = None
     """The event types that can change the value at a path of the view, apart from time. Empty: there is nothing at
     that path and never will be. None, as without this function: any type that is handled."""
+    names: Callable[[tuple[str, ...]], tuple[str, str] | None] | None = None
+    """The kind of a name that a path has in it, and the name: where nothing is called so there never is a value."""
+    lacks: Callable[[tuple[str, ...]], str] | None = None
+    """Why there never is a value at a path, with what to write instead; empty where there may be."""
     content: Callable[[tuple[str, ...]], str] | None = None
     """A hash of the definitions that decide the value at a path of the view. None: the whole section of definitions
     that has the projection's name decides it."""

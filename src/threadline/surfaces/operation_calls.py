@@ -12,9 +12,11 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 
 from threadline.capabilities.definitions.applying import JOB_KIND as APPLYING
+from threadline.capabilities.events.seen import seen_types
 from threadline.engine.context import Context
 from threadline.kernel.applied import IndexPart
 from threadline.kernel.errors import InvalidValue, ThreadlineError
+from threadline.kernel.names import hint, named_as
 from threadline.kernel.operation import JSON_TEXT, Operation, Surface
 from threadline.kernel.suggestion import suggestion
 from threadline.kernel.typed import converted, readable
@@ -154,6 +156,7 @@ def run(operation: Operation, context: Context, params: Any) -> Any:
     """
     go_on_as(operation.work(params))
     _refuse_unknown_names(operation, context, params)
+    params = with_types(operation, context, params)
     # A dry run is a question: it changes nothing, and pages ask it to show what would be.
     if not operation.is_audited or getattr(params, "dry_run", False):
         return operation.run(context, params)
@@ -180,14 +183,57 @@ def _refuse_unknown_names(operation: Operation, context: Context, params: Any) -
 @lru_cache(maxsize=1_000)
 def named_kinds(params: type) -> dict[str, str]:
     """The parameters that are names, or lists of them, each with the `NameKind` that it is one of."""
+    return {name: extra["names"] for name, extra in _marks_of(params) if "names" in extra}
+
+
+@lru_cache(maxsize=1_000)
+def typed(params: type) -> tuple[str, ...]:
+    """The parameters that are types of events, or steps that begin with one, or lists of them."""
+    return tuple(name for name, extra in _marks_of(params) if extra.get("event_type") is True)
+
+
+def _marks_of(params: type) -> Iterator[tuple[str, dict[Any, Any]]]:
+    """What the annotations of each parameter's type say of it, and those of the items of a list."""
     hints = get_type_hints(params, include_extras=True)
-    kinds = {}
     for field in msgspec.structs.fields(params):
         hint = hints[field.name]
         for meta in (*metas_of(hint), *(meta for item in _items_of(hint) for meta in metas_of(item))):
-            if meta.extra is not None and "names" in meta.extra:
-                kinds[field.encode_name] = meta.extra["names"]
-    return kinds
+            if meta.extra is not None:
+                yield field.encode_name, meta.extra
+
+
+def with_types(operation: Operation, context: Context, params: Any) -> Any:
+    """The parameters with each type of events by its own name, where it is written as pages show it: `Signed up`.
+
+    Raises `InvalidValue` for one that is neither declared nor was ever sent: its answer would be 0 of 0.
+    """
+    for name in typed(operation.params):
+        attribute = _attributes_of(operation.params)[name]
+        value = getattr(params, attribute)
+        steps = [_with_type(step, name, context) for step in (value if isinstance(value, list) else [value])]
+        if steps not in (value, [value]):
+            params = msgspec.structs.replace(params, **{attribute: steps if isinstance(value, list) else steps[0]})
+    return params
+
+
+def _with_type(step: str, param: str, context: Context) -> str:
+    try:
+        written = msgspec.json.decode(step) if step.startswith("{") else {"event": step}
+    except msgspec.MsgspecError:
+        return step  # its operation says what is wrong with it
+    type = written.get("event")
+    declared = context.engine.catalogue.event_types
+    if not isinstance(type, str) or type in ("", ANY_TYPE) or type in declared.names:
+        return step
+    seen = seen_types(context.engine, context.workspace)
+    known = declared.and_seen(seen.names).names
+    meant = type if type in known else named_as(type, known)
+    if meant is None and seen.is_complete:
+        message = f"{param}: no event of the type {type[:64]!r} was ever sent; {hint(type, known)}"
+        raise InvalidValue(message, param=param)
+    if meant in (None, type):
+        return step
+    return msgspec.json.encode({**written, "event": meant}).decode() if step.startswith("{") else str(meant)
 
 
 def _items_of(hint: Any) -> tuple[Any, ...]:
@@ -205,6 +251,7 @@ def _is_applied(context: Context) -> bool:
 
 JOBS_LOOKED_AT = 20
 """The newest jobs, among which one is looked for."""
+ANY_TYPE = "*"
 STALE_HEADER = "threadline-stale"
 """The header of HTTP that has the note."""
 

@@ -77,6 +77,11 @@ def read_where(part: Part) -> Where:
                 fields = "a field of the event other than event.id and event.recorded_at"
                 failed.append(f"cannot read {test.field}; name {fields}")
                 part.wrong(failed[-1], *path)
+            for operand in test.operand if isinstance(test.operand, tuple) else (test.operand,):
+                if type(operand) is str and operand.startswith("${") and operand.endswith("}"):
+                    # Taken literally it would never be true of any event.
+                    failed.append(f"compares with the very text {operand}; a condition takes no placeholder")
+                    part.wrong(failed[-1], *path)
     if failed:
         raise Noted
     return Where(tree.parts)

@@ -13,7 +13,7 @@ from typing import Any
 
 from threadline.capabilities.interests.actions import cell_of, reader_of
 from threadline.capabilities.interests.definition import Interests, Source
-from threadline.capabilities.interests.ranking import rank, shown_ranking
+from threadline.capabilities.interests.ranking import lacks, rank, shown_ranking
 from threadline.capabilities.interests.state import (
     BLOCK_BYTES_MAX,
     BLOCK_DAYS,
@@ -47,7 +47,9 @@ def interests_projection(interests: Interests) -> Projection:
         empty=dict,
         fold=lambda state, recorded: folds[recorded.event.type](state, recorded),
         view=lambda state, now, events: shown_ranking(rank(interests, state, now)),
-        depends=Depends(due=lambda state, now: (now // DAY + 1) * DAY if rank(interests, state, now) else None),
+        depends=Depends(
+            due=lambda state, now: (now // DAY + 1) * DAY if rank(interests, state, now) else None, lacks=lacks
+        ),
         fingerprint=interests.fingerprint,
         faster=Faster(fold=folds.get, merge=partial(_merge, interests)),
     )

@@ -207,6 +207,20 @@ def _shown(ranked: Ranked) -> dict[str, Any]:
     return shown
 
 
+_OF_TOPIC = frozenset(
+    {"mode", "weight", "top", "period_starts_at", "period_ends_at", "previous_weight", "scopes", "capped"}
+)
+
+
+def lacks(path: tuple[str, ...]) -> str:
+    """Why the view has nothing at a path; empty where it may have: topics, scopes and values are free."""
+    topic, *rest = path
+    if rest and rest[0] not in _OF_TOPIC:
+        named = ".".join((topic, "scopes", *rest, *([] if rest[-1] == "weight" else ["weight"])))
+        return f"interests has no {'.'.join(path)!r}; did you mean {f'interests.{named}'!r}?"
+    return ""
+
+
 def _shown_entry(mode: Mode, entry: Entry) -> dict[str, Any]:
     shown: dict[str, Any] = {"weight": entry.weight, "actions": entry.actions}
     if mode == "periods":

@@ -348,6 +348,11 @@ def _feeds(path: tuple[str, ...]) -> frozenset[str] | None:
     return None if path[0] in ("active", "ended", "sent", "paused") else frozenset()
 
 
+def _named(path: tuple[str, ...]) -> tuple[str, str] | None:
+    kind = {"active": "journey", "ended": "journey", "sent": "template"}.get(path[0])
+    return (kind, path[1]) if kind is not None and len(path) > 1 else None
+
+
 PROJECTION = Projection(
     name=JOURNEYS,
     version=1,
@@ -355,7 +360,7 @@ PROJECTION = Projection(
     empty=empty,
     fold=_fold,
     view=_view,
-    depends=Depends(feeds=_feeds),
+    depends=Depends(feeds=_feeds, names=_named),
     index=Index(rows=_rows, tables=(TABLE,)),
     faster=Faster(merge=merge),
 )

@@ -60,6 +60,7 @@ def _time(written: str) -> int:
 
 
 _SEGMENT, _TEMPLATE = name_of("segment"), name_of("template", PATH_NAME)
+_TEMPLATE_NAME = text("the name of a template", PATH_NAME.pattern)
 _FIELD = text("a field, such as event.properties.order").then(_field, shown=".".join)
 TIME_FORM = text("a time of day in quotes, such as '09:00'", "([01][0-9]|2[0-3]):[0-5][0-9]").then(_time)
 DURATION_FORM = duration(most=DURATION_MAX, example="2d")
@@ -80,7 +81,10 @@ def _condition(part: Part) -> Conditions:
     """A tree of conditions, or ``{sent: TEMPLATE}``, which is short for one."""
     if set(part.value) != {"sent"}:
         return _WHEN.make(part)
-    return Conditions(Test((JOURNEYS, "sent", _TEMPLATE.read(part.inner("sent"))), "exists", True))
+    template = part.inner("sent")
+    path = (JOURNEYS, "sent", _TEMPLATE_NAME.read(template))
+    template.whole.note_path(template.at, path[0], path[1:])
+    return Conditions(Test(path, "exists", True))
 
 
 _SENT = {

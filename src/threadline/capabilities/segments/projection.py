@@ -11,7 +11,7 @@ from threadline.kernel.event import Recorded
 from threadline.kernel.limits import PAGE_ITEMS_MAX, SEGMENTS_MAX
 from threadline.kernel.merging import keep_smallest, merge_entries
 from threadline.kernel.names import NAME
-from threadline.kernel.projection import Faster, Index, Projection, Row
+from threadline.kernel.projection import Depends, Faster, Index, Projection, Row
 from threadline.kernel.store import Item, Store, query_pages
 from threadline.kernel.time import EARLIEST, LATEST, format_time
 
@@ -130,6 +130,7 @@ SEGMENTS = Projection(
     empty=dict,
     fold=_fold,
     view=_view,
+    depends=Depends(names=lambda path: ("segment", path[0])),
     index=Index(rows=_rows, tables=(TABLE,)),
     faster=Faster(merge=merge),
 )

@@ -295,6 +295,12 @@ class Catalogue:
                 return f"{read.projection!r} is of {_is_off(owner)}"
             return f"nothing is known under {read.projection!r}; {hint(read.projection, self.index)}"
         projection = self.projections[index]
+        depends = projection.depends
+        if read.path and depends.lacks is not None and (problem := depends.lacks(read.path)):
+            return problem
+        named = depends.names(read.path) if read.path and depends.names is not None else None
+        if named is not None and (problem := self.names.unknown(*named)):
+            return problem
         if not read.path or (feeds := projection.depends.feeds) is None or feeds(read.path) != frozenset():
             return ""
         shown = projection.view(projection.empty(), 0, [])

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, get_type_hints
 
 import msgspec
 
+from threadline.kernel.names import Names
 from threadline.kernel.operation import EVENT_TYPE, Operation
 from threadline.surfaces.console.formats import label
-from threadline.surfaces.operation_calls import metas_of
+from threadline.surfaces.operation_calls import metas_of, named_kinds
 
 _NOT_ASKED = frozenset({"cursor", "limit"})
 
@@ -29,6 +30,12 @@ class Field(NamedTuple):
     """What holds where the field is left empty; of a switch ``true`` where it is on."""
     is_required: bool = False
     is_event_type: bool = False
+    names: str = ""
+    """The kind of what it is the name of; empty: of nothing that has one."""
+
+    def shown(self, names: Names) -> dict[str, Any]:
+        """It as templates take it, with the names that it offers."""
+        return {**self._asdict(), "offered": sorted(names.known.get(self.names) or ())}
 
 
 @lru_cache(maxsize=200)
@@ -41,8 +48,11 @@ def fields_of(params: type) -> tuple[Field, ...]:
     properties = described.get("properties", {}).items()
     hints = get_type_hints(params, include_extras=True)
     types = {field.encode_name for field in msgspec.structs.fields(params) if EVENT_TYPE in metas_of(hints[field.name])}
+    kinds = named_kinds(params)
     return tuple(
-        _field(name, _resolved(property_schema, defs), name in required)._replace(is_event_type=name in types)
+        _field(name, _resolved(property_schema, defs), name in required)._replace(
+            is_event_type=name in types, names=kinds.get(name, "")
+        )
         for name, property_schema in properties
         if name not in _NOT_ASKED
     )

@@ -79,7 +79,6 @@ class SetWriteParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     events: Annotated[list[str], Meta(description="Event types.")]
     rules: Annotated[
         list[str],
-        names_a("rule"),
         Meta(description="Ids of rules; one without an active version runs once it has one."),
     ]
     policy: Annotated[Literal["all", "first"], Meta(description="first: stop at the first rule that matches.")] = "all"
