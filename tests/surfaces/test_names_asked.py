@@ -110,7 +110,7 @@ def test_a_type_of_events_that_nobody_has_sent_is_refused_with_the_nearest(asked
     given = value(operation, param, "record_playd")
     call = plain(operation, {param: [*given, "*"] if isinstance(given, list) else given})
     if "journey" in named_kinds(operation.params):  # an experiment compares the arms of something
-        call = {**{key: kept for key, kept in call.items() if key not in ("broadcast", "assignment")}}
+        call = {key: item for key, item in call.items() if key not in ("broadcast", "assignment")}
         call["journey"] = good_name("journey")
     with pytest.raises(InvalidValue) as refused:
         asked.ask(name, **call)
