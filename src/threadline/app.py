@@ -160,7 +160,10 @@ def reopen(engine: Engine, settings: Settings) -> Engine:
         recorded_until=engine.recorder.recorded_until,
     )
     fresh = _engine_on(engine.store, made, settings, engine.clock, surroundings, readonly=False)
-    engine.analytics.close()
+    if isinstance(engine.analytics, AnsweringProcess) and isinstance(fresh.analytics, AnsweringProcess):
+        fresh.analytics.take_over(engine.analytics)
+    else:
+        engine.analytics.close()
     engine.recorder.watchers.append(fresh.ranks.committed)
     return fresh
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import pytest
 import threadline
 from tests.exports.test_analytics import ROWS, events
 from tests.servers import postgres
-from threadline.app import migrate, open_engine
+from threadline.app import migrate, open_engine, reopen
 from threadline.exports.analytics.answering_process import AnsweringProcess
 from threadline.exports.analytics.first_use import DuckAnalytics
 from threadline.kernel.errors import InvalidValue, Unavailable
@@ -185,3 +186,24 @@ def test_a_shared_store_is_opened_by_its_address(tmp_path: Path) -> None:
 def test_a_store_in_memory_answers_for_itself() -> None:
     with threadline.Threadline(open_engine("memory:", answers_apart=True)) as shop:
         assert isinstance(shop.engine.analytics, DuckAnalytics)
+
+
+def test_definitions_are_put_in_force_while_a_question_is_answered_and_the_next_waits_for_its_end(
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path / "shop.db") as (shop, process), ThreadPoolExecutor(2) as asking:
+        shop.record(events(0, 20))
+        before = process.query("default", COUNT, {})
+        pid = pid_of(process)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            under_way = asking.submit(process.query, "default", COUNT, {})
+            eventually(process._lock.locked)
+            opened = asking.submit(reopen, shop.engine, Settings(store=str(tmp_path / "shop.db")))
+            fresh = opened.result(SECONDS_MAX)  # the question has no answer yet
+            assert not under_way.done()
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert fresh.analytics.query("default", COUNT, {}) == before == under_way.result()
+        assert not psutil.pid_exists(pid)
+        fresh.analytics.close()

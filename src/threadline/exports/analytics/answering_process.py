@@ -70,6 +70,8 @@ class AnsweringProcess:
         self._running: tuple[BaseProcess, Connection] | None = None
         self._was_started = False
         self._is_closed = False
+        self._earlier: threading.Thread | None = None
+        """Ends the one whose place this takes."""
 
     def query(self, workspace: str, sql: str, params: Mapping[str, Any]) -> Table:
         """See `AnalyticsPort.query`. Raises `Unavailable` if the process ends meanwhile."""
@@ -108,11 +110,24 @@ class AnsweringProcess:
         """End the process, after the question that it answers."""
         with self._lock:
             self._is_closed = True
+            self._wait_for_earlier()
             self._end()
+
+    def take_over(self, earlier: AnsweringProcess) -> None:
+        """Have another end after the question that it answers, without waiting for that: definitions are put in force
+        while somebody asks. This one begins only then, for both would write the same columns."""
+        self._earlier = threading.Thread(target=earlier.close, name="threadline-answers-end", daemon=True)
+        self._earlier.start()
+
+    def _wait_for_earlier(self) -> None:
+        if self._earlier is not None:
+            self._earlier.join()
+            self._earlier = None
 
     def _started(self) -> Connection:
         if self._is_closed:
             raise Unavailable("the definitions are being read anew", hint="Ask again in a second.")
+        self._wait_for_earlier()
         if self._running is None:
             self._running = start(partial(_answer, self._opener), duplex=True)
             self._was_started = True
