@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from tests.chromium import launched
+from tests.clients.server import Server
 from tests.console.stage import NOW, csrf_of, record, signed_in
+from tests.console.test_console_flows import TOKEN, Visit
 from threadline.app import open_dispatcher, open_engine
 from threadline.engine.engine import Engine
 from threadline.kernel.limits import UNASKED_EFFECTS_MAX
@@ -59,6 +63,43 @@ def test_job_that_would_send_much_says_how_much_and_goes_on_once_its_page_says_y
     assert f"/jobs/{failed.id}" in html.unescape(signed_in(applied).get("/").text), "the home screen leads there"
     assert 'name="yes"' not in begun(applied, yes="true")
     assert applied.maintenance.stale() == ()
+
+
+@pytest.mark.browser
+def test_editor_leads_to_the_numbers_and_their_box_comes_without_a_reload(tmp_path: Path) -> None:
+    nobody = "segments:\n  pros: {when: {field: traits.plan, equals: nobody}}\n"
+    (tmp_path / "threadline.yaml").write_text(MAIL + nobody + JOURNEYS.replace("EXISTING", "true"))
+    server = Server(tmp_path / "threadline.db", tokens=f"admin={TOKEN}")
+    server.start()
+    try:
+        with launched("--disable-gpu", "--disable-dev-shm-usage") as browser:
+            events = [
+                {"type": "identify", "key": str(n), "identifiers": {"user_id": f"p{n}", "email": f"p{n}@shop.example"},
+                 "properties": {"plan": "pro"}}
+                for n in range(PEOPLE)
+            ]  # fmt: skip
+            given = {"Authorization": f"Bearer {TOKEN}"}
+            assert httpx.post(f"{server.url}/v1/events", json={"events": events}, headers=given).status_code == 200
+            visit = Visit(browser, server.url)
+            page = visit.page
+            visit.open("/segments/new?name=pros")
+            page.click("text=As YAML")
+            page.fill("textarea#text", "when: {field: traits.plan, equals: pro}")
+            page.click("form.editor button:has-text('Put in force')")
+            page.wait_for_url("**/jobs/definitions_apply.*")
+            page.evaluate("window.was_not_reloaded = true")
+            page.wait_for_selector("#state [name=yes]")
+            assert f"{PEOPLE} entries into segments, {PEOPLE} mails, 0 webhooks" in page.inner_text("#state")
+            assert page.evaluate("window.was_not_reloaded"), "the box comes with the part that renews"
+            page.check("#state [name=yes]")
+            page.click("#state button:has-text('Bring everybody up')")
+            page.wait_for_selector("#state .badge:has-text('done')")
+            assert page.locator("[name=yes]").count() == 0
+            visit.open("/segments/pros")
+            assert "@shop.example" in page.inner_text("main")
+            assert visit.faults == []
+    finally:
+        server.stop()
 
 
 @pytest.mark.parametrize("applied", ["false"], indirect=True)

@@ -36,6 +36,12 @@ def _post(url: str, path: str, body: dict[str, Any]) -> None:
         assert answer.status == 200
 
 
+def brought_up(page: Any) -> None:
+    """Wait for the page of the job that brings everybody up to what was put in force, and for its end."""
+    page.wait_for_url("**/jobs/definitions_apply.*")
+    page.wait_for_selector("#state .badge:has-text('done')")
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("editor")
@@ -399,7 +405,8 @@ def test_a_journey_is_proposed_and_put_in_force_with_one_click(browser: Any, ser
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.click("#proposals button:has-text('Put in force')")
     page.click("dialog button.danger")
-    page.wait_for_selector("text=It is in force.")
+    brought_up(page)
+    visit.open("/journeys")
     page.wait_for_selector("a[href='/journeys/spring']")
     assert page.locator("#proposals").count() == 0
     assert visit.faults == []
@@ -442,7 +449,8 @@ def test_a_segment_is_proposed_and_put_in_force_with_one_click(browser: Any, ser
     assert "frequency purchases 90d is less than 3" in page.inner_text("#proposals").replace("\xa0", " ")
     page.click("#proposals button:has-text('Put in force')")
     page.click("dialog button.danger")
-    page.wait_for_selector("text=It is in force.")
+    brought_up(page)
+    visit.open("/segments")
     page.wait_for_selector("h2 a[href='/segments/few_orders']")
     assert page.locator("#proposals").count() == 0
     assert "few_orders:" in (server.file.parent / "threadline.yaml").read_text()

@@ -220,6 +220,31 @@ def test_a_step_that_always_raises_fails_its_job_with_the_reason_and_can_be_resu
     assert (world.job.state, world.job.problem, world.job.counts) == ("done", "", {"done": PEOPLE})
 
 
+def test_a_step_that_refuses_fails_its_job_at_once_without_a_page_and_goes_on_when_resumed() -> None:
+    asked: list[str] = []
+    undecided = True
+
+    def step(engine: Ports, job: Job, limit: int) -> Step:
+        asked.append(job.cursor)
+        if undecided and job.cursor:
+            return Step("further", {"done": 1}, refused="somebody has to decide")
+        return greet(engine, job, limit)
+
+    world = World(step)
+    world.create()
+    world.work()
+    for _ in range(3):
+        world.clock.now += DAY
+        world.work()
+    assert len(asked) == 2, "it is not tried again by itself"
+    assert (world.job.state, world.job.was_refused, world.job.problem) == ("failed", True, "somebody has to decide")
+    assert world.job.counts == {"done": PAGE}
+    undecided = False
+    world.engine.jobs.resume("default", "all")
+    world.work()
+    assert (world.job.state, world.job.problem, world.job.counts) == ("done", "", {"done": PEOPLE})
+
+
 def test_a_store_that_is_away_fails_no_job() -> None:
     world = World()
     world.create()

@@ -44,6 +44,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.waits_for if self.state == "running" else ""
 
     @property
+    def was_refused(self) -> bool:
+        """Whether it has failed because somebody has to decide first, and not at its pages."""
+        return self.state == "failed" and not self.failures
+
+    @property
     def has_ended(self) -> bool:
         """Whether nobody works on it any more; a failed one can be resumed."""
         return self.state in ENDED

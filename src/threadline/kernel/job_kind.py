@@ -38,6 +38,9 @@ class Step(NamedTuple):
     """Counts that are set, not added."""
     waits_for: str = ""
     """What the page has to wait for, in words, where nothing of it was done."""
+    refused: str = ""
+    """Why the job ends here as failed, in words, until somebody decides: nothing of the page was done, and doing it
+    again would come to the same."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from threadline.capabilities.events.parameters import Next, Page
 from threadline.capabilities.jobs.operations import JobView
 from threadline.capabilities.jobs.refreshing import begun, elsewhere
 from threadline.kernel.disclosure import not_personal
-from threadline.kernel.errors import Conflict
 from threadline.kernel.job import Job
 from threadline.kernel.job_kind import JobKind, Step
 from threadline.kernel.limits import UNASKED_EFFECTS_MAX
@@ -129,7 +128,7 @@ def _step(engine: Ports, job: Job, limit: int) -> Step:
 
 
 def _foretold(maintenance: Maintenance, job: Job, limit: int) -> Step:
-    """A page of the rehearsal that comes first. Raises `Conflict` at its end if so much has to be confirmed."""
+    """A page of the rehearsal that comes first; refused at its end if so much has to be confirmed."""
     foretold = maintenance.foretell(job.cursor.removeprefix(_FORETELLING), limit)
     more = foretold.consequences
     counts = {_WOULD_ENTER: more.events.get(_ENTERED, 0), _WOULD_SEND: more.sent}
@@ -138,11 +137,11 @@ def _foretold(maintenance: Maintenance, job: Job, limit: int) -> Step:
         return Step(f"{_FORETELLING}{foretold.next}", {name: count for name, count in counts.items() if count})
     total = {name: job.counts.get(name, 0) + counts.get(name, 0) for name in (_WOULD_ENTER, _WOULD_SEND, *_SENT)}
     if total[_WOULD_SEND] > UNASKED_EFFECTS_MAX:
-        raise Conflict(
-            f"the definitions would send {total[_WOULD_SEND]:,} mails, webhooks and the like because of what was so "
-            f"before: {total[_WOULD_ENTER]:,} entries into segments, {total['would_mail']:,} mails, "
-            f"{total['would_webhook']:,} webhooks at once, and the rest later",
-            hint="apply them with `yes`, or without `existing: true` in the journey or rule set",
+        return Step(
+            refused=f"the definitions would send {total[_WOULD_SEND]:,} mails, webhooks and the like because of "
+            f"what was so before: {total[_WOULD_ENTER]:,} entries into segments, {total['would_mail']:,} mails, "
+            f"{total['would_webhook']:,} webhooks at once, and the rest later. "
+            "Apply them with `yes`, or without `existing: true` in the journey or rule set."
         )
     return Step(_ADVANCING, {name: count for name, count in counts.items() if count})
 

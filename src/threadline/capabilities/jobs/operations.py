@@ -33,6 +33,10 @@ class JobView(msgspec.Struct, kw_only=True):
     ]
     due_at: Annotated[Instant, Meta(description="It is not worked on before this instant.")]
     failures: Annotated[int, Meta(description="Failures of the present page in a row; after 5 the job has failed.")]
+    refused: Annotated[
+        bool,
+        Meta(description="Whether it has failed at once because somebody has to decide first; `problem` says what."),
+    ] = False
     problem: Annotated[str, Meta(description="The last failure; empty if the last page was done."), SENTENCE]
     waits_for: Annotated[
         str, Meta(description="What it waits for, such as a segment that is being filled; empty: nothing but `due_at`.")
@@ -64,7 +68,7 @@ def job_view(job: Job) -> JobView:
     """A job in the form in which it is read."""
     return JobView(
         id=job.id, kind=job.kind, state=job.state, counts=job.counts, due_at=instant(job.due_at),
-        failures=job.failures, problem=job.problem, waits_for=job.waiting, params=job.params,
+        failures=job.failures, refused=job.was_refused, problem=job.problem, waits_for=job.waiting, params=job.params,
         created_at=instant(job.created_at), created_by=job.created_by, changed_at=instant(job.changed_at),
     )  # fmt: skip
 

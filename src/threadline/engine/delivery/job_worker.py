@@ -107,6 +107,8 @@ class JobWorker:
         job = stored.job
         try:
             step = self._kinds[job.kind].step(self._engine, job, JOB_PAGE)
+            if step.refused:
+                return self._committed(stored, Step(), self._refused(job, step.refused))
             rejected = self._recorded(stored, step.events)
         except Unavailable:
             raise  # the store is away: no fault of the job
@@ -138,6 +140,9 @@ class JobWorker:
             job, state="failed" if failures >= JOB_FAILURES_MAX else job.state, failures=failures, problem=problem,
             due_at=now + rest_seconds(job.failures) * SECOND, changed_at=now,
         )  # fmt: skip
+
+    def _refused(self, job: Job, problem: str) -> Job:
+        return replace(job, state="failed", failures=0, problem=problem[:500], changed_at=self._engine.clock())
 
     def _committed(self, stored: StoredJob, step: Step, after: Job) -> bool:
         """Commit the rows of a page and then the job; whether nobody was faster."""
