@@ -264,7 +264,6 @@ def test_a_history_that_cannot_be_lived_fails_alone(shop: Tried, monkeypatch: py
     ("params", "error", "message"),
     [
         ({}, InvalidValue, "give one of `rule` and `definitions`"),
-        ({"rule": "good"}, InvalidValue, "name the `version`"),
         ({"definitions": "rules: {}", "version": 2}, InvalidValue, "`version` needs `rule`"),
         ({"rule": "good", "version": 7}, NotFound, "no version 7"),
         ({"rule": "good", "version": 1, "start": "2020-01-01", "since": "3d"}, InvalidValue, "one of `start`"),

@@ -22,7 +22,7 @@ from threadline.kernel import errors
 from threadline.kernel.capability import Capability
 from threadline.testing.capability_laws import broken
 
-LANGUAGES = {"python", "console", "yaml", "json", "sh", "text", "html", "javascript", "sql", "http"}
+LANGUAGES = {"python", "console", "yaml", "json", "sh", "text", "html", "javascript", "sql", "http", "toml"}
 """The first four are run or read. ``sh`` is for commands that change the reader's machine."""
 
 each_page = pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))

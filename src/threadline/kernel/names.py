@@ -33,6 +33,8 @@ class NameKind:
     plain: re.Pattern[str] = NAME
     stored: Callable[[Any, str], Iterable[str]] | None = None
     """(engine, workspace) -> those that operations have written into the store."""
+    listed_by: str = ""
+    """The operation that lists them, if there is one of this name."""
 
 
 class Reference(NamedTuple):
@@ -67,14 +69,16 @@ class Names:
         further = frozenset(besides)
         return "" if name in further else f"there is no {kind} {name[:64]!r}; {hint(name, {*declared, *further})}"
 
-    def refuse(self, kind: str, name: str, param: str, engine: object, workspace: str) -> None:
+    def refuse(self, kind: str, name: str, param: str, engine: Any, workspace: str) -> None:
         """Raise `NotFound` with the nearest name if nothing in a workspace has this one, which a parameter names."""
         stored = self.kinds[kind].stored if kind in self.kinds else None
         problem = self.unknown(kind, name)
         if problem and stored is not None:
             problem = self.unknown(kind, name, stored(engine, workspace))
         if problem:
-            raise NotFound(problem, param=param)
+            listing = self.kinds[kind].listed_by if kind in self.kinds else ""
+            is_listed = any(operation.name == listing for operation in engine.catalogue.operations)
+            raise NotFound(problem, param=param, hint=f"`{listing}` lists them all" if is_listed else "")
 
 
 NEAR_MAX = 8

@@ -549,7 +549,7 @@ class Named(Generic[T]):
     @property
     def kind(self) -> NameKind:
         """The names under it, for whatever names one of them."""
-        return NameKind(self.what, self.known, self.names)
+        return NameKind(self.what, self.known, self.names, listed_by=f"{self.section}_list")
 
     def known(self, definitions: Definitions) -> Collection[str]:
         """What ships and what these definitions declare, rightly or wrongly."""
