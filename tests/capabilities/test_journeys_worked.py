@@ -42,6 +42,29 @@ def test_a_journey_sends_waits_and_branches() -> None:
     assert stage.path() == ["1", "2", "bought", "bought.else.1", "bought.else.1.1.1", "end", "completed"]
 
 
+def test_a_journey_whose_names_have_hyphens_and_slashes_goes_through_every_step() -> None:
+    stage = Stage("""
+mail:
+  senders: {shop-desk: {from: shop@example.com}}
+  templates:
+    onboarding/hello-you: {subject: Hello, text: Hello}
+    v1.2: {subject: Goodbye, text: Goodbye}
+journeys:
+  wel-come:
+    trigger: {event: signed-up}
+    steps:
+      - id: first-step
+        send: onboarding/hello-you
+      - id: day-after
+        wait: {event: has/bought, timeout: 1d}
+        else: [{id: not-yet, send: v1.2}]
+""")
+    stage.tell("signed-up", user_id="ada", email="ada@example.com")
+    stage.until(STARTS_AT + 2 * DAY)
+    assert [template for _, template in stage.got()] == ["onboarding/hello-you", "v1.2"]
+    assert stage.path() == ["first-step", "day-after", "not-yet", "completed"]
+
+
 def test_a_wait_ends_with_its_event() -> None:
     stage = Stage(WELCOME)
     stage.tell("signed_up", user_id="ada")

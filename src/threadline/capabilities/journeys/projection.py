@@ -28,7 +28,7 @@ TABLE = "journey"
 COMPLETED = "completed"
 """The reason of a run that went through all steps."""
 
-_STEP = re.compile(r"[a-z0-9_.]{0,500}")
+_STEP = re.compile(r"[a-z0-9_./-]{0,500}")
 _RUN = re.compile(r"[0-9a-f]{32}")
 _RUNS_MAX = 4
 """Runs of one journey that are remembered, those that began last."""
