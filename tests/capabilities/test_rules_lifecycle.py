@@ -362,3 +362,38 @@ def test_a_set_of_several_rules_is_not_changed_with_the_rule_whose_name_it_has()
     asked.ask("rule_sets_write", name="score", events=["applied"], rules=["score", "other"])
     with pytest.raises(Conflict, match="runs by the rule set 'score'"):
         asked.ask("rules_write", id="score", rule=rule(), events=["renewed"])
+
+
+DOCUMENT = {
+    "RuleId": "risk-scoring-v4", "Version": 4, "Name": "Risk scoring", "IsActive": True, "Priority": 50,
+    "Conditions": [
+        {"Field": "score", "Operator": "GreaterThan", "Value": 80},
+        {"Field": "traits.country", "Operator": "In", "Value": ["DE", "AT"]},
+    ],
+    "Actions": [{"Type": "StoreDecision", "Order": 1, "Parameters": {"Result": "reject", "Reason": "score"}}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "written", [DOCUMENT, {name.lower(): value for name, value in DOCUMENT.items() if name[0] in "CAN"}]
+)
+def test_a_rule_as_a_document_database_keeps_it_is_written_and_tried_at_every_door(written: dict[str, Any]) -> None:
+    document = {name: value for name, value in written.items() if name not in ("isactive",)}
+    asked = Asked()
+    asked.ask("rules_write", id="risk", rule=document, events=["applied"])
+    asked.ask("rules_activate", id="risk", version=1, untested=True)
+    asked.tell("identify", user_id="ada", properties={"country": "DE"})
+    receipt = asked.tell("applied", user_id="ada", properties={"score": 91})
+    assert [each["status"] for each in asked.ask("decisions_list")["decisions"]] == ["Rejected"]
+    tried = asked.ask("decisions_evaluate", event_id=receipt["id"], content=document)["decisions"]
+    assert [each["status"] for each in tried] == ["Rejected"]
+    assert asked.ask("what_if_run", wait=True, rule="risk", content=document)["changed"] == 0
+
+
+def test_an_operator_may_be_written_as_documents_write_it() -> None:
+    asked = Asked()
+    asked.ask(
+        "rules_write", id="risk", rule={"conditions": {"field": "event.properties.score", "GreaterThanOrEqual": 80}}
+    )
+    shown = asked.ask("rules_show", id="risk", version=1)["content"]["conditions"]
+    assert shown == {"field": "event.properties.score", "greater_than_or_equal": 80}

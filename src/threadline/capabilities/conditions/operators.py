@@ -262,6 +262,8 @@ ALIASES = {
 }  # fmt: skip
 """Short spellings. A tree and all that is stored of it have the full name."""
 
+WRITTEN = ALIASES | {"".join(part.capitalize() for part in name.split("_")): name for name in OPERATORS}
+"""Other ways to write an operator: its short name, and ``GreaterThan`` as document databases keep rules."""
 COMPARING = frozenset({*OPERATORS, *ALIASES} - {"exists"})
 """Spellings of the operators that take a value to compare with."""
 

@@ -12,6 +12,7 @@ from threadline.capabilities.conditions.operators import (
     COMPARING,
     OPERATORS,
     ORDERING,
+    WRITTEN,
     check_of,
     is_like_a_date,
 )
@@ -141,7 +142,7 @@ class _Reader:
             allowed = suggestion(next(iter(value), ""), ["field", *GROUPS])
             self._fail(at, f"a condition names its `field`, or is one of all, any and not; {allowed}")
             return None
-        operators = {name: ALIASES.get(name, name) for name in value if name != "field"}
+        operators = {name: WRITTEN.get(name, name) for name in value if name != "field"}
         unknown = [name for name, operator in operators.items() if operator not in OPERATORS]
         for name in unknown:
             instead = suggestion(name, (*OPERATORS, *ALIASES))

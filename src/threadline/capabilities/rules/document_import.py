@@ -50,6 +50,18 @@ def rule_of_document(label: str, value: Mapping[str, Any]) -> Document:
     return Document(rule_of_json(rule_id(id), content, label), active)
 
 
+def content_of(id: str, value: dict[str, Any], label: str) -> dict[str, Any]:
+    """The content of a rule that somebody writes as a document; any other is returned as it is.
+
+    Raises `InvalidDefinition` that names the place.
+    """
+    conditions = value.get("conditions")
+    if "Conditions" not in value and not isinstance(conditions, list):
+        return value
+    rule = rule_of_document(label, {"Version": 1, **value, "RuleId": id}).rule
+    return {name: item for name, item in rule.content.items() if name not in ("id", "version")}
+
+
 def rule_id(name: str) -> str:
     """A name as the id of a rule."""
     return re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-_")[:64] or "rule"

@@ -13,6 +13,7 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.rules import ActiveRules, Rule, RuleSet, repository
 from threadline.capabilities.rules.deciding import POLICY
 from threadline.capabilities.rules.definition import rule_of_json
+from threadline.capabilities.rules.document_import import content_of
 from threadline.capabilities.rules.in_force import rule_at
 from threadline.capabilities.segments.definition import Segment, read_segments
 from threadline.capabilities.segments.membership import Memberships
@@ -86,7 +87,9 @@ def written(context: Context[Needs], id: str, version: int | None, content: dict
     """The version of a rule that is meant: a written one, the newest without a number, or one of a new content."""
     if content is None:
         return rule_at(context, id, version or newest(context, id))
-    return msgspec.structs.replace(rule_of_json(id, {"version": version or 1, **content}, "content"), place="content")
+    return msgspec.structs.replace(
+        rule_of_json(id, {"version": version or 1, **content_of(id, content, "content")}, "content"), place="content"
+    )
 
 
 def newest(context: Context[Needs], id: str) -> int:

@@ -26,6 +26,7 @@ from threadline.capabilities.rules.deciding import (
     decision_key,
 )
 from threadline.capabilities.rules.definition import Rule, RuleSet, rule_of_json
+from threadline.capabilities.rules.document_import import content_of
 from threadline.capabilities.rules.effective import REPLAYED, UNWRITTEN, Effectiveness, Reason
 from threadline.capabilities.rules.events import DECISION_MADE, DECISIONS_ASKED
 from threadline.capabilities.rules.in_force import rule_at
@@ -238,7 +239,7 @@ def _all(
 
 
 def _unwritten(context: Context[WithCatalogue], content: dict[str, Any]) -> Rule:
-    rule = replace(rule_of_json("unwritten", content, "content"), place="content")
+    rule = replace(rule_of_json("unwritten", content_of("unwritten", content, "content"), "content"), place="content")
     context.engine.catalogue.refuse_unread(rule.reads)
     return rule
 

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from threadline.capabilities.rules import repository
 from threadline.capabilities.rules.definition import RuleSet, set_of_json
+from threadline.capabilities.rules.document_import import content_of
 from threadline.capabilities.rules.lifecycle import State
 from threadline.capabilities.rules.operations import RULES_GROUP
 from threadline.capabilities.rules.operations.rules import KnownRule, RuleId, Version
@@ -64,7 +65,8 @@ class Needs(repository.Needs, WithSimulations, Protocol):
 
 def _write(context: Context[Needs], params: WriteParams) -> WriteResult:
     rule_set = _own_set(context, params) if params.events else None
-    version, made, created = repository.write(context, params.id, params.rule, params.expected)
+    content = content_of(params.id, params.rule, "rule")
+    version, made, created = repository.write(context, params.id, content, params.expected)
     if rule_set is not None:
         # After the rule: a set that names no rule yet would be one more thing to take back where the rule is refused.
         repository.change_set(context, rule_set.name, rule_set)
