@@ -21,7 +21,7 @@ from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.exports.lake.folder import FolderStorage
-from threadline.kernel.errors import Conflict, NotFound
+from threadline.kernel.errors import Conflict, NotConfigured, NotFound
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import MINUTE, parse_time
 from threadline.stores.memory import MemoryStore
@@ -228,6 +228,6 @@ def test_without_a_place_and_for_a_segment_that_is_none_nothing_is_begun(tmp_pat
     with pytest.raises(NotFound, match="pros"):
         world.start(segment="prose")
     world.engine.exports = None
-    with pytest.raises(Conflict, match="no place"):
+    with pytest.raises(NotConfigured, match="no place"):
         world.start()
     assert world.call("jobs_list").jobs == []

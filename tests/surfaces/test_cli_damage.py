@@ -98,8 +98,8 @@ def test_the_doctor_and_the_probes_speak_of_a_damaged_event_that_was_met(store: 
         assert [each["id"] for each in passed["damaged"]] == [was.entry.id]
         assert client.get("/readyz").json() == {"status": "ok", "damaged_events": 1}
         metrics = client.get("/metrics").text
-        assert "\ndamaged_events 1\n" in metrics
-        assert "\nscrub_completed_time_seconds 0\n" in metrics
+        assert "\nthreadline_damaged_events 1\n" in metrics
+        assert "\nthreadline_scrub_completed_time_seconds 0\n" in metrics
         assert client.get("/v1/people/user_id:42").json()["damaged_events"] == [was.entry.id]
     told = call("doctor")
     assert (told.code, f"1 event damaged ({was.entry.id})" in _flat(told)) == (1, True)
