@@ -21,7 +21,7 @@ from threadline.engine.delivery.dispatcher import Dispatcher
 from threadline.engine.engine import Engine
 from threadline.engine.folding.catalogue import Catalogue, discover
 from threadline.exports.lake.folder import FolderStorage
-from threadline.kernel.errors import Conflict, NotConfigured, NotFound
+from threadline.kernel.errors import NotConfigured, NotFound
 from threadline.kernel.event import Event, Identifier
 from threadline.kernel.time import MINUTE, parse_time
 from threadline.stores.memory import MemoryStore

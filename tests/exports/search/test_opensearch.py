@@ -84,7 +84,7 @@ def events(stage: Stage, count: int = 6) -> list[str]:
 QUERIES: list[dict[str, Any]] = [
     {}, {"text": "red"}, {"text": '"red shoes"'}, {"text": "cafe"}, {"text": "sho*"}, {"text": "applied -red"},
     {"text": "本"}, {"text": "y"}, {"text": "neill"}, {"kind": "decision"}, {"kind": "event", "text": "red"},
-    {"rule": "risk", "status": "Rejected"}, {"rule": "other"}, {"type": "applied", "person": "u1"},
+    {"rule": "risk", "status": "Rejected"}, {"rule": "risk", "status": "Approved"}, {"type": "applied", "person": "u1"},
     {"text": "-shoes", "limit": 2},
 ]  # fmt: skip
 
