@@ -122,7 +122,7 @@ def test_a_bad_event_on_the_command_line_has_its_own_outcome(store: Path, call: 
 
 def test_a_mistake_names_the_event_and_the_field(engine: Engine) -> None:
     _, receipt = Threadline(engine).record([GOOD, {**GOOD, "properties": {"a": 1}, "tpye": 1}])
-    assert receipt.message == "events[1]: object contains unknown field `tpye`"
+    assert receipt.message == "events[1]: unknown field 'tpye'; did you mean 'type'?"
     (receipt,) = Threadline(engine).record([{**GOOD, "type": 5}])
     assert receipt.message == "events[0].type: expected `str`, got `int`"
 
