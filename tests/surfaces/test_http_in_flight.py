@@ -173,7 +173,7 @@ def test_streams_are_counted_while_they_last(engine: Engine, keys: Keys) -> None
                 answer = client.get("/v1/people/user_id:1/export", headers=keys.bearer("admin"))
                 assert (answer.status_code, answer.headers.get("retry-after")) == (status, "1" if most == 0 else None)
             text = client.get("/metrics", headers=keys.bearer("admin")).text
-    assert "\nhttp_streams 0\n" in text
+    assert "\nthreadline_http_streams 0\n" in text
 
 
 def test_a_stream_ends_in_order_when_the_server_does(monkeypatch: pytest.MonkeyPatch) -> None:
