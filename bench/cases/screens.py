@@ -17,7 +17,7 @@ from bench.row import Goal, Row
 from bench.server import READ_TOKEN, WRITE_KEY, Server, unlimited
 from bench.stage import Stage
 from bench.trees import OURS
-from threadline.surfaces.console.screen import Screen
+from threadline.kernel.screen import Screen
 from threadline.surfaces.console.screens import screens
 from threadline.testing.world import World
 

@@ -39,7 +39,7 @@ def test_every_function_and_class_is_used() -> None:
     """By the product, its templates or its documented Python API; the test kit is used by tests."""
     product = [source for source in sources() if source.room != "testing"]
     used = {name for source in sources() for name in named(source)}
-    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", *(ROOT / "deploy").rglob("*.py")]
     files = [each for each in PACKAGE.rglob("*") if each.suffix in (".html", ".sql", ".js")]
     used |= {name for file in [*pages, *files] for name in NAME.findall(Path(file).read_text())}
     given = {
@@ -50,3 +50,32 @@ def test_every_function_and_class_is_used() -> None:
     }
     assert {name: path for name, path in given.items() if name not in used | set(CALLED_FROM_OUTSIDE)} == {}
     assert set(CALLED_FROM_OUTSIDE) <= set(given)
+
+
+BESIDE = ("bench", "deploy", "plugins", "release")
+"""Folders with programs that use the product, and are no part of it."""
+OF_BEFORE = "at_45fdf71.py"
+"""Runs with an earlier version of the product."""
+
+
+def test_programs_beside_the_product_import_what_there_is() -> None:
+    """A name that is removed while one of them needs it is found here, not when the program is run."""
+    missing = []
+    for folder in BESIDE:
+        for file in (ROOT / folder).rglob("*.py"):
+            if "node_modules" in file.parts or file.name == OF_BEFORE:
+                continue
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "threadline":
+                    missing += [
+                        f"{file}: {node.module}.{name.name}" for name in node.names if not _is_there(node, name)
+                    ]
+    assert missing == []
+
+
+def _is_there(node: ast.ImportFrom, name: ast.alias) -> bool:
+    path = PACKAGE.joinpath(*str(node.module).split(".")[1:])
+    if (path / f"{name.name}.py").exists() or (path / name.name / "__init__.py").exists():
+        return True
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return file.exists() and name.name in NAME.findall(file.read_text())

@@ -48,7 +48,7 @@ def test_search_without_an_index_is_answered_over_http_with_the_name_of_the_sett
     headers = keys_of(asked.engine).bearer("admin")
     with client_of(asked.engine) as client:
         _is_said(client, "/v1/search?text=shoes", headers, "search_index")
-        _is_said(client, "/v1/analytics/trend?event=page", headers, "analytics_dir")
+        _is_said(client, "/v1/analytics/trend?event=identify", headers, "analytics_dir")
 
 
 def _is_said(client: TestClient, path: str, headers: dict[str, str], setting: str) -> None:

@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from threadline.engine.folding.catalogue import Catalogue
-from threadline.kernel.errors import InvalidSetting
+from threadline.exports.lake.storage import Storage
+from threadline.kernel.errors import InvalidSetting, NotFound
 from threadline.kernel.ids import short_hash
 
 Texts = Sequence[tuple[str, str]]
@@ -51,6 +52,14 @@ def definitions_of(layout: str) -> str:
 def recipe(make: MakeCatalogue, texts: Texts = ()) -> Recipe:
     """The recipe of these definitions. Raises `InvalidDefinition` for mistakes in them."""
     return Recipe(make, tuple(texts), make(texts).layout)
+
+
+def texts_in(storage: Storage) -> Texts:
+    """The files of definitions right in a storage, in the order of their names. Raises `NotFound` if there is none."""
+    names = [file.name for file in storage.list() if file.name.endswith((".yaml", ".yml")) and "/" not in file.name]
+    if not names:
+        raise NotFound(f"there are no definitions (*.yaml) in {storage.url()}")
+    return [(name, storage.read(name).decode()) for name in names]
 
 
 @lru_cache(maxsize=4)
