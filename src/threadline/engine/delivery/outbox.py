@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from threadline.engine.delivery.access import EngineAccess
-from threadline.engine.delivery.alone import ENDED_TWICE, Alone
+from threadline.engine.delivery.alone import ENDED_OFTEN, Alone
 from threadline.engine.delivery.claims import Wanted, claim, wanted
 from threadline.engine.delivery.dead_letters import dead_letter_puts
 from threadline.engine.delivery.outcomes import settle
@@ -172,8 +172,8 @@ class Outbox:
         done, later, waiting = [], [], []
         for effect in able:
             left = self._left(effect.pending)
-            if left is None and alone is not None and alone.has_ended_two(effect.pending, check):
-                left = Outcome(type=EFFECT_PARKED, parked=ENDED_TWICE)
+            if left is None and alone is not None and alone.has_ended_many(effect.pending, check):
+                left = Outcome(type=EFFECT_PARKED, parked=ENDED_OFTEN)
             if left is not None:
                 done.append(Done(effect, left, check))
             elif self._wave_key(effect) not in behind:
