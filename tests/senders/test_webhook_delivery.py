@@ -311,7 +311,7 @@ def test_a_rule_that_calls_another_destination_is_told(tmp_path: Path) -> None:
     file = tmp_path / "threadline.yaml"
     text = definitions(crm="https://a.example")
     file.write_text(text.replace("{destination: crm,", "{destination: crn,"))
-    with pytest.raises(InvalidDefinition, match=r"calls 'crn', which is no declared destination; did you mean 'crm'\?"):
+    with pytest.raises(InvalidDefinition, match=r"there is no destination 'crn'; did you mean 'crm'\?"):
         open_engine("memory:", definitions=file)
     file.write_text(text.replace("{destination: crm,", "{destination: '${event.properties.to}',"))
     open_engine("memory:", definitions=file).close()
