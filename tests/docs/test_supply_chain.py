@@ -40,9 +40,9 @@ def test_the_bill_names_what_the_lock_of_an_installation_has() -> None:
     parts = shipped_parts()
     bill = json.loads(sbom(parts, [], 0))
     installed = {each["name"] for each in bill["components"] if each["scope"] == "required"}
-    mail = {part.name for part in parts if "mail" in part.extras}
-    assert installed | mail <= names("run.txt")
-    assert names("run.txt") - installed - mail <= names("build.txt") | {"colorama"}  # of Windows
+    extras = {part.name for part in parts if {"mail", "analytics"}.intersection(part.extras)}
+    assert installed | extras <= names("run.txt")
+    assert names("run.txt") - installed - extras <= names("build.txt") | {"colorama"}  # of Windows
     for each in bill["components"]:
         pin = locked()[each["name"]]
         hashes = [one["value"] for one in each["properties"] if one["name"] == "threadline:lock:sha256"]
