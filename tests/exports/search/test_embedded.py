@@ -246,19 +246,22 @@ def test_an_erased_person_is_found_no_more_and_a_search_says_how_far_it_is(tmp_p
     with threadline.open(path) as shop:
         for name in ("ada", "bob"):
             event = {
-                "type": "wrote",
+                "type": f"wrote_{name}",
                 "key": name,
                 "identifiers": {"user_id": name},
                 "properties": {"text": f"x{name}x"},
             }
             shop.record([event])
         found = shop.search.find(text="xadax")
-        assert ([hit.event.type for hit in found.hits], found.position, found.complete) == (["wrote"], 2, True)
+        assert ([hit.event.type for hit in found.hits], found.position, found.complete) == (["wrote_ada"], 2, True)
         shop.people.erase("ada")
         assert shop.search.find(text="xadax").hits == []
         assert [hit.event.person for hit in shop.search.find().hits] == [shop.person("bob").id]
         assert b"xadax" not in bytes_of(path)
         assert b"xbobx" in bytes_of(path)
+        # A type that only an erased person had goes with its last event.
+        assert b"wrote_ada" not in bytes_of(path)
+        assert b"wrote_bob" in bytes_of(path)
 
 
 def test_a_refold_of_everybody_leaves_the_index_as_one_that_is_built_anew(tmp_path: Path) -> None:

@@ -197,6 +197,8 @@ class EmbeddedIndex:
             for workspace, some in by_workspace.items():
                 (self._tables(db, workspace) or self._create(db, workspace)).add(some, number_of)
             removed = sum(Tables(db, number).remove(sorted(ids)) for number, _ in self._workspaces(db)) if ids else 0
+            if removed:
+                self._forget_values(db)
             if page:
                 before = page[-2].cursor if len(page) > 1 else reached.cursor
                 last = page[-1]
@@ -284,6 +286,11 @@ class EmbeddedIndex:
         tables = Tables(db, db.last_insert_rowid())
         tables.create()
         return tables
+
+    def _forget_values(self, db: Connection) -> None:
+        """Take out types, rules and statuses that no document has: one may be of an erased person alone."""
+        named = " UNION ".join(Tables(db, number).values for number, _ in self._workspaces(db))
+        db.execute("DELETE FROM value WHERE n NOT IN (#)".replace("#", named))
 
     def _numbers(self, db: Connection, values: set[str]) -> dict[str, int]:
         db.executemany("INSERT OR IGNORE INTO value (text) VALUES (?)", [(value,) for value in sorted(values)])

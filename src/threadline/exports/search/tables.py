@@ -73,6 +73,12 @@ class Tables:
         self._db = db
         self._number = str(number)
 
+    @property
+    def values(self) -> str:
+        """A query for the numbers of the types, rules and statuses that documents have."""
+        query = "SELECT type FROM facet# UNION SELECT rule FROM facet# UNION SELECT status FROM facet#"
+        return query.replace("#", self._number)
+
     def create(self) -> None:
         """Make them, empty."""
         self._run(
