@@ -24,6 +24,14 @@ from threadline.kernel.ports import WithLog, WithReader, WithSearch
 from threadline.kernel.search import Matches, Phrase, Query
 
 LIMIT_MAX = 200
+SearchCursor = Annotated[
+    str,
+    Meta(
+        description="The `next` of the previous page. Opaque.", max_length=400,
+        extra_json_schema={"pattern": "^[!-~]*$"},
+    ),
+]  # fmt: skip
+"""Where a page of what a search finds begins."""
 
 
 class FindParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
@@ -45,13 +53,7 @@ class FindParams(TimeRange, kw_only=True, forbid_unknown_fields=True):
     rule: Annotated[str, names_a("rule"), Meta(description="Only decisions of this rule.", max_length=100)] = ""
     status: Annotated[Literal["", *STATUSES], Meta(description="Only decisions of this status.")] = ""  # type: ignore[valid-type]
     facets: Annotated[bool, Meta(description="Count types, rules and statuses among the newest matches.")] = False
-    cursor: Annotated[
-        str,
-        Meta(
-            description="The `next` of the previous page. Opaque.", max_length=400,
-            extra_json_schema={"pattern": "^[!-~]*$"},
-        ),
-    ] = ""  # fmt: skip
+    cursor: SearchCursor = ""
     limit: Annotated[int, Meta(description="How many on a page.", ge=1, le=LIMIT_MAX)] = 20
 
 

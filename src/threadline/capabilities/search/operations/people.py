@@ -21,7 +21,7 @@ from threadline.capabilities.people.operations.people import (
 )
 from threadline.capabilities.people.operations.people import Needs as PeopleNeeds
 from threadline.capabilities.search.documents import texts_of
-from threadline.capabilities.search.operations.find import Highlight, matching_events
+from threadline.capabilities.search.operations.find import Highlight, SearchCursor, matching_events
 from threadline.capabilities.search.words import BEGINNING_LENGTH_MIN, Fragment, folded, fragments, words_of
 from threadline.kernel.errors import InvalidValue, NotConfigured, ThreadlineError, Unavailable
 from threadline.kernel.event import Recorded
@@ -60,13 +60,7 @@ class PeopleFindParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True)
         ),
         JSON_TEXT,
     ] = ""
-    cursor: Annotated[
-        str,
-        Meta(
-            description="The `next` of the previous page. Opaque.", max_length=400,
-            extra_json_schema={"pattern": "^[!-~]*$"},
-        ),
-    ] = ""  # fmt: skip
+    cursor: SearchCursor = ""
     limit: Annotated[int, Meta(description="How many on a page.", ge=1, le=LIMIT_MAX)] = 25
 
 
