@@ -6,7 +6,7 @@ import json
 import re
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,6 +36,21 @@ def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 
 @pytest.fixture
 def on_server(call: Call, server: Server, monkeypatch: pytest.MonkeyPatch) -> Call:
+    return asking(call, server, monkeypatch)
+
+
+@pytest.fixture
+def on_empty_server(
+    call: Call, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Call]:
+    """The shared server lists the event types that other tests recorded; this one has those of its own test only."""
+    server = Server(tmp_path_factory.mktemp("empty") / "threadline.db")
+    server.start()
+    yield asking(call, server, monkeypatch)
+    server.stop()
+
+
+def asking(call: Call, server: Server, monkeypatch: pytest.MonkeyPatch) -> Call:
     monkeypatch.setenv("THREADLINE_TOKEN", server.token)
     return lambda *arguments: call(*arguments, "--url", server.url)
 
@@ -45,9 +60,9 @@ def order(who: str) -> str:
     return json.dumps([{**event, "properties": {"total": 29.33, "currency": "EUR"}}, {"type": 7}, 7])
 
 
-def test_commands_answer_on_a_server_what_they_answer_on_a_store(call: Call, on_server: Call) -> None:
+def test_commands_answer_on_a_server_what_they_answer_on_a_store(call: Call, on_empty_server: Call) -> None:
     who = f"cli-{secrets.token_hex(4)}"
-    for name, on in (("server", on_server), ("store", lambda *arguments: call(*arguments, "--file", "x.db"))):
+    for name, on in (("server", on_empty_server), ("store", lambda *arguments: call(*arguments, "--file", "x.db"))):
         found: dict[str, Any] = {}
         for command in (
             ("record", "--events", order(who)),
