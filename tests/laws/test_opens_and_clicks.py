@@ -281,7 +281,7 @@ READERS: dict[str, Callable[[World], Seen]] = {
     "capabilities/broadcasts/projection.py": by_broadcast,
     "exports/curated/queries.py": by_sql,
     "capabilities/features": by_definitions,
-    "capabilities/features/own_mail.py": by_campaigns,
+    "capabilities/feedback/own_campaigns.py": by_campaigns,
     "capabilities/analytics": by_analyses,
 }
 """What reads the two events -> what it says of them."""

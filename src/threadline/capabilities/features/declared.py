@@ -8,7 +8,6 @@ from threadline.capabilities.definitions import Definitions
 from threadline.capabilities.features.campaigns import campaigns_projection
 from threadline.capabilities.features.definition import ANY, SECTIONS, FeatureSet, read_features
 from threadline.capabilities.features.operations.definitions import definitions_operation
-from threadline.capabilities.features.own_mail import own_mail_policy
 from threadline.capabilities.features.policy import ignored_policy
 from threadline.capabilities.features.projection import projection
 from threadline.kernel.lasting import Lasting, Until
@@ -18,7 +17,6 @@ def declare(definitions: Definitions) -> list[Any]:
     """The projections, the policy and the operation that depend on what is declared, and the sections read here."""
     features = read_features(definitions)
     campaigns: list[Any] = [campaigns_projection(), ignored_policy(features.ignored_after)]
-    campaigns += [own_mail_policy()] if features.own_mail else []
     return [projection(features), _lasting(features), *campaigns, definitions_operation(features), *SECTIONS]
 
 

@@ -473,8 +473,6 @@ class FeatureSet:
     """The zone of events that name none."""
     ignored_after: int = 7 * DAY
     """A campaign delivered this long ago without engagement counts as ignored, microseconds."""
-    own_mail: bool = False
-    """Whether our own mails are campaigns. It makes events and shapes no fold."""
 
     @cached_property
     def by_name(self) -> dict[str, Feature]:
@@ -555,7 +553,6 @@ def read_features(definitions: Definitions) -> FeatureSet:
         CURRENCIES.read(definitions, _NO_CURRENCIES),
         TIMEZONE.read(definitions, "UTC"),
         campaigns.ignored_after,
-        campaigns.own_mail,
     )
 
 

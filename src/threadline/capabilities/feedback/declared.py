@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from threadline.capabilities.definitions import Definitions
+from threadline.capabilities.features.definition import CAMPAIGNS, Campaigns
 from threadline.capabilities.feedback.definition import FEEDBACK, read_feedback
+from threadline.capabilities.feedback.own_campaigns import own_mail_policy
 from threadline.capabilities.feedback.policy import feedback_policy
 from threadline.capabilities.feedback.routes import routes
 
 
 def declare(declared: Definitions) -> list[Any]:
-    """The section, the policy and the public routes."""
+    """The section, the policies and the public routes."""
     rules = read_feedback(declared)
-    return [FEEDBACK.declared, feedback_policy(rules), *routes(rules)]
+    own_mail = CAMPAIGNS.read(declared, Campaigns()).own_mail
+    return [FEEDBACK.declared, feedback_policy(rules), *[own_mail_policy()] * own_mail, *routes(rules)]

@@ -9,8 +9,8 @@ from typing import Literal
 
 import msgspec
 
-from threadline.capabilities.whatif import saved_results
-from threadline.capabilities.whatif.saved_results import BYTES_MAX, Saved
+from threadline.capabilities.rules import what_if_results
+from threadline.capabilities.rules.what_if_results import BYTES_MAX, Saved
 from threadline.capabilities.whatif.simulation import Asked, Checkpoint, Needs, Simulation, prepare
 from threadline.capabilities.whatif.views import State, WhatIfView, about, view
 from threadline.kernel.errors import Conflict, LimitExceeded
@@ -86,7 +86,7 @@ def saved_writes(simulation: Simulation, id: str, note: str, workspace: str, by:
     shown = view(simulation, "done", counts.people + counts.failed, 0, saved=True)
     shown.id = id
     saved = Saved(id=id, at=now, by=by, note=note, about=about(simulation), view=msgspec.to_builtins(shown))
-    return saved_results.writes_of(workspace, saved)
+    return what_if_results.writes_of(workspace, saved)
 
 
 def _step(engine: Ports, job: Job, limit: int) -> Step:

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from threadline.capabilities.rules.what_if_results import NEWEST, SAVED, Saved, packed, unpacked
 from threadline.capabilities.whatif.job import PROGRESS, Progress, progress_bytes, progress_from
-from threadline.capabilities.whatif.saved_results import NEWEST, SAVED, Saved, packed, unpacked
 from threadline.kernel.personal import PersonFile, StoreTable, Subject
 from threadline.kernel.store import Item, query_pages
 

@@ -13,10 +13,10 @@ from msgspec import Meta
 from threadline.capabilities.definitions.writing import yaml_of
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.rules.definition import Rule, RuleSet
+from threadline.capabilities.rules.what_if_results import About
 from threadline.capabilities.whatif.candidate import Candidate
 from threadline.capabilities.whatif.changes import RuleChange, rule_changes
 from threadline.capabilities.whatif.comparison import AskedRules, Counts, PointsEffect, RuleCount, Sample, SegmentEffect
-from threadline.capabilities.whatif.saved_results import About
 from threadline.capabilities.whatif.simulation import Simulation
 from threadline.kernel.disclosure import SENTENCE, not_personal
 

@@ -7,14 +7,13 @@ from typing import Annotated, Any, Protocol
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.rules import repository
+from threadline.capabilities.rules import repository, what_if_gate
 from threadline.capabilities.rules.definition import RuleSet, set_of_json
 from threadline.capabilities.rules.document_import import content_of
 from threadline.capabilities.rules.lifecycle import State
 from threadline.capabilities.rules.operations import RULES_GROUP
 from threadline.capabilities.rules.operations.rules import KnownRule, RuleId, Version
 from threadline.capabilities.rules.repository import Head
-from threadline.capabilities.whatif import gate as what_if_gate
 from threadline.kernel.errors import Conflict, NotFound
 from threadline.kernel.operation import Context, Operation
 from threadline.kernel.ports import WithSimulations

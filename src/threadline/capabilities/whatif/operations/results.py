@@ -9,10 +9,10 @@ from msgspec import Meta
 
 from threadline.capabilities.events.forms import Instant, instant
 from threadline.capabilities.events.parameters import Next, Page, next_of
-from threadline.capabilities.whatif import saved_results
+from threadline.capabilities.rules import what_if_results
+from threadline.capabilities.rules.what_if_results import Saved
 from threadline.capabilities.whatif.job import JOB_KIND, progress_of
 from threadline.capabilities.whatif.operations.runs import WHAT_IF_GROUP, WhatIfId
-from threadline.capabilities.whatif.saved_results import Saved
 from threadline.capabilities.whatif.simulation import Needs
 from threadline.capabilities.whatif.views import MatrixCell, RuleTotals, State, WhatIfView
 from threadline.kernel.disclosure import not_personal
@@ -52,7 +52,7 @@ class SavedPage(msgspec.Struct, kw_only=True):
 
 
 def _listed(context: Context[Needs], params: SavedParams) -> SavedPage:
-    saved = saved_results.all_saved(context, params.cursor, params.limit)
+    saved = what_if_results.all_saved(context, params.cursor, params.limit)
     jobs, _ = context.engine.jobs.page(context.workspace, limit=JOBS_SHOWN)
     running = [progress_of(context, job).view for job in jobs if job.kind == JOB_KIND]
     return SavedPage(
@@ -113,7 +113,7 @@ class Comparison(msgspec.Struct, kw_only=True):
 
 def _compare(context: Context[WithStore], params: CompareParams) -> Comparison:
     first, second = (
-        msgspec.convert(saved_results.saved(context, id).view, WhatIfView) for id in (params.one, params.other)
+        msgspec.convert(what_if_results.saved(context, id).view, WhatIfView) for id in (params.one, params.other)
     )
     asked = [
         (

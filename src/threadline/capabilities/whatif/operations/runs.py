@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from threadline.capabilities.whatif import saved_results
+from threadline.capabilities.rules import what_if_results
 from threadline.capabilities.whatif.job import JOB_KIND, first_writes, progress_of, save
 from threadline.capabilities.whatif.simulation import Asked, Needs, Simulation, prepare
 from threadline.capabilities.whatif.views import WhatIfView, view
@@ -106,7 +106,7 @@ def _find(context: Context[Needs], params: WhatIfOf) -> WhatIfView:
     job = context.engine.jobs.find(context.workspace, params.id)
     if job is not None and job.kind == JOB_KIND:
         return progress_of(context, job).view
-    return msgspec.convert(saved_results.saved(context, params.id).view, WhatIfView)
+    return msgspec.convert(what_if_results.saved(context, params.id).view, WhatIfView)
 
 
 def _job(context: Context[Needs], id: str) -> Job:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threadline.capabilities.whatif.saved_results import newest
+from threadline.capabilities.rules.what_if_results import newest
 from threadline.kernel.errors import Conflict
 from threadline.kernel.operation import Context
 from threadline.kernel.ports import WithStore
